@@ -134,7 +134,7 @@ _ORIGINS = {
     "write_deltalake": "deltalog.table",
     "write_files": "deltalog.table",
 }
-# Imported when `deltalog.errors`, say, is asked for without having been imported.
+# Imported on access to an attribute such as `deltalog.errors`.
 _MODULES = (
     "daft",
     "dask",

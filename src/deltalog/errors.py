@@ -62,7 +62,7 @@ class DeltaError(Exception):
     code: ClassVar[str] = "delta-error"
 
     def __str__(self) -> str:
-        """The message, in which nothing that a table holds can steer a terminal."""
+        """The message, in which no control character from a table can reach a terminal."""
         return printable_lines(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
     """There is no Delta table at this location."""
 
     code = "table-not-found"
-    log_begins = False  # whether there is a part of one: a checkpoint that is incomplete
+    log_begins = False  # whether part of a log exists: an incomplete checkpoint
 
 
 class TableExistsError(DeltaError, FileExistsError):
@@ -107,7 +107,7 @@ class DeltaProtocolError(DeltaError):
 
 
 class MalformedLogError(DeltaProtocolError):
-    """The log holds something that the protocol does not allow."""
+    """The log contains something that the protocol does not allow."""
 
     code = "malformed-log"
 
@@ -191,7 +191,7 @@ class UnsupportedFeatureError(DeltaProtocolError):
         version: int | None,
         operation: str,
         features: Sequence[str],
-        hint: str = "use an engine that knows it, or a newer deltalog",
+        hint: str = "use an engine that supports it, or a newer deltalog",
     ) -> None:
         self.table = table
         self.version = version
@@ -212,7 +212,7 @@ class CatalogManagedError(UnsupportedFeatureError):
 
 
 class UnsupportedProtocolError(DeltaProtocolError):
-    """The protocol version of the table is higher than any that deltalog knows."""
+    """The protocol version of the table is higher than deltalog supports."""
 
     code = "unsupported-protocol"
 
@@ -224,7 +224,7 @@ class UnsupportedTypeError(DeltaProtocolError):
 
 
 class VersionNotFoundError(DeltaProtocolError):
-    """The log does not have the requested version or timestamp, or no longer."""
+    """The requested version or timestamp is not, or no longer, in the log."""
 
     code = "version-not-found"
 
@@ -275,9 +275,9 @@ class ConstraintViolationError(DeltaError):
     """Rows violate a NOT NULL, a CHECK constraint, an invariant or a generated column.
 
     Attributes:
-        constraint: the one that is violated, or None.
-        num_rows: how many of the rows checked so far violate it, or None.
-        examples: a few of them, as dicts.
+        constraint: name of the violated constraint, or None.
+        num_rows: number of violating rows among those checked so far, or None.
+        examples: a few violating rows, as dicts.
     """
 
     code = "constraint-violation"
@@ -307,7 +307,7 @@ class CommitOutcomeUnknownError(CommitFailedError):
 
     Attributes:
         version: the version that was attempted.
-        txn_id: `commitInfo.txnId` of the commit, by which it can be found if it did happen.
+        txn_id: `commitInfo.txnId` of the commit; search the log for it to see whether it happened.
     """
 
     code = "commit-outcome-unknown"
@@ -321,13 +321,13 @@ class CommitOutcomeUnknownError(CommitFailedError):
 class TransactionIncompleteError(CommitFailedError):
     """A transaction over several tables ended between its commits, and its journal is kept.
 
-    `CatalogTransactions.recover` makes those that are left, or says why that cannot be.
+    `CatalogTransactions.recover` makes the remaining commits, or raises why it cannot.
 
     Attributes:
-        transaction_id: names its journal.
-        committed: the names of the tables that have their commit.
-        left: the names of the others, in the order in which they are committed; whether the first
-            of them has its commit may be unknown.
+        transaction_id: names the transaction's journal.
+        committed: names of the tables whose commit was made.
+        left: names of the other tables, in commit order; it may be unknown whether the first one
+            has been committed.
     """
 
     code = "transaction-incomplete"
@@ -446,8 +446,8 @@ class AccessDeniedError(StorageError):
 class CatalogError(StorageError):
     """A catalog refused a request, or its answer cannot be used.
 
-    It is a `StorageError`, as the catalog is a part of where a table is: whoever retries a commit
-    does so whichever of the two failed.
+    It is a `StorageError`, so that code that retries a commit handles a failed store and a failed
+    catalog alike.
 
     Attributes:
         status: of HTTP; None if there was no answer.
@@ -463,12 +463,12 @@ class CatalogError(StorageError):
 
     @property
     def was_refused(self) -> bool:
-        """Whether the catalog answered that it will not do it: it cannot take effect later."""
+        """Whether the catalog rejected the request, so that it cannot take effect later."""
         return self.status is not None and 400 <= self.status < 500
 
 
 class CatalogAccessError(CatalogError, AccessDeniedError):
-    """The catalog rejected the token, or what it stands for may not do that."""
+    """The catalog rejected the token, or its owner lacks the permission."""
 
     code = "catalog-access"
 

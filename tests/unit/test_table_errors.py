@@ -203,7 +203,7 @@ BAD = [
         "catalog",
         _feature("catalogManaged"),
         e.CatalogManagedError,
-        ("catalogManaged", ROOT, "hand in its log tail"),
+        ("catalogManaged", ROOT, "pass its log tail"),
     ),
     Case(
         "version to come",
@@ -360,7 +360,7 @@ def test_paths_elsewhere_read_no_other_bytes_silently(path: str, known: str) -> 
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        ("", "expected a table's location, found an empty text"),
+        ("", "expected a table's location, found an empty string"),
         ("nope://x/y", "no file system is known for 'nope'"),
         (None, "found NoneType"),
         (5, "found int"),

@@ -1,4 +1,4 @@
-"""Small helpers that know no table: clock, JSON, paths, kernels, progress.
+"""Small helpers that are independent of tables: clock, JSON, paths, kernels, progress.
 
 Protocol: none
 """

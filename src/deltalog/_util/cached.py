@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for.
+"""Attributes that are computed on first access.
 
 Until Python 3.12 `functools.cached_property` has one lock for all objects of a class. Values of
 deltalog wait for stores: with that lock, one table would wait for another, and a thread that holds
@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 
 
 class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replaces
-    """A property that is computed once; by two threads at the same time, twice.
+    """A property that is computed once, or twice if two threads read it at the same time.
 
     Args:
-        compute: gives the value, which must be the same each time.
+        compute: returns the value, which must be the same each time.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
@@ -45,13 +45,13 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         return value
 
 
-# Lists that cannot be changed: what values hold, and deltalake's users take for lists.
+# Immutable lists: attributes that deltalake's users expect to be lists.
 
 
 class FrozenList(tuple[_T, ...]):
-    """A tuple that is equal to a list of the same items, and gives a list when one is added.
+    """A tuple that is equal to a list of the same items, and becomes a list when one is added.
 
-    `metadata().partition_columns == ["day"]` and `schema.fields + [field]` are asked of lists.
+    So `metadata().partition_columns == ["day"]` and `schema.fields + [field]` work as with lists.
     """
 
     __slots__ = ()
@@ -90,7 +90,7 @@ def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
     return None if items is None else FrozenList(items)
 
 
-# Inherited methods that go by the class whose user calls them.
+# Inherited methods whose errors name the class that is called.
 
 
 def name_methods_after(kind: type, base: type) -> None:

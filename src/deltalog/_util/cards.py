@@ -1,7 +1,7 @@
-"""Notebook cards: small pieces of HTML in which whatever is shown is escaped.
+"""Notebook cards: small pieces of HTML whose content is escaped.
 
-Owns layout and escaping. A card has no colours of its own: it takes those of the page, light or
-dark, and no script.
+Owns layout and escaping. A card has no script and no colours of its own: it uses those of the
+page, light or dark.
 
 Protocol: none
 """
@@ -27,7 +27,7 @@ _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
 class CardPiece(str):
-    """HTML that was made here: everything in it is escaped already."""
+    """HTML that this module made: its content is escaped already."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ def card(title: str, *pieces: CardPiece) -> str:
 def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
     """A table of cells, with names above its columns if there are any.
 
-    A cell is a text, a piece, or anything that is shown as text; None is blank.
+    A cell is a string, a piece, or any object, which is shown by `str`; None is blank.
     """
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
@@ -64,7 +64,7 @@ def indented(text: object, depth: int) -> CardPiece:
 
 
 def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
-    """A piece that can be folded away, and is so at first unless it is open."""
+    """A piece that can be folded; it is folded at first unless `is_open`."""
     opened = " open" if is_open else ""
     return CardPiece(
         f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"

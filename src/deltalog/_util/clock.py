@@ -11,7 +11,7 @@ from deltalog._util.civil import moment_text
 
 
 class Clock(Protocol):
-    """What knows the time and can wait."""
+    """A source of the present time that can also wait."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""

@@ -1,7 +1,7 @@
-"""Texts of tables for people: what would steer a terminal, or reorder a line, is escaped.
+"""Escaping of strings from tables, so that they cannot control a terminal or reorder a line.
 
-Owns which characters are printed as they are. Names, comments, values and what commits say of
-themselves come from whoever writes a table; a log could hold any character.
+Owns which characters are printed unchanged. Whoever writes a table chooses its names, comments,
+values and commit information, so a log may contain any character.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    r"""Return a text on one line, with the escapes of Python for what is no visible character.
+    r"""Return a text on one line, with Python's escapes for invisible characters.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb
@@ -55,18 +55,18 @@ def _json_escape(letter: str) -> str:
     return "".join(f"\\u{pair}" for pair in pairs)
 
 
-# Which names are one: the rule by which names that differ in case only are the same.
+# The rule by which names that differ only in case are the same.
 
 
 def name_key(name: str) -> str:
-    """Return what names have in common that differ in case only.
+    """Return the key that names have in common if they differ only in case.
 
-    A name is taken alone, never a path of names joined by dots: what is lower of a Σ depends on the
+    Pass a single name, never a path of names joined by dots: the lower case of a Σ depends on the
     letters around it.
     """
     return name.lower()
 
 
 def path_key(path: Iterable[str]) -> tuple[str, ...]:
-    """Return what paths have in common whose names differ in case only."""
+    """Return the key that paths have in common if their names differ only in case."""
     return tuple(map(name_key, path))

@@ -1,7 +1,7 @@
 """JSON in and out: the only importer of orjson.
 
 Owns the mapping of its errors, newline-delimited JSON with positions, typed access to the members
-of an object, and a parser that keeps numbers as they are written. Knows nothing of actions.
+of an object, and a parser that keeps numbers as they are written.
 
 orjson rejects NaN and Infinity, and rounds integers beyond 64 bits to floats. The standard
 library's parser takes over for such documents, so that no value is lost.
@@ -61,7 +61,7 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # the tolerant parser below decides, and knows the position
+            pass  # the tolerant parser below decides, and its error has the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -278,12 +278,12 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     if len(members) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise MalformedLogError(f"key {twice!r} stands twice in one object")
+        raise MalformedLogError(f"key {twice!r} is twice in one object")
     return members
 
 
 def _no_constant(word: str) -> Any:
-    raise MalformedLogError(f"{word} is no JSON")
+    raise MalformedLogError(f"{word} is not JSON")
 
 
 _EXACT: Final = JSONDecoder(

@@ -1,10 +1,10 @@
 """pyarrow's kernels, typed for arrays and chunked arrays of any type.
 
-The stubs of pyarrow know few kernels over arrays of any type, none over a chunked array beside a
-Python scalar, and not `arange`, `repeat` and `concat_batches`. So callers take those from here.
+pyarrow's stubs lack most kernels over arrays of any type, all kernels over a chunked array and a
+Python scalar, and `arange`, `repeat` and `concat_batches`. So callers import them from here.
 
-`pyarrow.compute` makes a Python function for each kernel when it is imported, which takes a third
-of the time of importing deltalog: it is imported when the first kernel is called.
+`pyarrow.compute` makes a Python function for each kernel on import, which would take a third of the
+time of importing deltalog. So it is imported when the first kernel is called.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _TOO_LARGE: Final = 2**63
 
 
 def exact_sum(numbers: Array) -> int:
-    """The sum of whole numbers, also where 64 bits do not hold it; 0 of none, NULLs left out.
+    """Return the exact sum of integers, even beyond 64 bits; NULLs are skipped, no values sum to 0.
 
-    Arrow's own sum wraps around without a word.
+    Arrow's own sum overflows silently.
     """
     bounds = compute.min_max(numbers)
     most = max(abs(bounds[name].as_py() or 0) for name in ("min", "max"))

@@ -1,7 +1,7 @@
 """Names of a package that are loaded when they are first used (PEP 562).
 
-`import deltalog` is to be quick, and a verb to load only what it needs: a package says where its
-names are, and imports none of them.
+They keep `import deltalog` quick, and let an operation load only what it needs: a package lists
+which module has each name, and imports none of them.
 
 Protocol: none
 """
@@ -21,12 +21,12 @@ def names_on_demand(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package.
 
-    Type checkers shall not see the two, or they would take every name for one of the package.
+    Hide the two from type checkers, which would otherwise accept any name.
 
     Args:
         package: its name, while it is being imported.
         origins: each public name → the full name of the module that has it.
-        modules: of the package, which are imported when somebody asks for them as an attribute.
+        modules: submodules that are imported when they are read as an attribute.
     """
     namespace = vars(sys.modules[package])
 

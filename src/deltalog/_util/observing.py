@@ -1,7 +1,7 @@
-"""Work that others may watch while it is done: nothing unless somebody asks for it.
+"""Report work to observers while it runs; does nothing without an observer.
 
-Owns who watches, and that watching neither fails work nor changes it. Knows no library and decides
-nothing of what becomes of what is seen: `telemetry` has the observers.
+Owns the list of observers, and ensures that they neither fail nor change the work. It uses no
+library: the observers are in `telemetry`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Fact = str | int | float | bool | None
 
 
 class WorkKind(Enum):
-    """What kind of work is seen."""
+    """The kind of the observed work."""
 
     OPERATION = auto()
     """An operation on a table: staged and committed, evaluated anew after a conflict."""
@@ -46,7 +46,7 @@ class ObservedWork:
         facts: plain values by name; more are known at the end than at the beginning.
         headers: of a request.
         subject: protocol and metadata of the table, where they are at hand.
-        is_watched: somebody sees it; facts that cost something are for them.
+        is_watched: whether there is an observer; compute expensive facts only then.
     """
 
     kind: WorkKind
@@ -58,19 +58,19 @@ class ObservedWork:
 
 
 class Observer(Protocol):
-    """Sees work. Whatever it raises is logged, and the work goes on."""
+    """An observer of work. An exception that it raises is logged, and the work continues."""
 
     def begin(self, work: ObservedWork) -> Any:
-        """See that work begins; what is returned is handed to `end`."""
+        """Called when work begins; the return value is passed to `end`."""
         ...
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """See that work has ended, in the same context in which it began.
+        """Called when work has ended, in the context in which it began.
 
         Args:
             work: with all of its facts.
             begun: what `begin` returned.
-            error: by which the work ended; None if it is done.
+            error: the exception that ended the work; None if it succeeded.
         """
         ...
 
@@ -87,14 +87,14 @@ def watch(observer: Observer) -> None:
 
 
 def unwatch(observer: Observer) -> None:
-    """Let an observer see no more work; what it has seen begin it sees end."""
+    """Stop an observer; it still sees the end of work whose beginning it saw."""
     global _observers  # noqa: PLW0603 -- as above
     with _lock:
         _observers = tuple(one for one in _observers if one is not observer)
 
 
 class observed:  # noqa: N801 -- a context manager, written as a function
-    """The work of a `with` block, which observers see.
+    """Report the work of a `with` block to observers.
 
     Args:
         kind: of the work.
@@ -124,7 +124,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
             self._work.is_watched = True
             try:
                 self._begun.append((observer, observer.begin(self._work)))
-            except Exception:  # it is the observer's fault, and not that of the work
+            except Exception:  # a fault of the observer, not of the work
                 logger.warning("watching %s failed", self._work.name, exc_info=True)
         return self._work
 
@@ -134,7 +134,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Tell the observers, the last one first, since each may have set a context."""
+        """Notify the observers, last one first, since each may have set a context."""
         for observer, begun in reversed(self._begun):
             try:
                 observer.end(self._work, begun, error)

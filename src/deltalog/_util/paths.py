@@ -3,10 +3,10 @@
 Owns decoding and encoding (exactly once), the canonical form by which files are identified, joining
 and confinement. Does no I/O.
 
-Two forms must not be confused. The log holds *encoded* paths: URI references, in which `a b%` is
-`a%20b%25`. Stores take *decoded* paths. Only functions that say so take encoded paths. Directory
-names of partitions are escaped by Hive's rules before that, so that the partition value `x:y` is
-the directory `p=x%3Ay`, which the log holds as `p=x%253Ay`.
+There are two forms of paths. The log contains *encoded* paths: URI references, in which `a b%` is
+`a%20b%25`. Stores use *decoded* paths. Functions accept decoded paths unless they state otherwise.
+Directory names of partitions are escaped by Hive's rules before that, so that the partition value
+`x:y` is the directory `p=x%3Ay`, which the log holds as `p=x%253Ay`.
 
 Protocol: Add File and Remove File (`path` is a URI as of RFC 2396)
 """
@@ -78,7 +78,7 @@ def encode_path(path: str) -> str:
     Protocol: Add File and Remove File
     """
     scheme, rest = _split_scheme(path)
-    # Spark takes a colon in the first segment of a relative reference for the end of a scheme.
+    # Spark treats a colon in the first segment of a relative reference as the end of a scheme.
     safe = _UNESCAPED if not scheme else _UNESCAPED + ":"
     return scheme + quote(rest, safe=safe, errors="surrogateescape")
 
@@ -89,7 +89,7 @@ def is_absolute(path: str) -> bool:
 
 
 def absolute_numbers(paths: Sequence[str]) -> list[int]:
-    """The numbers of the absolute ones of many decoded paths."""
+    """Return the indices of the absolute paths among decoded paths."""
     # Nearly all are relative and have no colon: those cost no call.
     odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
     return [number for number in odd if is_absolute(paths[number])]
@@ -193,7 +193,7 @@ def check_confined(path: str, *, allow_absolute: bool = True) -> None:
     if path == "":
         reason = "it is empty"
     elif "\0" in path:
-        reason = "it holds a NUL"
+        reason = "it contains a NUL"
     elif _CLIMBING.search(path):
         reason = "it climbs with '..'"
     elif path.startswith(("\\", "//")) or _DRIVE_BACKSLASH.match(path):
@@ -240,9 +240,9 @@ def parse_table_uri(text: str) -> TableLocation:
 
 
 def decode_location(text: str) -> str:
-    """The location that a text names: escapes of a `file:` URL are decoded once.
+    """Return the location that a string names: escapes of a `file:` URL are decoded once.
 
-    Plain paths and URLs of other stores are taken literally: a key of S3 may hold `%20`.
+    Plain paths and URLs of other stores are taken literally: an S3 key may contain `%20`.
     """
     return decode_path(text) if _FILE_URL.match(text) else text
 
@@ -362,9 +362,9 @@ def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> bool:
-    """Whether a test holds for a block of the texts' bytes, where nothing tells texts apart.
+    """Return whether a test is true for a block of the strings' bytes, taken without boundaries.
 
-    Cost: one pass at the speed of memory, where a regular expression per text takes up to thirty
+    Cost: one pass at the speed of memory; a regular expression per string would take up to thirty
     times as long.
     """
     _, offsets, data = texts.buffers()
@@ -394,7 +394,7 @@ def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
 
 
 def _is_canonical(encoded: pa.StringArray) -> bool:
-    """Whether all paths are as plain as writers make them; False where it is not seen quickly."""
+    """Return whether all paths are surely canonical already; False if a quick check cannot tell."""
     starts, ends = compute.starts_with, compute.ends_with
     return not (
         _mention_colon_or_escape(encoded)
@@ -438,7 +438,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
 
 
 def _canonical_start(encoded_directory: str | None, root: str) -> str | None:
-    """What the canonical paths of all plain names in a directory start with, if they agree."""
+    """Return the common start of the canonical paths of all plain names in a directory, or None."""
     probe = canonical_path(decode_path(f"{encoded_directory}x"), root)
     return probe[:-1] if encoded_directory and probe.endswith("x") else None
 

@@ -1,8 +1,8 @@
-"""The table of store kinds: what a kind of store is called, how it is reached, what it can do.
+"""The table of store kinds: the names, URL form and abilities of each kind of store.
 
-Owns every name of a kind: all other code asks the row of the store at hand. The table stands
-below `paths`, which needs the names and the forms of URLs to tell files apart. A row therefore
-names the class of its calls as a text, which `storage.filesystems` imports when it is needed.
+Owns every name of a kind: all other code reads the row of its store. `paths` imports this table,
+because it needs names and URL forms to distinguish files. So a row names its file system class as
+a string, and `storage.filesystems` imports the class when it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Address(enum.Enum):
 
 
 class PutIfAbsent(enum.Enum):
-    """What makes sure that of several writers of one name exactly one succeeds."""
+    """What ensures that exactly one of several writers of the same name succeeds."""
 
     LINK = "a hard link, or a rename that never replaces"
     LOCK = "a lock of this process, in which all files are"
@@ -33,10 +33,10 @@ class PutIfAbsent(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreKind:
-    """One kind of store; a column that is left out stands for something it cannot do.
+    """One kind of store; a column that is left out is something that the store cannot do.
 
     Args:
-        name: the scheme that stands for all others in canonical paths; fsspec knows it too.
+        name: the scheme that replaces its aliases in canonical paths; also fsspec's name.
         aliases: further schemes of the same service.
         address: form of its URLs.
         files: `module:class` of its calls: how it lists, reads, deletes, translates options.
@@ -44,19 +44,19 @@ class StoreKind:
             what the options say.
         filesystem: module of the fsspec class that `files` and `put_if_absent` rely on. Another
             file system that bears the name, as pyarrow's do, can do none of that. Empty: any.
-        put_if_absent: what a commit rests on; None refuses commits.
+        put_if_absent: how a commit is made atomic; None refuses commits.
         extra: the extra of deltalog that installs its file system.
         option_prefixes: of its options' names, as the service's own tools spell them, longest
             first.
-        lock_options: options by which other writers agree on a lock that deltalog does not take:
-            whoever commits without it may lose commits, so they forbid commits.
-        says_missing: names and codes of its errors, between blanks, that mean: there is no such
-            file or bucket. All kinds share those of Python and of HTTP.
-        says_exists: likewise: a conditional put found the name taken.
-        says_denied: likewise: the credentials are wrong, have expired, or do not suffice.
-        says_undecided: likewise: conditional puts met, none was executed, and each may be sent
-            again.
-        is_native: the operating system knows the files by name.
+        lock_options: options that name a lock shared by other writers, which deltalog does not
+            take. Commits without the lock may be lost, so these options forbid commits.
+        says_missing: names and codes, between blanks, of errors for a missing file or bucket. All
+            kinds share those of Python and of HTTP.
+        says_exists: likewise, of errors for a conditional put whose name is taken.
+        says_denied: likewise, of errors for wrong, expired or insufficient credentials.
+        says_undecided: likewise, of errors for conditional puts that collided: none was executed,
+            and each may be sent again.
+        is_native: whether the operating system can open the files by name.
         has_directories: a directory must be made before a file in it.
         can_sign: the service has signed URLs.
         may_be_named: a log may name files there while its table is elsewhere.
@@ -182,7 +182,7 @@ _ROWS: Final = (
         for name in ("ftp", "sftp", "ssh", "smb")
     ),
     *(StoreKind(name, is_hadoop=True) for name in ("oss", "cosn", "obs")),
-    # No table's files are there: a reader would fetch whatever a hostile log names.
+    # No table has files there: a reader would fetch any URL that a hostile log names.
     *(
         StoreKind(name, may_be_named=False)
         for name in ("ftps", "data", "jar", "zip", "github", "git")

@@ -1,4 +1,4 @@
-"""Names of tables and what stands behind them: Unity Catalog, AWS Glue, a directory."""
+"""Table names and the catalogs that resolve them: Unity Catalog, AWS Glue, a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables by a URI that names them, `uc://catalog.schema.table`, and catalogs by a text.
+"""Tables by a URI that names them, `uc://catalog.schema.table`, and catalogs by a string.
 
 Owns how such a name is split into parts, that the catalog is that of the environment or of the
 storage options, and which text names which kind of catalog.
@@ -49,7 +49,7 @@ def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTa
 
 
 def open_catalog(text: str, storage_options: StorageOptions | None = None) -> TableCatalog:
-    """The catalog that a text names.
+    """The catalog that a string names.
 
     Args:
         text: `uc://` is the Unity Catalog of the environment or of the storage options, and
@@ -64,7 +64,7 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
     if lower.startswith("uc://"):
         within = text[len("uc://") :].strip("/")
         if not within.isidentifier() and within:
-            raise InvalidInputError(f"cannot take {text!r} for a catalog: expected uc://catalog")
+            raise InvalidInputError(f"cannot open {text!r} as a catalog: expected uc://catalog")
         return _catalog(storage_options, within=within or None)
     if _SERVER.match(text):
         if callable(storage_options):

@@ -1,7 +1,7 @@
-"""Where a catalog may say that a table is, and credentials that are lent for that place.
+"""Check the table locations that a catalog returns, and the credentials that it lends for them.
 
-Owns what is refused: local files unless the caller allows them, stores that no catalog of the
-internet has business with, names that leave the log's directory. A catalog's answer is never
+Owns what is refused: local files unless the caller allows them, stores that are off limits for
+internet catalogs, and names that lead out of the log's directory. A catalog's answer is never
 trusted.
 
 Protocol: Catalog-managed tables (staged commits)
@@ -43,8 +43,8 @@ def check_location(location: str, *, allows_local: bool) -> None:
         allows_local: whether the caller allows files of this machine.
 
     Raises:
-        UnsafePathError: it is a local file, a kind of store that tables of catalogs are not in, or
-            a text that is more than a location.
+        UnsafePathError: it is a local file, a kind of store that catalog tables do not use, or a
+            string that is more than a location.
     """
     shown = shown_location(location)
     kind = store_kind(location)
@@ -65,7 +65,7 @@ def check_location(location: str, *, allows_local: bool) -> None:
 
 
 def check_staged_name(name: str, version: int) -> str:
-    """The name of a staged commit, if it is one of that version and nothing else.
+    """Return the name of a staged commit, if it is such a name for that version.
 
     Raises:
         UnsafePathError: it could lead out of the directory, or belongs to another version.
@@ -81,10 +81,10 @@ def check_staged_name(name: str, version: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LentCredential:
-    """Credentials for the files below a place, for a while.
+    """Temporary credentials for the files below a location.
 
     Args:
-        prefix: the place.
+        prefix: the location.
         options: as storage options.
         expires_ms: milliseconds since 1970, UTC; None is unknown.
     """
@@ -95,30 +95,30 @@ class LentCredential:
 
 
 class Lender(Protocol):
-    """Whoever lends credentials; picklable."""
+    """Lends credentials; picklable."""
 
     @property
     def clock(self) -> Clock:
-        """Tells when they end."""
+        """The clock that decides when credentials expire."""
         ...
 
     @property
     def pickles_secrets(self) -> bool:
-        """Whether pickles may hold them."""
+        """Whether pickles may contain the credentials."""
         ...
 
     def lend(self) -> Sequence[LentCredential]:
-        """New credentials; none where the catalog lends none."""
+        """Return new credentials; empty if the catalog lends none."""
         ...
 
 
 class LentOptions:
-    """Storage options with lent credentials, renewed shortly before they end.
+    """Storage options with lent credentials, renewed shortly before they expire.
 
     Args:
-        lender: is asked for credentials.
-        location: for which they must be.
-        own: options of the caller, which credentials are added to; None where there are none.
+        lender: returns credentials.
+        location: the location that the credentials are for.
+        own: the caller's options, to which credentials are added; None if there are none.
     """
 
     def __init__(self, lender: Lender, location: str, own: Mapping[str, Any] | None) -> None:
@@ -131,7 +131,7 @@ class LentOptions:
         self._is_asked = False
 
     def __call__(self) -> Mapping[str, Any]:
-        """The options; new credentials are asked for if those at hand are about to end."""
+        """Return the options; renew credentials that are about to expire."""
         with self._lock:
             if not self._is_asked:
                 self._ask()
@@ -141,17 +141,17 @@ class LentOptions:
             return {**(self._own or {}), **lent}
 
     def is_due(self) -> bool:
-        """As `ExpiringOptions`."""
+        """See `ExpiringOptions`."""
         with self._lock:
             return self._is_asked and self._is_due()
 
     def refuse(self) -> None:
-        """As `ExpiringOptions`."""
+        """See `ExpiringOptions`."""
         with self._lock:
             self._is_asked = False
 
     def take(self, lent: Sequence[LentCredential]) -> None:
-        """Begin with credentials that came with another answer."""
+        """Start with credentials that came with another answer."""
         with self._lock:
             self._keep(lent)
 
@@ -160,7 +160,7 @@ class LentOptions:
         return at_ms is not None and self._lender.clock.now_ms() >= at_ms
 
     def _renew(self) -> None:
-        """Ask for new credentials; those at hand serve up to their end if there are none.
+        """Request new credentials; without new ones, the current ones are used until they expire.
 
         Raises:
             DeltaError: they have ended.

@@ -1,4 +1,4 @@
-"""Tables by name: what a catalog is asked, and what it tells of a table.
+"""Tables by name: the interface between deltalog and a catalog.
 
 Owns the interface that statements and table names are resolved through. A name is a tuple of parts
 without the catalog's own alias: `("sales", "orders")`. Knows no catalog.
@@ -45,7 +45,7 @@ class TableType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """What a catalog says of a table; the table's log decides where the two differ.
+    """A catalog's entry for a table; if it contradicts the table's log, the log decides.
 
     Args:
         name: its parts.
@@ -76,14 +76,14 @@ class StagedTable:
     `TableCatalog.register` makes the table visible.
 
     Args:
-        name: which the table will have.
+        name: the name of the new table.
         context: of the new table.
         location: as the catalog spells it.
         table_type: as of `CatalogTable`.
-        table_id: that the catalog gave it.
-        features: table features that it must support.
-        properties: that it must have.
-        suggested_properties: that it should have where its creator does not say otherwise.
+        table_id: the id that the catalog assigned.
+        features: table features that the table must support.
+        properties: properties that the table must have.
+        suggested_properties: properties for the table, unless its creator overrides them.
     """
 
     name: Name
@@ -96,10 +96,10 @@ class StagedTable:
     suggested_properties: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self, asked: Mapping[str, str | None] | None) -> dict[str, str | None]:
-        """The properties of the new table: those asked for, and what the catalog wants.
+        """Return the properties of the new table: the requested ones, and the catalog's.
 
         Raises:
-            InvalidInputError: one that is asked for contradicts the catalog.
+            InvalidInputError: a requested property contradicts the catalog.
         """
         given = dict(asked or {})
         required = {key.lower(): (key, text) for key, text in self.properties.items()}
@@ -121,9 +121,9 @@ class StagedTable:
 class TableCatalog(Protocol):
     """Finds tables by name, and keeps names.
 
-    Implementations are thread-safe. What a catalog cannot do is an `InvalidInputError` that says
-    so. Other errors: `TableNotFoundError`, `TableExistsError`, and `StorageError` (of which
-    `CatalogError` is one) if the catalog or its place failed.
+    Implementations are thread-safe. An operation that the catalog does not support raises an
+    `InvalidInputError` that states so. Other errors: `TableNotFoundError`, `TableExistsError`, and
+    `StorageError` (such as `CatalogError`) if the catalog or its storage failed.
     """
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
@@ -139,17 +139,17 @@ class TableCatalog(Protocol):
         ...
 
     def find(self, name: Name) -> CatalogTable | None:
-        """What the catalog says of a table; None if there is none."""
+        """Return the catalog's entry for a table; None if there is none."""
         ...
 
     def open(self, name: Name) -> TableContext:
-        """The context of a table: its store with credentials, and who commits to it.
+        """Return the context of a table: its store with credentials, and its committer.
 
-        The time zone is UTC. A commit through this context keeps the catalog in step.
+        The time zone is UTC. A commit through this context keeps the catalog up to date.
 
         Raises:
             TableNotFoundError: there is no such table.
-            InvalidInputError: it is no Delta table.
+            InvalidInputError: it is not a Delta table.
         """
         ...
 
@@ -170,10 +170,10 @@ class TableCatalog(Protocol):
 
         Args:
             staged: of `stage`.
-            snapshot: its version 0, or a later one of an external table that was there.
+            snapshot: its version 0, or a later version of an existing external table.
 
         Raises:
-            TableExistsError: somebody else took the name meanwhile; the files stay.
+            TableExistsError: another client took the name meanwhile; the files stay.
         """
         ...
 
@@ -189,7 +189,7 @@ class TableCatalog(Protocol):
 
         Args:
             name: of the table.
-            purge: delete its files too, where they are the catalog's own.
+            purge: delete its files too, if they belong to the catalog.
         """
         ...
 
@@ -198,7 +198,7 @@ class TableCatalog(Protocol):
         ...
 
     def relocate(self, name: Name, location: str) -> None:
-        """Say that a table is elsewhere from now on; no file is moved."""
+        """Change the location of a table's entry; no file is moved."""
         ...
 
 
@@ -242,7 +242,7 @@ class KeepsSchemas(Protocol):
 
         Raises:
             CatalogError: with the status 409 if there is one, with 404 if its catalog is missing.
-            InvalidInputError: the catalog cannot keep what is given.
+            InvalidInputError: the catalog cannot store an argument.
         """
         ...
 
@@ -298,7 +298,7 @@ def check_parts(name: Name, count: int, what: str) -> None:
         )
 
 
-# A table by its name in a catalog: one that is there, or the place for one that is not.
+# A table by its name in a catalog: an existing table, or the place for a new one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,9 +306,9 @@ class NamedTable:
     """A table by its name.
 
     Args:
-        catalog: that knows it.
+        catalog: the catalog of the table.
         name: its parts.
-        at: the version or moment that the URI names.
+        at: the version or timestamp in the URI.
     """
 
     catalog: TableCatalog
@@ -321,22 +321,22 @@ class NamedTable:
         return found is not None and found.provider == "delta"
 
     def stage(self) -> NewNamedTable:
-        """A place for it, where there is none of the name."""
+        """Return a place for the table, if there is no table of that name."""
         return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNamedTable:
-    """A place for a table, and the catalog that is told when version 0 is written."""
+    """A place for a new table, and the catalog that is notified when version 0 is written."""
 
     catalog: TableCatalog
     staged: StagedTable
 
     def register(self, snapshot: Snapshot) -> TableContext:
-        """Show the table; its context from now on.
+        """Register the table, and return its context from now on.
 
         Raises:
-            TableExistsError: somebody else took the name.
+            TableExistsError: another client took the name.
         """
         self.catalog.register(self.staged, snapshot)
         context = self.catalog.open(self.staged.name)
@@ -353,20 +353,20 @@ def read_commit(version: int, data: bytes) -> WinningCommit:
     """The actions of a commit that is being made.
 
     Raises:
-        MalformedLogError: the bytes are no commit.
+        MalformedLogError: the bytes are not a commit.
     """
     file = FileInfo(commit_path(version), len(data), 0)
     return parse_winner(LogFile(LogFileKind.COMMIT, version, file), data)
 
 
 def changes_table(commit: WinningCommit) -> bool:
-    """Whether a commit changes what a catalog shows of a table, and not rows alone."""
+    """Whether a commit changes more than rows, so that a catalog's entry must follow."""
     is_other = commit.metadata is not None or commit.protocol is not None
     return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
 
 
 class Teller(Protocol):
-    """Whoever tells a catalog what a commit changed; picklable."""
+    """Notifies a catalog of a commit's changes; picklable."""
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
         """Tell it."""
@@ -375,10 +375,10 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FollowedCommitter:
-    """Commits by put-if-absent, and tells a catalog what changed.
+    """Commits by put-if-absent, and notifies a catalog of the changes.
 
     Args:
-        teller: tells it; a failure is logged, because the commit stands.
+        teller: notifies the catalog; a failure is logged, because the commit is already made.
     """
 
     teller: Teller
@@ -400,7 +400,7 @@ class FollowedCommitter:
         return file
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """As `Committer`: the store's listing knows the newest commits."""
+        """See `Committer`: the store's listing knows the newest commits."""
         return None
 
 
@@ -424,7 +424,7 @@ class OffersTransactions:
         """Begin a transaction: `with catalog.transaction() as tx: tx.table("a.b").append(…)`.
 
         Args:
-            journals: as for `CatalogTransactions`, which also completes what a run left.
+            journals: as for `CatalogTransactions`, which also completes a failed run's commits.
             storage_options: of the folder of journals.
             options: as for `CatalogTransactions.begin`.
 

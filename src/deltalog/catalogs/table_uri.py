@@ -1,4 +1,4 @@
-"""Where callers say that a table is: a store, a path or a URL, which may name a version."""
+"""Where callers specify a table: a store, a path or a URL, which may name a version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_table_store(
     storage_options: StorageOptions | None,
     filesystem: Any,
 ) -> tuple[Store, int | datetime | None]:
-    """The store of a table, and the version or moment that its URI names.
+    """Return the store of a table, and the version or timestamp in its URI.
 
     Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
     """
@@ -69,10 +69,10 @@ def open_table_context(
     *,
     time_zone: str,
 ) -> tuple[TableContext, int | datetime | None]:
-    """The context of a table, and the version or moment that its URI names.
+    """Return the context of a table, and the version or timestamp in its URI.
 
     `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
-    storage options, and a `NamedTable` that of any catalog; of all others the store is all that is
+    storage options, and a `NamedTable` is a table of any catalog. For all others, only the store is
     known.
 
     Raises:
@@ -90,15 +90,15 @@ def open_table_context(
 def one_version(
     root: str, given: int | str | datetime | None, named: int | datetime | None
 ) -> int | str | datetime | None:
-    """The version or moment to open a table at; None is the latest.
+    """Return the version or timestamp to open a table at; None is the latest.
 
     Args:
         root: of the table.
-        given: what the caller asks for.
-        named: what the location names.
+        given: the caller's version or timestamp.
+        named: the one in the location.
 
     Raises:
-        InvalidInputError: there are both.
+        InvalidInputError: both are given.
     """
     if given is not None and named is not None:
         raise InvalidInputError(
@@ -144,7 +144,7 @@ def at_root_of(filesystem: Any) -> Store:
     """Return a store of the table at the root of a file system, as deltalake's readers take one.
 
     Raises:
-        InvalidInputError: it is no file system.
+        InvalidInputError: it is not a file system.
     """
     return open_store("/", filesystem=filesystem)
 

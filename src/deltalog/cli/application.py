@@ -76,7 +76,7 @@ def print_record(record: dict[str, Any], form: OutputFormat) -> None:
 
 
 def print_facts(table: pa.Table, form: OutputFormat) -> None:
-    """What the log or a verb tells, as Arrow data."""
+    """What the log or an operation tells, as Arrow data."""
     if form is OutputFormat.TABLE:
         _draw_facts(table.column_names, list(readable_tuples(table)))
     else:
@@ -183,7 +183,7 @@ def lay_out(
 
     Args:
         names: of the columns.
-        rows: a text per column; None is blank.
+        rows: a string per column; None is blank.
         width: letters of a line. Long cells are cut for it, paths in the middle, and columns at
             the end are left out that would have less than `_FEWEST_LETTERS` each; None is no limit.
 
@@ -237,7 +237,7 @@ def humane(name: str, value: object) -> str | None:
 
 
 def as_text(value: object) -> str | None:
-    """A value as text; what has parts is JSON."""
+    """A value as a string; what has parts is JSON."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list | tuple | bytes):

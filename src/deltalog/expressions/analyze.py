@@ -1,4 +1,4 @@
-"""Resolving expressions against a schema, for those who evaluate, prune or translate them.
+"""Resolving expressions against a schema, before they are evaluated, pruned or translated.
 
 Owns what `TextRules` mean; the rules of each kind of node are `resolver`'s.
 """
@@ -62,7 +62,7 @@ def resolve(
         expression: any tree; a resolved one is returned as it is.
         schema: of the rows.
         session: the current time and the time zone.
-        text_rules: by what texts are compared.
+        text_rules: by what strings are compared.
 
     Raises:
         InvalidInputError: a column or function does not exist, types do not match, or the rules of
@@ -91,7 +91,7 @@ def resolve_predicate(
 
 
 def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expression:
-    """The tree with texts compared as it is asked for."""
+    """The tree with strings compared as it is requested."""
     if not compares_texts_apart(found, schema):
         return found
     from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
@@ -157,7 +157,7 @@ def type_of_resolved(expression: Expression, schema: StructType) -> DataType:
 
 
 def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
-    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
+    """Whether a tree has COLLATE, or reads strings that have another collation than the default."""
     return any(
         isinstance(part, nodes.Collate)
         or (
@@ -309,7 +309,7 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        # A cast of a text to a text changes by what it is compared.
+        # A cast of a string to a string changes by what it is compared.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
         if node.time_zone is not None or is_collated:  # the first was resolved before
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to

@@ -392,7 +392,7 @@ def _call(node: Call, data: Any) -> Datum:
 
 
 def _collated_test(node: Call, collation: str, data: Any) -> Datum:
-    # Of the texts themselves: in keys it is not seen which characters belong together.
+    # Of the strings themselves: in keys it is not seen which characters belong together.
     text, part = (
         _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
         for one in node.arguments

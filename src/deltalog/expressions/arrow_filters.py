@@ -1,8 +1,8 @@
 """Converting pyarrow's filters of any size to expressions.
 
 Owns AND, OR, NOT and tests for NULL, of which long filters are made, and comparisons of a column
-with a constant of its type. What they hold otherwise is converted by way of Substrait, whose
-messages double with each function that is inside of another; so that is asked for small parts only.
+with a constant of its type. Other parts are converted by way of Substrait. Its messages double in
+size with each nested function, so only small parts are converted that way.
 """
 
 from __future__ import annotations

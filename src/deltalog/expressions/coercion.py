@@ -1,6 +1,6 @@
 """The common type of two values and the result type of arithmetic, by Spark's ANSI rules.
 
-Owns the precedence of types. Knows no expressions and no data.
+Owns the precedence of types. Independent of expressions and data.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which collation compares texts, as Spark decides it, and what becomes of COLLATE.
+"""Choosing the collation of each string comparison by Spark's rules, and resolving COLLATE.
 
-Owns the collation of every text in a resolved tree, and how strong it is: one that COLLATE names is
-stronger than that of a column, which is stronger than that of a constant. Two columns of different
-collations are not compared. What has no rule for texts with a collation is refused.
+Owns the collation of every string in a resolved tree, and its strength: a collation from COLLATE is
+stronger than a column's, which is stronger than a constant's. Two columns with different collations
+cannot be compared. An operation without a rule for strings with a collation is refused.
 
-In the trees that are made here, a comparison by a collation is one of keys. Where bytes compare
-texts that have a collation, COLLATE UTF8_BINARY says so: to resolve a tree again changes nothing.
+In the resulting trees, a comparison by a collation compares keys. If bytes compare strings that
+have a collation, the tree contains COLLATE UTF8_BINARY, so resolving it again changes nothing.
 
 Protocol: none; Spark's `CollationTypeCoercion`
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class _Strength(IntEnum):
-    """How much the collation of a text counts beside that of another one."""
+    """How much the collation of a string counts beside that of another one."""
 
     DEFAULT = 0
     IMPLICIT = 1
@@ -53,7 +53,7 @@ class _Strength(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The texts of a value.
+    """The strings of a value.
 
     Args:
         collation: its identifier.
@@ -75,17 +75,17 @@ TypeOf = Callable[[Expression], DataType]
 def collated(
     resolved: Expression, schema: StructType, type_of: TypeOf, *, by_bytes: bool = False
 ) -> Expression:
-    """Compare texts by their collations.
+    """Compare strings by their collations.
 
     Args:
         resolved: with names, types and casts.
         schema: of the rows.
         type_of: the type of a part of the tree.
-        by_bytes: whether bytes compare texts, whatever collation their column has.
+        by_bytes: whether bytes compare strings, whatever collation their column has.
 
     Raises:
         InvalidInputError: two texts have different collations, deltalog does not have the rules of
-            one, or something else than a comparison looks into texts with a collation.
+            one, or something else than a comparison looks into strings with a collation.
     """
     return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
 
@@ -94,7 +94,7 @@ def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) ->
     """`collated` of a value that bytes may compare with others.
 
     Raises:
-        InvalidInputError: likewise, or the value is a text with a collation.
+        InvalidInputError: likewise, or the value is a string with a collation.
     """
     found, texts = _Collator(schema, type_of, by_bytes=False).visit(resolved)
     if texts is not None and texts.collation != BY_BYTES:
@@ -110,7 +110,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
     """Refuse what a collation decides, or might decide: an engine may have other rules.
 
     Raises:
-        InvalidInputError: more is asked of texts with a collation than whether they are NULL, or
+        InvalidInputError: more is asked of strings with a collation than whether they are NULL, or
             how long they are.
     """
     known = _collations(resolved, schema)
@@ -167,7 +167,7 @@ class _Collator:
         self._by_bytes = by_bytes
 
     def visit(self, node: Expression) -> Found:
-        """A part of the tree without COLLATE, and its texts; None if it has none."""
+        """A part of the tree without COLLATE, and its strings; None if it has none."""
         return _RULES.get(type(node), _Collator.other)(self, node)
 
     def column(self, node: Column) -> Found:
@@ -273,7 +273,7 @@ class _Collator:
         return node, _Texts(BY_BYTES, _Strength.IMPLICIT, node)
 
     def _of_part(self, node: Call, call: Call, texts: _Texts | None) -> _Texts | None:
-        """The texts of an element of a list, a value of a map, or a field of a struct."""
+        """The strings of an element of a list, a value of a map, or a field of a struct."""
         holder = call.arguments[0]
         if texts is None or not _has_texts(self._type_of(node)):
             return None
@@ -311,13 +311,13 @@ class _Collator:
         return _keyed([side for side, _ in found], collation)
 
     def _plain(self, found: Found) -> Expression:
-        """A value whose texts bytes compare, which is said if they have a collation."""
+        """A value whose strings bytes compare, which is said if they have a collation."""
         value, texts = found
         is_said = texts is not None and bool(_collations(value, self._schema))
         return Collate(value, BY_BYTES) if is_said else value
 
     def _common(self, node: Expression, texts: Sequence[_Texts | None]) -> str:
-        """The collation by which texts are compared.
+        """The collation by which strings are compared.
 
         Raises:
             InvalidInputError: there is none, or deltalog does not have its rules.
@@ -334,7 +334,7 @@ class _Collator:
         return met.collation
 
     def _met(self, node: Expression, texts: Sequence[_Texts | None]) -> _Texts | None:
-        """The texts of a value that is made of others; Spark's least common string type."""
+        """The strings of a value that is made of others; Spark's least common string type."""
         known = [one for one in texts if one is not None]
         if not known:
             return None

@@ -285,7 +285,7 @@ def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: boo
     return by_row(matches, pa.bool_(), operand, pattern)
 
 
-# Texts as collations compare them, over Arrow arrays and constants.
+# Strings as collations compare them, over Arrow arrays and constants.
 
 
 _PLAIN: Final = CollationRules(lowers=False, trims=False)
@@ -302,9 +302,9 @@ def keys(texts: Datum, collation: str) -> Datum:
 
     Args:
         texts: strings.
-        collation: one of `RULES`, or the default, by which a text is its own key.
+        collation: one of `RULES`, or the default, by which a string is its own key.
 
-    Cost: some kernels; by row if a text has a character of a rare script.
+    Cost: some kernels; by row if a string has a character of a rare script.
     """
     rules = RULES.get(collation, _PLAIN)
     if rules.trims:
@@ -319,7 +319,7 @@ def keys_of(texts: Sequence[str | None], collation: str) -> list[str | None]:
 
 
 def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
-    """Whether texts start with, end with or contain a part.
+    """Whether strings start with, end with or contain a part.
 
     Args:
         function: of `TESTS`.
@@ -358,7 +358,7 @@ def _lower(texts: Datum) -> Datum:
 
 
 class _Table(NamedTuple):
-    """Keys of characters, and what matches a text of which kernels make the same keys."""
+    """Keys of characters, and what matches a string of which kernels make the same keys."""
 
     keys: dict[int, int | str]
     settled_text: str
@@ -376,7 +376,7 @@ def _has(text: Datum, character: str) -> bool:
 
 
 def _lower_pieces(text: str) -> list[str]:
-    """The lower characters of each character of a text."""
+    """The lower characters of each character of a string."""
     table = _table().keys
     return [character.translate(table) for character in text]
 
@@ -481,4 +481,4 @@ _SETTLED: Final = (
 SETTLED_TEXT: Final = (
     r"\A[" + "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in _SETTLED) + r"]*\z"
 )
-"""Matches texts of characters alone that every release of Unicode since 14 lowers in one way."""
+"""Matches strings of characters alone that every release of Unicode since 14 lowers in one way."""

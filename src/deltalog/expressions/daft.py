@@ -1,7 +1,7 @@
 """Converting Daft's expressions, by way of its visitors.
 
-Owns which parts of a Daft filter have a counterpart here. Whoever reads rows lets Daft filter them
-again, so a part that is left out costs time only.
+Owns which parts of a Daft filter have a counterpart here. Daft filters the rows again after they
+are read, so a part that is left out only costs time.
 """
 
 from __future__ import annotations

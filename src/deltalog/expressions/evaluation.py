@@ -1,6 +1,7 @@
-"""Evaluating, for all who do not always do: `arrow` and the kernels are imported at the first call.
+"""Evaluating expressions, without importing `arrow` and the kernels before the first call.
 
-Opening a table evaluates nothing, nor does a write to a table without rules for its values.
+Opening a table evaluates nothing, nor does writing to a table without rules for its
+values.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def as_expression(
         schema: of the rows.
         parameters: values for `?` or `:name` in SQL.
         session: the current time and the time zone.
-        text_rules: by what texts are compared; in a pyarrow expression, by their bytes.
+        text_rules: by what strings are compared; in a pyarrow expression, by their bytes.
 
     Raises:
         InvalidInputError: it is not a condition on this schema.
@@ -70,7 +70,7 @@ def as_expression(
             "(column, operator, value) or a pyarrow expression"
         )
     if isinstance(predicate, pc.Expression):
-        # An engine that hands in such an expression has compared texts by their bytes.
+        # An engine that hands in such an expression has compared strings by their bytes.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 

@@ -502,16 +502,16 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 
 # They ask of a value no more than whether it is there, or where it is: it may be of any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
-# What a text is compared by does not matter to them, and their result is no text.
+# What a string is compared by does not matter to them, and their result is no text.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# They hand on texts, or make others of their characters, whatever compares them.
+# They hand on strings, or make others of their characters, whatever compares them.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
         "rpad", "rtrim", "substring", "trim", "upper",
     }
 )  # fmt: skip
-# Of a text whose collation has a locale, they are that locale's.
+# Of a string whose collation has a locale, they are that locale's.
 OF_LOCALES: Final = frozenset({"lower", "upper"})
 # With a second argument they compare characters.
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})

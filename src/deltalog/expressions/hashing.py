@@ -1,4 +1,4 @@
-"""`hash` and `xxhash64`, as Spark computes them of values of any type.
+"""`hash` and `xxhash64` of values of any type, as in Spark.
 
 Each value's hash is the seed of the next; NULL leaves the seed as it is.
 """

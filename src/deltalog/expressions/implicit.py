@@ -1,7 +1,7 @@
 """Spark's implicit casts, as explicit nodes of the tree.
 
 Owns the common type of operands, constants that take the column's type instead, and the types of
-arithmetic. Knows no names: `resolver` finds columns and functions.
+arithmetic. `resolver` finds columns and functions by name.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Casts:
         """A moment as a constant in nanoseconds, exactly; in microseconds if they are too many.
 
         Args:
-            literal: a text, a date or a moment, with a zone or without.
+            literal: a string, a date or a moment, with a zone or without.
             to: `timestamp_nanos` or `timestamp_nanos_ntz`.
 
         Raises:

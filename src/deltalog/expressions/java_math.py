@@ -1,8 +1,8 @@
 """Java's `StrictMath` on doubles, to the last bit.
 
-Spark computes `exp`, `ln`, `asin`, … by it. C's mathematics differ in the last digit for a few of a
-hundred values, so these are the algorithms of Sun's fdlibm, which `StrictMath` is defined by. Their
-constants and the order of their operations decide about the last bit, and stay as they are there.
+Spark uses it for `exp`, `ln`, `asin`, … C's library differs in the last digit for a few percent of
+values, so this module has the algorithms of Sun's fdlibm, which define `StrictMath`. Their
+constants and the order of their operations determine the last bit, so do not change them.
 """
 
 from __future__ import annotations

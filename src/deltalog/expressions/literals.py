@@ -1,6 +1,6 @@
 """The types of Python values as constants, and their conversion to and from Arrow scalars.
 
-Owns the type that a Python value without a type has. Knows no expressions.
+Owns the default type of a Python value. Independent of expressions.
 """
 
 from __future__ import annotations

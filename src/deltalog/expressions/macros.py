@@ -1,7 +1,7 @@
 """Functions that abbreviate another expression, and aliases of functions.
 
-Owns what is replaced before types are resolved: `nvl(a, b)` is `coalesce(a, b)`, `if(a, b, c)` is a
-CASE. Evaluators never see these.
+Owns the replacements that are made before types are resolved: `nvl(a, b)` becomes `coalesce(a, b)`,
+and `if(a, b, c)` becomes a CASE. Evaluators never see these functions.
 """
 
 from __future__ import annotations

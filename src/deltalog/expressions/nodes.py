@@ -1,6 +1,6 @@
 """The expression tree of predicates, constraints and computed values.
 
-Owns the nodes and the operators that build them (`col("a") > 5`). Knows neither SQL text nor Arrow.
+Owns the nodes and the operators that build them (`col("a") > 5`). Independent of SQL and Arrow.
 All nodes are immutable values; `==` builds a comparison, so compare trees with `same_as`.
 """
 
@@ -405,13 +405,13 @@ class Cast(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Collate(Expression):
-    """`operand COLLATE name`: a text that is compared by a collation.
+    """`operand COLLATE name`: a string that is compared by a collation.
 
     In a resolved tree it stands only where texts are compared, and is the key of the operand: bytes
-    compare keys as the collation compares texts.
+    compare keys as the collation compares strings.
 
     Args:
-        operand: a text.
+        operand: a string.
         collation: its identifier, such as `spark.UTF8_LCASE`.
     """
 

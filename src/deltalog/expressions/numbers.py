@@ -265,7 +265,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-# Numbers and bytes as texts in other bases, and texts as bytes, as in Spark.
+# Numbers and bytes as strings in other bases, and strings as bytes, as in Spark.
 
 
 _UNSIGNED: Final = (1 << 64) - 1

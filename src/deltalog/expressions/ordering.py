@@ -1,7 +1,7 @@
-"""The order of rows: what `ORDER BY` says, and how rows of Arrow are arranged by it.
+"""The order of rows: the keys of `ORDER BY`, and sorting Arrow rows by them.
 
-Spark's order: NULL comes before all values, NaN after all others, and both turn with `DESC`, unless
-`NULLS FIRST` or `NULLS LAST` says otherwise.
+Spark's order: NULL comes before all values, and NaN after all others. `DESC` reverses both, and
+`NULLS FIRST` or `NULLS LAST` sets the place of NULL.
 
 Protocol: none; Spark SQL's ORDER BY
 """
@@ -46,7 +46,7 @@ class SortKey:
         type: of its values.
         descending: whether the greatest value comes first.
         nulls_first: whether NULL comes before all values.
-        collation: that compares its texts, if not bytes do.
+        collation: that compares its strings, if not bytes do.
     """
 
     path: tuple[str, ...]
@@ -94,7 +94,7 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
     """The keys of an order.
 
     Args:
-        order_by: SQL such as `at DESC, id`, or a sequence of such texts and of pairs as pyarrow
+        order_by: SQL such as `at DESC, id`, or a sequence of such strings and of pairs as pyarrow
             has them, `("at", "descending")`.
         schema: of the table.
 

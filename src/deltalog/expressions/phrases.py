@@ -1,4 +1,4 @@
-"""Functions of strings that have no Arrow kernel: one Python function each, of one row's values."""
+"""Functions of strings without an Arrow kernel: a Python function for each, called row by row."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Converting Polars' expressions, by way of their JSON.
 
-Owns which parts of a Polars filter have an exact counterpart. Whoever reads rows lets Polars filter
-them again, so a part that is left out, or a form of another release of Polars, costs time only.
+Owns which parts of a Polars filter have an exact counterpart. Polars filters the rows again after
+they are read, so a part that is left out, or has another release's form, only costs time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Expressions as Spark SQL.
 
-Owns where brackets and quotes stand. `sql` parses the result to the same tree.
+Owns the placement of brackets and quotes. `sql` parses the result to the same tree.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     _Piece = str | tuple[Expression, int]
-    """A text, or a child and how tightly it must bind to stand without brackets."""
+    """A string, or a child and how tightly it must bind to stand without brackets."""
 
     _Rendered = tuple[list[_Piece], int]
     """The pieces of a node, and how tightly it binds."""

@@ -1,4 +1,4 @@
-"""Python functions over Arrow arrays and constants, for what no Arrow kernel computes."""
+"""Applying Python functions to Arrow arrays and constants, where there is no Arrow kernel."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ STEPS_OF_ROW: Final = 10_000
 STEPS_OF_BYTE: Final = 2_000
 # What a kernel takes, however few rows there are.
 STEPS_OF_CALL: Final = 1_000
-# Of a list or a text, what a kernel makes in one step.
+# Of a list or a string, what a kernel makes in one step.
 BYTES_OF_STEP: Final = 2
 
 

@@ -476,7 +476,7 @@ _MANY: Final[dict[TokenType, type[Expr]]] = {
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """The tokens of a text.
+    """The tokens of a string.
 
     Raises:
         InvalidInputError: a character starts no token, or a quote is not closed.

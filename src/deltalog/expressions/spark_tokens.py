@@ -81,7 +81,7 @@ class SparkTokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[Any]] = set()
 
     def tokenize(self, sql: str) -> list[Token]:
-        """The tokens of a text.
+        """The tokens of a string.
 
         Raises:
             InvalidInputError: a character starts no token, or a quote is not closed.
@@ -190,7 +190,7 @@ def _no_token(sql: str, position: int) -> InvalidInputError:
 
 
 def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str]) -> None:
-    """Refuse texts in double quotes that are names of columns.
+    """Refuse strings in double quotes that are names of columns.
 
     Raises:
         InvalidInputError: one is.
@@ -207,7 +207,7 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
             )  # fmt: skip
 
 
-# Comments of SQL texts, and texts without them.
+# Comments of SQL strings, and strings without them.
 
 
 COMMENT_LINE: Final = r"--(?:\\\n|[^\r\n])*"
@@ -236,7 +236,7 @@ def end_of_comment(sql: str, start: int) -> int | None:
 
 
 def without_comments(sql: str) -> str:
-    """Return a text with a space for each character of a comment: nothing changes its place.
+    """Return a string with a space for each character of a comment: nothing changes its place.
 
     A comment that is not closed stays.
     """

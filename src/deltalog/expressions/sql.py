@@ -37,7 +37,7 @@ def parse_sql(
     columns: Collection[str] | None = None,
     quotes_names: bool = False,
 ) -> Expression:
-    """The expression in a text, not resolved yet.
+    """The expression in a string, not resolved yet.
 
     Args:
         sql: one expression in Spark's dialect.
@@ -73,7 +73,7 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
 
 
 def parse_type(sql: str) -> DataType:
-    """The type in a text.
+    """The type in a string.
 
     Raises:
         InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
@@ -87,12 +87,12 @@ def parse_type(sql: str) -> DataType:
 def parse_collated_type(
     sql: str,
 ) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
-    """The type in a text, and the collations of its texts.
+    """The type in a string, and the collations of its strings.
 
     Returns:
         The type, in which fields of structs have the collations of their own texts; and from paths
         such as `("element",)` to identifiers those that it says of the others, the default too; and
-        the paths of all texts of which it says the default.
+        the paths of all strings of which it says the default.
 
     Raises:
         InvalidInputError: there is no such type or collation.

@@ -152,7 +152,7 @@ def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
 
 
 def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...]:
-    """Amounts and their units of a text from one field to another, as `'1-2' YEAR TO MONTH`.
+    """Amounts and their units of a string from one field to another, as `'1-2' YEAR TO MONTH`.
 
     Args:
         text: which may have a sign of its own.

@@ -86,7 +86,7 @@ def read(
     *,
     quotes_names: bool = False,
 ) -> Expression:
-    """The expression in a text; see `sql.parse_sql`."""
+    """The expression in a string; see `sql.parse_sql`."""
     tokens = tokens_of(sql)
     known = {name_key(name): name for name in columns}
     if quotes_names:
@@ -113,7 +113,7 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
 def read_type(
     sql: str,
 ) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
-    """The type in a text, and its collations; see `sql.parse_collated_type`."""
+    """The type in a string, and its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)
     try:
         by_bytes = frozenset(texts_by_bytes(node))

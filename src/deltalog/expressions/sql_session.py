@@ -1,4 +1,4 @@
-"""What an expression takes from outside of the rows: the current time and the time zone."""
+"""The inputs of an expression besides the rows: the current time and the time zone."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ UTC_NAMES: Final = frozenset(
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")
 
 
-# By what texts are compared: a choice of those who resolve expressions.
+# By what strings are compared: a choice of those who resolve expressions.
 
 
 class TextRules(Enum):
-    """By what texts are compared."""
+    """By what strings are compared."""
 
     COLLATIONS = "collations"
     """The collation of their column, or that which COLLATE names."""

@@ -4,8 +4,8 @@ Owns the parsing of Substrait's binary form, as far as pyarrow writes it for fil
 means exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL), or the
 filter is refused. Arithmetic and casts are refused, because their errors differ from Spark's.
 
-Substrait has no spans of time, and pyarrow writes no moments in nanoseconds: both go as the whole
-numbers that they are, and `as_meant` makes constants of the column's type of them.
+Substrait has no durations, and pyarrow writes no nanosecond timestamps: both are passed as
+integers, and `as_meant` converts them to constants of the column's type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Traversing and rebuilding expression trees.
 
-Owns what the children of a node are. Knows neither types nor data.
-
-Trees may be deeper than Python's stack, so that no walk here calls itself.
+Owns the children of each node. Independent of types and data. Trees may be deeper than Python's
+stack, so no walk here is recursive.
 """
 
 from __future__ import annotations

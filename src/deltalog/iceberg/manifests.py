@@ -226,7 +226,7 @@ class ManifestChange:
     def merge_small(self) -> None:
         """Put small manifests together if there are many.
 
-        Cost: each of them is read; their files are written once more.
+        Cost: each of them is read; their files are written again.
         """
         alike: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
         for manifest in self.manifests:

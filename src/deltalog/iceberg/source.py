@@ -1,10 +1,10 @@
 """Tables that Iceberg's writers made, in Delta's words: columns with their ids, and data files.
 
-Columns keep their field ids, by which the data files hold them, so that renamed, dropped and added
-columns are found as Iceberg finds them. Owns which tables have an equal in Delta; whatever has none
-is refused by name, because leaving it out would change rows. Row-level deletes are listed, with the
-data files that they may apply to; `deleted_rows` reads them. Metadata is not trusted: files outside
-of the table are refused.
+Columns keep their field ids from the data files, so that renamed, dropped and added columns are
+found as in Iceberg. Owns which tables Delta can represent. Everything else is refused by name,
+because leaving it out would change rows. Row-level deletes are listed with the data files that they
+may apply to; `deleted_rows` reads them. Metadata is not trusted: files outside of the table are
+refused.
 
 Protocol: Column Mapping, Partition Value Serialization; Iceberg Table Spec: Table Metadata,
 Manifests, Partitioning, Schemas and Data Types
@@ -117,8 +117,8 @@ class IcebergSource:
     Args:
         snapshot_id: of the snapshot; None is a table without one.
         schema: with the field ids as ids of column mapping, and the names as physical names.
-        last_column_id: the highest field id that was ever given.
-        partition_columns: those whose value every file has as a whole.
+        last_column_id: the highest field id that was ever assigned.
+        partition_columns: columns with one value in each file.
         files: of the snapshot, ordered by path.
         deletes: of rows of these files.
         description: the table's comment.

@@ -1,7 +1,7 @@
 """PyIceberg's files over a table's store, in memory: Avro files are written whole or not at all.
 
-Owns the way from a location that Iceberg metadata names to a file of the table. Metadata is not
-trusted: a location outside of the table's `metadata/` is refused.
+Owns how a location in Iceberg metadata becomes a file of the table. Metadata is not trusted: a
+location outside of the table's `metadata/` is refused.
 """
 
 from __future__ import annotations

@@ -88,12 +88,11 @@ _THIRD: Final = 3  # the format version with deletion vectors and row ids
 class IcebergVersion:
     """The Iceberg metadata that shows a table version.
 
-    Args:
-        version: the table version that it shows: the one asked for, or a later one.
-        metadata_location: its file, as an Iceberg reader opens it.
-        snapshot_id: of its current snapshot; None for a table that never had a file.
-        num_snapshots: how many snapshots this call added.
-        is_whole: whether all files of the version were listed anew.
+    version: the table version that it shows: the requested version, or a later one.
+    metadata_location: its file, as an Iceberg reader opens it.
+    snapshot_id: of its current snapshot; None for a table that never had a file.
+    num_snapshots: how many snapshots this call added.
+    is_whole: whether all files of the version were listed again.
     """
 
     version: int
@@ -123,7 +122,7 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
         snapshot: the version.
 
     Returns:
-        What stands now.
+        The resulting Iceberg metadata.
 
     Raises:
         InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector,

@@ -116,7 +116,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
     parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
     meta = to_frame(shown.empty_table(), dtype_backend)
-    # Otherwise Dask makes texts of Python's values, such as decimals.
+    # Otherwise Dask makes strings of Python's values, such as decimals.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,

@@ -115,7 +115,7 @@ class VersionRead:
 
     Args:
         snapshot: the version.
-        columns: the name of each column in its rows, with what a scan is asked for.
+        columns: the name of each column in its rows, with what a scan is requested.
         predicate: resolved; rows for which it is not true are left out.
         schema: of the rows.
     """

@@ -1,7 +1,7 @@
 """The version checksum (`.crc`): a summary of one version beside its commit.
 
-Owns the file's form. A checksum is not part of the table's state: readers work without it, and the
-log wins where the two disagree. `upkeep.checksum` computes each from the one before.
+Owns the file's form. A checksum is not part of the table's state: readers work without it, and if
+it contradicts the log, the log wins. `upkeep.checksum` computes each one from the one before.
 
 Protocol: Version Checksum File
 """
@@ -59,7 +59,7 @@ class VersionChecksum:
 
 
 def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | None:
-    """The checksum in `data`, or None if a required member is wrong or missing."""
+    """Parse a checksum; None if a required member is wrong or missing."""
     try:
         node = JsonObject(loads(data, where), where)
         protocol = node.child("protocol", codec.protocol_from_json)
@@ -87,7 +87,7 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
 
 
 def encode_checksum(checksum: VersionChecksum) -> bytes:
-    """The file's content; values that are None are omitted.
+    """Return the file's content; values that are None are omitted.
 
     Protocol: Version Checksum Schema
     """
@@ -161,7 +161,7 @@ DELETED_COUNT_BOUNDARIES: Final = (0, *(10**power for power in range(8)), 2**31 
 
 
 def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[list[int], ...]:
-    """The number of values in each bin, and their sum; a bin ends where the next one starts.
+    """Return the number of values in each bin, and their sum; a bin ends where the next starts.
 
     Args:
         values: integers; NULLs are ignored.

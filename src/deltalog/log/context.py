@@ -1,9 +1,9 @@
-"""What holds for a table whatever is done to it: bound once, and carried along.
+"""The context of a table: the settings that apply to all work on it.
 
-Owns `TableContext`. A snapshot carries it, and a scan and a transaction carry their snapshot's, so
-a function that needs a time zone or a clock takes it from there, and never from a keyword that a
-caller may forget: values would change by it (a partition value without a zone read in one zone and
-written in another).
+Owns `TableContext`. A snapshot has a context; a scan and a transaction use their snapshot's. So a
+function gets its time zone or clock from there, and never from a keyword that a caller may forget.
+Otherwise values would change: a partition value without a zone could be read in one zone and
+written in another.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableContext:
-    """Where a table is, and how its values, times and commits are understood; picklable.
+    """A table's location, and how its values, times and commits are interpreted; picklable.
 
     Args:
         store: of the table.
-        time_zone: of timestamps and partition values that name none, as an IANA name or an offset.
-        clock: tells the time and lets it pass.
+        time_zone: of timestamps and partition values without one, as an IANA name or an offset.
+        clock: returns the current time, and sleeps.
         committer: makes commits happen; None is the store's own put-if-absent.
         log_tail: the newest commits, for a table whose catalog decides on them; None if the table
             was opened by its path.
@@ -44,29 +44,29 @@ class TableContext:
 
     @property
     def now(self) -> datetime:
-        """The present moment in UTC, by the clock of the context."""
+        """Return the current time in UTC, by the context's clock."""
         return utc_moment(self.clock.now_ms())
 
     @property
     def session(self) -> SqlSession:
-        """The present moment and the time zone, for expressions; ask once for those of one verb."""
+        """Return current time and time zone for expressions; call it once for each operation."""
         return SqlSession(now=self.now, time_zone=self.time_zone)
 
     def with_log_tail(self, log_tail: LogTail | None) -> TableContext:
-        """The same context with other newest commits."""
+        """Return the same context with other newest commits."""
         return self if log_tail is self.log_tail else replace(self, log_tail=log_tail)
 
     def with_newest_log_tail(self) -> TableContext:
-        """The same context with the newest commits that its committer knows, if it knows any.
+        """Return the same context with the newest commits that its committer knows, if any.
 
-        Cost: a request to the catalog, where one decides on the commits.
+        Cost: a request to the catalog, if one decides on the commits.
         """
         asked = None if self.committer is None else self.committer.log_tail(self.store)
         return self if asked is None else self.with_log_tail(asked)
 
 
 def utc_context(store: Store) -> TableContext:
-    """The context of a table whose zone-less values are in UTC."""
+    """Return the context of a table whose zone-less values are in UTC."""
     return TableContext(store=store, time_zone="UTC")
 
 
@@ -87,10 +87,10 @@ class RatifiedCommit:
 
 
 class MaintenanceOperation(Enum):
-    """What a client may do to a table whose commits a catalog decides on, if the catalog allows."""
+    """What a client may do, if allowed, to a table whose commits a catalog decides on."""
 
     DATA_REORGANIZATION = "DATA_REORGANIZATION"
-    """Write rows of the table once more: OPTIMIZE, REORG."""
+    """Rewrite rows of the table: OPTIMIZE, REORG."""
     DATA_CLEANUP = "DATA_CLEANUP"
     """Delete files that no version within the retention needs: VACUUM."""
     METADATA_CLEANUP = "METADATA_CLEANUP"
@@ -129,7 +129,7 @@ class LogTail:
 
     @property
     def last_version(self) -> int | None:
-        """The version at which the table ends: of the last commit, else `latest_version`."""
+        """The last version of the table: that of the last commit, else `latest_version`."""
         return self.commits[-1].version if self.commits else self.latest_version
 
 
@@ -141,7 +141,7 @@ class Catalog(Protocol):
     """
 
     def latest(self, table: str) -> LogTail:
-        """The newest commits of the table.
+        """Return the newest commits of the table.
 
         Args:
             table: its location, as in `Store.root`.
@@ -162,14 +162,14 @@ class Committer(Protocol):
     """Makes commits happen, one per version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """Make `data` the commit of `version`; where it is then.
+        """Make `data` the commit of `version`, and return its file.
 
         Raises:
-            AlreadyExistsError: the version is taken, perhaps by this very commit.
-            StorageError: perhaps it happened, perhaps not.
+            AlreadyExistsError: the version is taken, perhaps by this same commit.
+            StorageError: the commit may or may not have happened.
         """
         ...
 
     def log_tail(self, store: Store) -> LogTail | None:
-        """The newest commits where a catalog knows them; None if the store's listing does."""
+        """Return the newest commits if a catalog knows them; None if the store's listing does."""
         ...

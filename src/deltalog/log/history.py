@@ -1,8 +1,8 @@
 """Commit times, `commitInfo`, and the version at a timestamp.
 
-Owns commit times: the in-commit timestamp where the table has them, otherwise the modification
-time of the commit's file, adjusted so that times increase. Time travel and a table's history use
-the same times.
+Owns commit times: the in-commit timestamp if the table has it, otherwise the modification time of
+the commit's file, adjusted so that times increase. Time travel and a table's history use the same
+times.
 
 Protocol: In-Commit Timestamps, Commit Provenance Information
 """
@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def file_times_ms(commits: Iterable[LogFile]) -> dict[int, int]:
-    """Commit times by the modification times of files, made strictly increasing (ledger D-50).
+    """Return commit times from files' modification times, strictly increasing (ledger D-50).
 
     Args:
         commits: ascending.
@@ -55,14 +55,14 @@ def read_history(
     limit: int | None = None,
     in_commit_timestamps: InCommitTimestamps | None = None,
 ) -> list[dict[str, Any]]:
-    """The history of the table up to `version`, newest first.
+    """Return the history of the table up to `version`, newest first.
 
     Args:
         store: of the table.
-        listing: of the log; commits that were cleaned up are not in it.
-        version: the newest one to return.
-        limit: how many at most.
-        in_commit_timestamps: from which version on commits have them.
+        listing: of the log; it lacks commits that were cleaned up.
+        version: the newest version to return.
+        limit: maximum number of commits.
+        in_commit_timestamps: from which version on commits have in-commit timestamps.
 
     Returns:
         A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time that time
@@ -81,19 +81,19 @@ def read_history(
             own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
-            # Twice, because `commitInfo` may have members of these names, such as Delta Spark's own
-            # `timestamp`: the keys come first, and their values win.
+            # The keys are set twice, because `commitInfo` may have members of these names, such
+            # as Delta Spark's own `timestamp`: the keys come first, and their values win.
             history.append({**head, **info, **head})
             if not data and in_commit_timestamps is not None:
                 timeless.add(file.version)
     for before, after in pairwise(reversed(history)):
-        if after["version"] in timeless:  # the time by which `find_version_at` knows it
+        if after["version"] in timeless:  # use the same time as `find_version_at`
             after["timestamp"] = before["timestamp"]
     return history
 
 
 def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
-    """The `commitInfo` of a commit; empty if there is none, or if it is not an object.
+    """Return the `commitInfo` of a commit; empty if it is missing or not an object.
 
     Raises:
         MalformedLogError: the commit is not NDJSON.
@@ -108,7 +108,7 @@ def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
 def own_time_ms(
     info: Mapping[str, Any], version: int, in_commit_timestamps: InCommitTimestamps | None
 ) -> int | None:
-    """The in-commit timestamp of a commit by its `commitInfo`; None if it has none."""
+    """Return the in-commit timestamp of a commit by its `commitInfo`; None if it has none."""
     if in_commit_timestamps is None or not in_commit_timestamps.covers(version):
         return None
     own = info.get("inCommitTimestamp")
@@ -118,7 +118,7 @@ def own_time_ms(
 def read_commit_time_ms(
     store: Store, segment: LogSegment, in_commit_timestamps: InCommitTimestamps | None
 ) -> int:
-    """The time of the segment's last commit.
+    """Return the time of the segment's last commit.
 
     Cost: one request with in-commit timestamps, none without.
     """
@@ -154,18 +154,18 @@ def find_version_at(
     in_commit_timestamps: InCommitTimestamps | None,
     now_ms: int,
 ) -> int:
-    """The last version that was committed at or before a timestamp.
+    """Return the last version that was committed at or before a timestamp.
 
     Args:
         store: of the table.
         listing: of the whole log.
         timestamp_ms: milliseconds since 1970, UTC.
         in_commit_timestamps: of the latest version.
-        now_ms: a timestamp between the last commit and now gives the last version.
+        now_ms: a timestamp between the last commit and now returns the last version.
 
     Raises:
-        VersionNotFoundError: the timestamp is before the first version that can be read, or after
-            now and after the last commit.
+        VersionNotFoundError: the timestamp is before the first readable version, or after both now
+            and the last commit.
 
     Protocol: In-Commit Timestamps (recommendations for time travel)
     Cost: with in-commit timestamps, one request per step of a binary search; otherwise none.
@@ -207,7 +207,7 @@ def _search_own_times(
         if commit.version not in known:
             data = store.read(commit.info.path)
             info = commit_info_of(data, commit.version)
-            if not data:  # a version without actions: it has no time of its own
+            if not data:  # a version without actions has no time of its own
                 earlier = [file for file in commits if file.version < commit.version]
                 before = next((file for file in earlier[::-1] if file.info.size_bytes), None)
                 known[commit.version] = time_ms(before) if before else commit.info.modified_ms
@@ -234,7 +234,7 @@ def _search_own_times(
 
 
 def _readable_commits(listing: LogListing) -> list[LogFile]:
-    """The commits whose versions can still be loaded, ascending."""
+    """Return the commits whose versions can still be loaded, ascending."""
     commits = list(listing.commits.values())
     start = len(commits)
     while start > 1 and commits[start - 2].version == commits[start - 1].version - 1:

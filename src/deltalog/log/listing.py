@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from deltalog.log.context import LogTail
     from deltalog.storage.store import Store
 
-# A log with more holes than this is damaged, not seen in the middle of a write.
+# A log with more gaps than this is damaged; it was not just seen during a write.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
-# More names take the service and the client longer than another round.
+# For more names than this, one more round is faster.
 _SHORT: Final = 100
 
 
 def has_table(store: Store) -> bool:
-    """Whether a log begins here: a commit or a checkpoint, readable or not.
+    """Return whether a log begins here: a commit or a checkpoint, readable or not.
 
     Cost: one listing, which ends at the first such file.
     """
@@ -71,7 +71,7 @@ def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = 
 def list_for_version(
     store: Store, version: int | None = None, *, log_tail: LogTail | None = None
 ) -> LogListing:
-    """List what a version needs: from the checkpoint of the hint on, or a short log whole.
+    """List what a version needs: from the hint's checkpoint on, or the whole of a short log.
 
     Args:
         store: of the table.
@@ -81,9 +81,9 @@ def list_for_version(
     Returns:
         A listing that starts at an existing checkpoint, or at version 0.
 
-    Cost: the hint and one listing; two if the checkpoint of the hint does not exist. Of a store
-    that is reached by requests the first names are asked for together with the hint: if there are
-    no others, this is one round.
+    Cost: the hint and one listing; two listings if the checkpoint of the hint does not exist. If
+    the store is reached by requests, the first names are requested together with the hint; if
+    there are no others, this is one round.
     """
     hint, short = _hint_and_short_listing(store)
     if short is not None:
@@ -112,26 +112,26 @@ def _hint_and_short_listing(
 def list_newer(
     store: Store, version: int, *, log_tail: LogTail | None = None, expected: int = 2
 ) -> LogListing:
-    """The commits from `version` on, for a caller that expects few of them.
+    """Return the commits from `version` on, for a caller that expects few of them.
 
     Few commits are requested by name: not every store can list from the middle of a directory, and
-    a long log would be listed whole for two or three commits.
+    for two or three commits it would list the whole of a long log.
 
     Args:
         store: of the table.
         version: of the first commit.
         log_tail: a catalog's newest commits; commits after them are ignored.
-        expected: how many names are requested first. Most readers are at the latest version or one
-            behind, and ask for the first one as their own.
+        expected: how many names to request first. Most readers are at the latest version or one
+            behind, and request the first name by themselves.
 
     Returns:
-        If they are few, only the commits up to the first missing one. If they are many, or there is
-        a catalog, everything that a listing shows.
+        If there are few, only the commits up to the first missing one. If there are many, or there
+        is a catalog, everything that a listing shows.
 
-    Cost: a request for each commit, for one more, and for some that do not exist yet: several are
-    requested at once, because writers would overtake a reader that asks for one after the other. On
-    a local disk, one after the other up to the first that is missing. If they are many, also a
-    listing.
+    Cost: a request for each commit, for one more, and for some that do not exist yet. Several are
+    requested at once, because writers would overtake a reader that requests one after the other.
+    On a local disk, they are read one after the other up to the first that is missing. If there
+    are many, also a listing.
     """
     if log_tail is not None:
         return list_log(store, from_version=version, log_tail=log_tail)
@@ -146,7 +146,7 @@ def list_newer(
 
 
 def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
-    """The commits from `version` on, oldest first, without a gap.
+    """Return the commits from `version` on, oldest first, without a gap.
 
     Args:
         store: of the table.
@@ -168,11 +168,11 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
 
 
 def _find_commits(store: Store, versions: Sequence[int]) -> list[LogFile | None]:
-    """The commits of some versions, with None for those that do not exist, or the first of them."""
+    """Return the commits of some versions; None for missing ones, or for the first of them."""
     if not is_local(store):
         return map_in_pool(partial(_find_commit, store), versions)
     found: list[LogFile | None] = []
-    for version in versions:  # a look at a local disk takes less time than a change of threads
+    for version in versions:  # checking a local disk takes less time than a thread switch
         found.append(_find_commit(store, version))
         if found[-1] is None:
             break
@@ -211,7 +211,7 @@ def _listing_of(
 
 
 def _check_reaches(listing: LogListing, log_tail: LogTail | None) -> None:
-    """Refuse a log that ends before its catalog says: an older version would pass for the latest.
+    """Refuse a log that ends before its catalog's version: an old version would seem the latest.
 
     Raises:
         LogGapError: the last version has neither a commit nor a checkpoint.
@@ -228,7 +228,7 @@ def _check_reaches(listing: LogListing, log_tail: LogTail | None) -> None:
 
 
 def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
-    """The listing with existing commits that it does not show.
+    """Return the listing with existing commits that it does not show.
 
     A listing that runs while others write may show a later file but not an earlier one. So each
     commit that seems to be missing after the newest checkpoint is requested by name.
@@ -237,7 +237,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Lazily: a hostile log may hold commit 0 and commit 3,000,000,000, and nothing in between.
+    # Lazily: a hostile log may have commit 0 and commit 3,000,000,000, and nothing in between.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}
@@ -245,7 +245,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
         try:
             found[version] = _commit_by_name(store, version)
         except ObjectNotFoundError:
-            # A real gap. Whether the version needs this commit is for `build_segment` to say.
+            # A real gap. `build_segment` decides whether the version needs this commit.
             return listing
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))
 
@@ -278,7 +278,7 @@ class LastCheckpointHint:
 
 
 def read_hint(store: Store) -> LastCheckpointHint | None:
-    """The hint, or None if there is none or it is invalid.
+    """Return the hint; None if it is missing or invalid.
 
     Cost: one request.
     """
@@ -296,7 +296,7 @@ def read_hint(store: Store) -> LastCheckpointHint | None:
 
 
 def parse_hint(data: bytes) -> LastCheckpointHint | None:
-    """The hint in `data`; None if truncated, with duplicate keys or a wrong checksum."""
+    """Parse a hint; None if truncated, with duplicate keys or a wrong checksum."""
     try:
         tree = parse_lexemes(data.decode("utf-8"))
     except (DeltaError, UnicodeDecodeError, RecursionError):
@@ -319,7 +319,7 @@ def parse_hint(data: bytes) -> LastCheckpointHint | None:
 
 
 def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) -> bytes:
-    """The content of `_last_checkpoint`, its checksum included.
+    """Return the content of `_last_checkpoint`, its checksum included.
 
     Args:
         hint: its content; members that are None are omitted.
@@ -345,7 +345,7 @@ def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) ->
 
 
 def checksum_of(text: str) -> str:
-    """The checksum to write for the JSON object `text`, with its pairs sorted as Spark does.
+    """Return the checksum for the JSON object `text`, with its pairs sorted as Spark does.
 
     Raises:
         MalformedLogError: `text` is not JSON, or has a key twice.
@@ -356,12 +356,12 @@ def checksum_of(text: str) -> str:
 
 
 def canonical_form(text: str) -> str:
-    """The text whose MD5 is the checksum: `path=value` pairs, sorted as the protocol says."""
+    """Return the string whose MD5 is the checksum: `path=value` pairs, sorted by the protocol."""
     return ",".join(_by_path(_pairs(parse_lexemes(text))))
 
 
 def _digests(tree: Mapping[str, Any]) -> set[str]:
-    # The protocol sorts by path, Spark sorts the whole "path=value" texts: the order differs where
+    # The protocol sorts by path, Spark sorts the whole "path=value" strings. The order differs if
     # an array has more than ten members ("f"+1= against "f"+10=). Both exist (ledger D-03).
     pairs = list(_pairs(tree))
     return {_md5(sorted(pairs)), _md5(_by_path(pairs))}
@@ -409,7 +409,7 @@ def _literal(value: Any) -> str:
 
 
 def _integer(value: Any) -> int | None:
-    """The integer that a number is written as; None for anything else."""
+    """Return the integer that a number is written as; None for anything else."""
     if not isinstance(value, Lexeme):
         return None
     try:

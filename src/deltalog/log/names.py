@@ -1,7 +1,7 @@
-"""File names in `_delta_log`: parsing them, and making new ones.
+"""Parse file names in `_delta_log`, and make new ones.
 
-Owns the naming rules. Knows nothing of what is in the files. Any other name is ignored: readers
-must tolerate files that they do not know (ledger LOG-10).
+Owns the naming rules, but not the contents of files. Any other name is ignored: readers must
+tolerate unknown files (ledger LOG-10).
 
 Protocol: Delta Log Entries, Checkpoints (naming schemes), Log Compaction Files, Version Checksum
 File
@@ -25,7 +25,7 @@ LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
 MAX_VERSION: Final = 2**63 - 1
-"""Versions are 64-bit integers with a sign, although a file's name has space for more."""
+"""Versions are signed 64-bit integers, although a file's name has space for more."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(
@@ -62,13 +62,13 @@ BEGINNINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of the log, and what its name says.
+    """A file of the log, and the facts in its name.
 
     Args:
         kind: of the file.
-        version: the table version; of a compaction, the first one.
+        version: the table version; for a compaction, the first one.
         info: path, size and time.
-        part: of a multi-part checkpoint, the number of this part, from 1.
+        part: the number of this part of a multi-part checkpoint, from 1.
         parts: how many parts the checkpoint has.
         end_version: the last version of a compaction.
     """
@@ -82,7 +82,7 @@ class LogFile:
 
 
 def parse_log_name(info: FileInfo) -> LogFile | None:
-    """The file with what its name says, or None for a name that the protocol does not define."""
+    """Parse the name of a file; None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
     # Most files of a log are commits and their checksums, which are parsed without the pattern.
@@ -115,45 +115,45 @@ def _is_number(text: str) -> bool:
 
 
 def log_path(name: str) -> str:
-    """The path of a file of the log, relative to the table's root."""
+    """Return the path of a file of the log, relative to the table's root."""
     return f"{LOG_DIRECTORY}/{name}"
 
 
 def commit_name(version: int) -> str:
-    """`00000000000000000010.json`."""
+    """Return `00000000000000000010.json`."""
     return f"{version:020d}.json"
 
 
 def commit_path(version: int) -> str:
-    """The path of the commit of `version`, relative to the table's root."""
+    """Return the path of the commit of `version`, relative to the table's root."""
     return log_path(commit_name(version))
 
 
 def checksum_name(version: int) -> str:
-    """`00000000000000000010.crc`."""
+    """Return `00000000000000000010.crc`."""
     return f"{version:020d}.crc"
 
 
 def checkpoint_name(version: int) -> str:
-    """`00000000000000000010.checkpoint.parquet`."""
+    """Return `00000000000000000010.checkpoint.parquet`."""
     return f"{version:020d}.checkpoint.parquet"
 
 
 def checkpoint_part_name(version: int, part: int, parts: int) -> str:
-    """`00000000000000000010.checkpoint.0000000001.0000000003.parquet`; `part` counts from 1."""
+    """Return `00000000000000000010.checkpoint.0000000001.0000000003.parquet`; part 1 is first."""
     return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
 
 
 def v2_checkpoint_name(version: int, uuid: str, suffix: str) -> str:
-    """`00000000000000000010.checkpoint.<uuid>.<suffix>`; suffix `json` or `parquet`."""
+    """Return `00000000000000000010.checkpoint.<uuid>.<suffix>`; suffix `json` or `parquet`."""
     return f"{version:020d}.checkpoint.{uuid}.{suffix}"
 
 
 def compaction_name(first: int, last: int) -> str:
-    """`<first>.<last>.compacted.json`, 20 digits each; `first` < `last`."""
+    """Return `<first>.<last>.compacted.json`, 20 digits each; `first` < `last`."""
     return f"{first:020d}.{last:020d}.compacted.json"
 
 
 def first_name_of(version: int) -> str:
-    """The name at which a listing must start to show every file of `version` and later."""
+    """Return the name from which a listing shows every file of `version` and later."""
     return f"{version:020d}."

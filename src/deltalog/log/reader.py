@@ -1,4 +1,4 @@
-"""Reading commits: the actions of a range of commits as columns, by kind of action.
+"""Read commits: the actions of a range of commits as columns, by kind of action.
 
 Owns how commits are read and parsed. File actions become Arrow tables, and the parsed lines are
 dropped; the few other actions are values. `replay` decides which action wins.
@@ -40,18 +40,18 @@ _VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
 _GROUP_BYTES: Final = 16 << 20
-_TOGETHER_BYTES: Final = 64 << 10  # less is parsed line by line sooner
+_TOGETHER_BYTES: Final = 64 << 10  # fewer bytes are faster to parse line by line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitTable:
-    """The actions of a range of commits; those of a compaction have its last version.
+    """The actions of a range of commits; actions of a compaction have its last version.
 
     Args:
         adds: `FILE_SCHEMA` and `version`, oldest version first.
         removes: `REMOVE_SCHEMA` and `version`.
         cdc: `CDC_SCHEMA` and `version`.
-        protocol_nodes: with their versions, oldest first, as the four that follow. They are not
+        protocol_nodes: with their versions, oldest first, as in the fields below. They are not
             checked yet, because one that was replaced later may be incomplete.
         metadata_nodes: likewise.
         commit_infos: the parsed `commitInfo` by version.
@@ -89,9 +89,9 @@ class CommitTable:
 def read_in_batches(
     store: Store, files: Sequence[LogFile]
 ) -> Iterator[list[tuple[LogFile, bytes]]]:
-    """The files with their bytes, in order, in batches of bounded size.
+    """Yield the files with their bytes, in order, in batches of bounded size.
 
-    Cost: one request per file; those of a batch run together.
+    Cost: one request per file; the requests of a batch run together.
     """
     batch: list[LogFile] = []
     size = 0
@@ -117,11 +117,11 @@ def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]
 
 
 def _is_torn(store: Store, file: LogFile) -> bool:
-    """Whether an empty file is what a power cut left of one that was not on the disk yet.
+    """Whether an empty file is a commit that a power cut interrupted.
 
-    That can only be the newest commit, in a store whose files are not created whole. Any other one
-    is a version without actions, as Delta Spark reads it: its writer, or who repaired the log, left
-    it so. An empty compacted log is none, since its commits have actions.
+    That can only be the newest commit, in a store that does not create files atomically. Any other
+    empty file is a version without actions, as in Delta Spark: its writer, or a repair of the log,
+    left it so. An empty compacted log is damaged, since its commits have actions.
     """
     if file.kind is not LogFileKind.COMMIT:
         return True
@@ -166,7 +166,7 @@ def parse_commits(
 def _in_groups(
     commits: Iterable[tuple[LogFile, bytes]],
 ) -> Iterator[list[tuple[int, bytes]]]:
-    """Version and bytes of each commit, in groups of bounded size."""
+    """Yield version and bytes of each commit, in groups of bounded size."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for file, data in commits:
@@ -201,7 +201,7 @@ def _parse(commits: Sequence[tuple[int, bytes]], commit_infos: bool) -> CommitTa
 
 
 def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
-    """Several ranges of commits, oldest first, as one."""
+    """Join several ranges of commits, oldest first."""
     if len(tables) == 1:
         return tables[0]
     if not tables:
@@ -225,7 +225,7 @@ def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
 def find_protocol_and_metadata(
     version: int, data: bytes
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """The protocol and the metadata of one commit, not checked yet.
+    """Return the protocol and the metadata of one commit, not checked yet.
 
     Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
     """
@@ -284,7 +284,7 @@ class _ActionLists:
 
     def add_line(self, version: int, line: int, values: Mapping[str, Any]) -> None:
         # "Unrecognized actions … are never required in order to correctly interpret the transaction
-        # log", so kinds that are not known here are passed over.
+        # log", so unknown kinds are skipped.
         for kind, value in values.items():
             if value is None:
                 continue
@@ -298,7 +298,7 @@ class _ActionLists:
                 self._infos.setdefault(version, value)
 
     def table(self, files: Mapping[str, pa.Table] | None = None) -> CommitTable:
-        """The actions as columns.
+        """Return the actions as columns.
 
         Args:
             files: the file actions with their versions, if they are columns already.

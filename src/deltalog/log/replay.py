@@ -39,7 +39,7 @@ class Survivors:
 def reconcile(
     add_keys: StringColumn, add_versions: Column, remove_keys: StringColumn, remove_versions: Column
 ) -> Survivors:
-    """The adds and removes that are the newest action of their key.
+    """Return the adds and removes that are the newest action of their key.
 
     If one version adds a key twice, the later row wins.
 
@@ -70,7 +70,7 @@ def reconcile(
 
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
-    """Which of the checkpoint's `keys` no later action names, so that the checkpoint decides."""
+    """Mark the checkpoint's `keys` that no later action names, so that the checkpoint decides."""
     result: Column = compute.invert(compute.is_in(keys, value_set=mentioned))
     return result
 
@@ -95,7 +95,7 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
 
 
 def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
-    """Sort keys: by version, then adds before removes, then by row; the row is in the low bits."""
+    """Return sort keys: by version, then adds before removes, then by row in the low bits."""
     rows = pa.array(range(len(versions)), pa.int64())
     rank = compute.add(compute.multiply(compute.subtract(versions, oldest), 2), is_remove)
     shifted = compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
@@ -117,10 +117,10 @@ SEPARATOR: Final = "\0"  # occurs in no path and in no id of a vector
 
 
 def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
-    """The key of each logical file: its canonical path, and the vector's id if there is one.
+    """Return the key of each logical file: its canonical path, and the vector's id if any.
 
-    Outside of the root, `/x` and `file:/x` are two files here, as for the Delta kernels: `/x` names
-    no file system, so each engine resolves it against its own default (ledger D-06).
+    Outside of the root, `/x` and `file:/x` are different files, as for the Delta kernels: `/x`
+    names no file system, so each engine resolves it against its own default (ledger D-06).
 
     Args:
         paths: encoded, as in the log.
@@ -143,7 +143,7 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
 
 
 def vector_ids(deletion_vectors: Column) -> StringColumn:
-    """`storageType + pathOrInlineDv + ("@" + offset)`; null where there is no vector.
+    """Return `storageType + pathOrInlineDv + ("@" + offset)`; null for files without a vector.
 
     Protocol: Deletion Vector Descriptor Schema (derived field `uniqueId`)
     """

@@ -1,7 +1,7 @@
-"""The files of the log that make up one version: a checkpoint, and every commit after it.
+"""Choose the files of the log that make up one version: a checkpoint and all commits after it.
 
 Owns the choice and its completeness: a missing commit is an error, never a smaller table. Does no
-I/O, and knows nothing of what is in the files.
+I/O, and does not depend on the contents of files.
 
 Protocol: Action Reconciliation, Checkpoints, Log Compaction Files
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointKind(IntEnum):
-    """The layout of a checkpoint; of one version, the greatest is preferred, as in Spark (B-16)."""
+    """The layout of a checkpoint; the highest is preferred for a version, as in Spark (B-16)."""
 
     CLASSIC = 1
     MULTI_PART = 2
@@ -34,7 +34,7 @@ class CheckpointKind(IntEnum):
 class CheckpointFiles:
     """A complete checkpoint: all its top-level files, by part number.
 
-    A file with the classic name may hold a V2 checkpoint; only its content shows that.
+    A file with the classic name may contain a V2 checkpoint; only its content shows that.
     """
 
     version: int
@@ -48,7 +48,7 @@ class CheckpointFiles:
 
     @property
     def order(self) -> tuple[int, int, int, str]:
-        """Sorts by version, then by kind, number of parts and name, as Spark does."""
+        """The sort key: by version, then by kind, number of parts and name, as in Spark."""
         return self.version, self.kind, len(self.files), self.name
 
 
@@ -61,7 +61,7 @@ class LogSegment:
         checkpoint: to start from; None is the empty table before version 0.
         commits: every commit after the checkpoint up to `version`, ascending.
         compactions: files that may replace several of `commits`, by first version.
-        target_commit: the commit file of `version`; None if only the checkpoint is left of it.
+        target_commit: the commit file of `version`; None if only its checkpoint is left.
         checksum: the version checksum of `version`.
     """
 
@@ -79,19 +79,19 @@ class LogSegment:
 
     @property
     def used_compactions(self) -> list[LogFile]:
-        """The compactions that stand for commits."""
+        """The compactions that replace commits."""
         chosen = self.files_newest_first() if self.compactions else ()
         return [file for file in chosen if file.end_version]
 
     @property
     def has_shortcuts(self) -> bool:
-        """Whether a checkpoint or a compaction stands for commits."""
+        """Whether a checkpoint or a compaction replaces commits."""
         return self.checkpoint is not None or bool(self.used_compactions)
 
     def files_newest_first(self) -> list[LogFile]:
-        """Commits and compactions that cover `commits` exactly once, newest first."""
+        """Return commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending: of one end, the longest comes first
+        for compaction in self.compactions:  # ascending: of those with one end, longest first
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []
@@ -112,9 +112,9 @@ class LogListing:
         first: the listing shows every file of this version and later.
         commits: by version; published commits, and ratified ones from a catalog.
         checkpoints: complete ones, in the order of `CheckpointFiles.order`.
-        compactions: by first version, then the longest first.
+        compactions: by first version, the longest first.
         checksums: by version.
-        begins: whether there is a commit or a checkpoint, be it incomplete.
+        begins: whether there is a commit or a checkpoint, even an incomplete one.
     """
 
     table: str
@@ -155,11 +155,11 @@ def sort_listing(
         files: in any order.
         table: the table's location, for messages.
         first: the version at which the listing started.
-        ratified: commits of a catalog, which count instead of published files of their versions.
+        ratified: commits of a catalog; they replace published files of their versions.
         last: later versions are ignored, because the catalog has not ratified them.
 
     Raises:
-        MalformedLogError: a file names a version that no reader can hold.
+        MalformedLogError: a file names a version above 64 bits.
     """
     commits: dict[int, LogFile] = {file.version: file for file in ratified}
     checkpoints: list[CheckpointFiles] = []
@@ -211,20 +211,20 @@ def build_segment(
     *,
     unreadable: Mapping[str, str] | None = None,
 ) -> LogSegment:
-    """The files that make up `version`, or the latest version.
+    """Return the files that make up `version`, or the latest version.
 
     Args:
         listing: of the log from its start, or from a checkpoint at or before `version`.
         version: None is the latest.
-        unreadable: names of checkpoints and compactions of no use, with the reason.
+        unreadable: names of unusable checkpoints and compactions, with the reason.
 
     Raises:
         TableNotFoundError: the log is empty.
         VersionNotFoundError: `version` is after the latest.
-        LogGapError: a commit is missing between others that the version needs. Holes after it
-            do not matter.
+        LogGapError: a commit that the version needs is missing between others. Gaps after the
+            version do not matter.
         CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
-        CheckpointUnreadableError: the same, because those that do are in `unreadable`.
+        CheckpointUnreadableError: the same, but the checkpoints that cover them are unreadable.
 
     Protocol: Action Reconciliation
     """
@@ -311,16 +311,16 @@ def _commits_after(
 
 
 def readable_versions(listing: LogListing, broken: int) -> str:
-    """Which versions can be opened although a commit is missing or damaged, for messages.
+    """Describe which versions are readable despite a missing or damaged commit, for messages.
 
     Args:
         listing: of the whole log.
-        broken: the first version whose commit is of no use.
+        broken: the first version whose commit is unusable.
     """
     runs: list[tuple[int, int]] = []
     for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
         if runs and start <= runs[-1][1]:
-            continue  # inside of a run, which goes on as far as commits do
+            continue  # inside of a run, which continues as far as commits do
         last = start
         while last + 1 in listing.commits and last + 1 != broken:
             last += 1

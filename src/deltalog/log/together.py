@@ -1,8 +1,8 @@
-"""Many commits parsed together: their lines as one Arrow array, their file actions as columns.
+"""Parse many commits together: their lines as one Arrow array, their file actions as columns.
 
 Owns what makes a line regular (one compact object, whose first member is its kind), and which line
-belongs to which commit. Commits that are not regular throughout are left to `reader`, which parses
-them line by line; so nothing here raises.
+belongs to which commit. If any line is irregular, `reader` parses the commits line by line. So
+nothing here raises.
 
 Protocol: Delta Log Entries
 """
@@ -56,7 +56,7 @@ class Together:
 
 
 def read_together(commits: Sequence[tuple[int, bytes]]) -> Together | None:
-    """The actions of commits whose lines are regular; None if a line is not, or is not certain.
+    """Return the actions of commits whose lines are regular; None if a line is not, or may not be.
 
     Args:
         commits: version and bytes of each.
@@ -88,7 +88,7 @@ def read_together(commits: Sequence[tuple[int, bytes]]) -> Together | None:
 
 
 def _lines_of(data: bytes) -> pa.StringArray | None:
-    """The lines of a text that ends with a line end; None if one is not `{…}`, or not UTF-8."""
+    """Return the lines of NDJSON bytes; None if a line is not `{…}`, or not UTF-8."""
     if not 0 < len(data) < _MOST_BYTES:
         return None
     offsets = pa.array([0, len(data) - 1], pa.int32()).buffers()[1]
@@ -123,7 +123,7 @@ def _others(
 
 
 def _files(kind: str, lines: pa.StringArray) -> pa.Table | None:
-    """The file actions of lines of one kind, parsed on several cores if they are many."""
+    """Return the file actions of lines of one kind, parsed on several cores if there are many."""
     tables = [FILE_SCHEMAS[kind].empty_table()]
     for table in read_ahead(
         lambda part: files_of_lines(part, kind), _slices(lines), depth=_SLICES_AHEAD
@@ -142,8 +142,8 @@ def _slices(lines: pa.StringArray) -> Iterator[pa.StringArray]:
         yield lines.slice(start, step)
 
 
-# File actions of many lines of a log as Arrow data at once, without a Python object for each
-# line.
+# Convert the file actions of many log lines to Arrow data at once, without a Python object for
+# each line.
 
 
 FILE_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA, "cdc": CDC_SCHEMA}
@@ -159,23 +159,23 @@ _MEMBERS: Final = frozenset(
 
 
 def starts_as(lines: pa.StringArray, kind: str) -> pa.BooleanArray:
-    """Which of the lines begin as a compact object whose first member is `kind`, an object."""
+    """Mark lines that begin as a compact object whose first member is `kind`, an object."""
     found: pa.BooleanArray = compute.starts_with(lines, _start_of(kind) + "{")
     return found
 
 
 def files_of_lines(lines: pa.StringArray, kind: str) -> pa.Table | None:
-    """A row for each line, as `arrow` would make of them; None if that is not certain.
+    """Return a row for each line, as `arrow` would make them; None if that is not certain.
 
     Args:
-        lines: each begins as `starts_as` says, ends with `}` and has no line end in it; at least
-            one.
+        lines: each begins as `starts_as` requires, ends with `}` and has no line end in it; at
+            least one.
         kind: `add`, `remove` or `cdc`.
 
     Cost: one pass of `pyarrow.json`, and some kernels per column.
     """
     schema = FILE_SCHEMAS[kind]
-    # What is between the outer braces: if it is an object, it is the only member of the line.
+    # The part between the outer braces: if it is an object, it is the line's only member.
     inner: Any = pc.binary_slice(lines.cast(pa.binary()), len(_start_of(kind)), -1).cast(
         pa.string()
     )
@@ -205,7 +205,7 @@ def _start_of(kind: str) -> str:
 
 
 def _wire_schema(objects: pa.StringArray, schema: pa.Schema) -> pa.Schema | None:
-    """What to read the objects as: the members that some of them have, maps as structs of texts.
+    """Return a schema to read the objects: members that occur, maps as structs of strings.
 
     Another member, or another key of a map, stops the reading.
     """
@@ -245,16 +245,16 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # An object cannot vanish or join the next one, so as many rows as objects is one for each.
+    # An object cannot vanish or join the next one: as many rows as objects means one for each.
     return table if table.num_rows == len(objects) else None
 
 
 def _are_exact(maps: Mapping[str, pa.StructArray], data: pa.Buffer) -> bool:
-    """Whether every key of a map that has no value in a row stands there, with null as its value.
+    """Whether every key of a map without a value in a row is stored there, with null as its value.
 
-    A key of plain characters and the null behind it have one spelling in compact JSON, which does
-    not occur inside a text; so it suffices to count it. A key that is the name of a member could
-    stand elsewhere, too.
+    A plain key followed by null has one spelling in compact JSON, which does not occur inside a
+    string. So it suffices to count it. A key that is also the name of a member could occur
+    elsewhere, too.
     """
     nulls: Counter[str] = Counter()
     for column in maps.values():
@@ -281,7 +281,7 @@ def _are_whole(vectors: pa.StructArray) -> bool:
 
 
 def _map_of(keyed: pa.StructArray) -> pa.Array[Any]:
-    """A struct of texts as the map with the same keys in every row that is not null."""
+    """Return a struct of strings as the map with the same keys in every row that is not null."""
     names = [field.name for field in keyed.type]
     is_valid = keyed.is_valid()
     present = keyed.drop_null()

@@ -1,7 +1,7 @@
 """Operations on a table, one module each.
 
-A verb is a frozen value that holds its arguments as the user gave them. It stages itself into a
-transaction and returns one typed outcome; only `verbs.do` commits.
+An operation is a frozen value that contains the user's arguments. It stages itself into a
+transaction and returns one typed outcome. Only `operations.do` commits.
 """
 
 from __future__ import annotations

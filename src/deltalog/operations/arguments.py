@@ -1,6 +1,6 @@
-"""What callers hand to the facade: moments, columns, options.
+"""Arguments of the public API: timestamps, columns, conditions, options.
 
-Owns the forms that people write them in, and the errors for those that mean nothing here.
+Owns the forms in which callers write them, and the errors for values that make no sense here.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _DEPRECATED: Final = {
 
 
 def as_timestamp_ms(moment: object) -> int:
-    """Milliseconds since 1970 of an ISO 8601 text or a datetime; without a zone: UTC.
+    """Return milliseconds since 1970, from an ISO 8601 string or a datetime; UTC if it has no zone.
 
     Raises:
-        InvalidInputError: the text is no moment.
+        InvalidInputError: the string is not a timestamp.
     """
     if isinstance(moment, str):
         try:
@@ -71,7 +71,7 @@ def as_timestamp_ms(moment: object) -> int:
             ) from None
     if not isinstance(moment, datetime):
         raise InvalidInputError(
-            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 text or a "
+            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 string or a "
             "datetime"
         )
     if moment.tzinfo is None:
@@ -80,14 +80,14 @@ def as_timestamp_ms(moment: object) -> int:
 
 
 def as_bound(bound: int | str | datetime) -> int | Moment:
-    """A bound of a range of versions: a version, or a moment."""
+    """Return one bound of a range of versions: a version or a timestamp."""
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
     return Moment(as_timestamp_ms(bound))
 
 
 def as_one_bound(**bounds: Any) -> int | Moment | None:
-    """Return the bound that is given of a version and a moment; InvalidInputError for both."""
+    """Return whichever of a version and a timestamp is given; InvalidInputError if both are."""
     refuse_both(**bounds)
     return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
 
@@ -95,12 +95,12 @@ def as_one_bound(**bounds: Any) -> int | Moment | None:
 def as_range(
     start: int | Moment | None, end: int | Moment | None, *, newest: int
 ) -> tuple[int | Moment, int | Moment | None]:
-    """The bounds of a range of versions, which starts at 0 and ends at the newest if none is given.
+    """Return the bounds of a range of versions: by default from 0 to the newest version.
 
     Args:
-        start: the first version, or the moment of it.
-        end: the last one; a version that is not there yet is the newest, unless the range starts
-            after that.
+        start: the first version, or a timestamp.
+        end: the last version, or a timestamp. A later version than the newest means the newest,
+            unless the range starts after it.
         newest: the newest version.
     """
     start = 0 if start is None else start
@@ -110,7 +110,7 @@ def as_range(
 
 
 def explain_missing(name: str, names: Sequence[str]) -> str:
-    """Why a table has no such attribute, and what to use instead."""
+    """Return why a table has no such attribute, and what to use instead."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
@@ -119,7 +119,7 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
-    """The names of columns; InvalidInputError for a bare text, whose letters are not meant."""
+    """Return column names; InvalidInputError for a plain string instead of a list."""
     if columns is None:
         return None
     if isinstance(columns, expressions.Expression):
@@ -137,14 +137,14 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def as_limit(limit: object) -> int | None:
-    """How many at most; InvalidInputError for what is no number of things."""
+    """Return a maximum number of rows or files; InvalidInputError if it is not a whole number."""
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
 
 
 def check_number(name: str, value: object, *, least: int = 0) -> None:
-    """Raise InvalidInputError for what is no finite number of at least that much; None is none."""
+    """Raise InvalidInputError unless the value is None or a finite number of at least `least`."""
     if value is None:
         return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -155,7 +155,7 @@ def check_number(name: str, value: object, *, least: int = 0) -> None:
 def as_arrow_schema(
     schema: pa.Schema | None, table: StructType, *, as_large_types: bool
 ) -> pa.Schema | None:
-    """The Arrow types that are asked for; InvalidInputError for columns that are not there."""
+    """Return the requested Arrow types; InvalidInputError if a requested column does not exist."""
     if schema is None:
         return to_arrow_schema(table, as_large_types=True) if as_large_types else None
     if not isinstance(schema, pa.Schema):
@@ -168,10 +168,10 @@ def as_arrow_schema(
 
 
 def with_dictionaries(schema: pa.Schema | None, table: StructType, options: Any) -> Any:
-    """The Arrow types, with dictionaries where pyarrow's `ParquetReadOptions` want them.
+    """Return the Arrow types, with the dictionaries that pyarrow's `ParquetReadOptions` request.
 
     Raises:
-        InvalidInputError: they are no such options, or want what a table cannot give.
+        InvalidInputError: `options` is of another type, or requests something unsupported.
     """
     if options is None:
         return schema
@@ -198,10 +198,10 @@ def _is_set(options: Any, name: str) -> bool:
 
 
 def warn_of_deprecated(**given: object) -> None:
-    """Warn who calls a public method of arguments that only programs for deltalake give.
+    """Warn about arguments of a public method that exist only for programs written for deltalake.
 
     Args:
-        given: by name; None and False are not given.
+        given: the arguments by name; None and False count as not given.
     """
     for name, value in given.items():
         if value is not None and value is not False:
@@ -217,11 +217,11 @@ def refuse_both(**options: Any) -> None:
         raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
 
 
-# Conditions and new values in the forms in which callers give them, resolved for a table.
+# Resolve conditions and new values, in the forms that callers use, for a table.
 
 
 def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
-    """Filter tuples with None where deltalake's users write `''` for a null partition value.
+    """Return filter tuples with None instead of `''`, which deltalake's users write for null.
 
     Protocol: Partition Value Serialization (the empty string is null)
     """
@@ -240,18 +240,18 @@ def as_condition(
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression | None:
-    """All conditions that are given as one, over a table's columns and those of `_metadata`.
+    """Return one condition from all given ones, over a table's columns and those of `_metadata`.
 
     Args:
         schema: of the table.
-        conditions: SQL, expressions, or deltalake's filters; None and an empty list are none.
+        conditions: SQL, expressions, or deltalake's filters; None and an empty list are ignored.
         session: the current time and the time zone.
         parameters: of SQL.
-        text_rules: by what texts are compared.
+        text_rules: how strings are compared.
 
     Raises:
-        InvalidInputError: parameters without a condition: it was forgotten, and all rows are meant
-            without one.
+        InvalidInputError: parameters are given without a condition. The condition was probably
+            forgotten, and the call would affect all rows.
     """
     given = [
         condition
@@ -273,7 +273,7 @@ def as_condition(
 
 
 def _check_texts(filters: Any, schema: StructType) -> None:
-    """Refuse filters of a text column by a value that is no single one: its `repr` is no text."""
+    """Refuse filters that compare a string column with a list or another compound value."""
     if isinstance(filters, list):
         for one in filters:
             _check_texts(one, schema)
@@ -287,8 +287,8 @@ def _check_texts(filters: Any, schema: StructType) -> None:
     for one in value if is_list and "in" in str(operator).lower().split() else [value]:
         if isinstance(one, Mapping | list | tuple | set | frozenset | bytes | bytearray):
             raise InvalidInputError(
-                f"cannot compare the text column {name!r} with {one!r} in the filter {filters!r}: "
-                "expected a text, or a list of texts for 'in'"
+                f"cannot compare the string column {name!r} with {one!r} in the filter "
+                f"{filters!r}: expected a string, or a list of strings for 'in'"
             )
 
 
@@ -298,7 +298,7 @@ def as_updates(
     parameters: Sequence[object] | Mapping[str, object] | None,
     columns: Sequence[str] = (),
 ) -> dict[str | tuple[str, ...], object]:
-    """Column → expression, from either of the two arguments; SQL is over the table's columns."""
+    """Return column → expression, from either argument; SQL is over the table's columns."""
     if (updates is None) is (new_values is None):
         raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
     for given in (updates, new_values):
@@ -325,26 +325,26 @@ def as_updates(
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:
-    """Constraints, name to SQL, with columns in backticks where callers have double quotes.
+    """Return constraints, name to SQL, with column names in backticks instead of double quotes.
 
-    Stored double quotes are those of a text for Spark.
+    For Spark, stored double quotes enclose a string.
     """
     if not isinstance(given, Mapping):
-        return given  # what takes them says what it expects
+        return given  # the caller reports what it expects
     from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # few tables have any
 
     return {name: with_backticks(text, columns) for name, text in given.items()}
 
 
 def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
-    """Return the parameters that the predicate of an update takes; None if all are for values."""
+    """Return the parameters for the predicate of an update; None if all are for its values."""
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 
 
 def as_changes_condition(
     schema: StructType, predicate: Any, *, session: SqlSession
 ) -> Expression | None:
-    """Return a condition over the columns of a table and those of its change data feed."""
+    """Return a condition over a table's columns and those of its change data feed."""
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
@@ -354,11 +354,11 @@ def as_changes_condition(
 def for_each_version(
     predicate: Any, *, changes: bool
 ) -> Callable[[Snapshot], Expression | None] | None:
-    """Return what gives a condition over the columns of a version of a table; None if it is None.
+    """Return a function from a version of a table to the condition on it; None if it is None.
 
     Args:
         predicate: the condition.
-        changes: whether it may name columns of the change data feed.
+        changes: whether the condition may name columns of the change data feed.
     """
     if predicate is None:
         return None
@@ -372,7 +372,7 @@ def for_each_version(
 
 
 def check_given(predicate: object) -> None:
-    """Refuse an empty list of filters where rows change: it would mean all of them."""
+    """Refuse an empty list of filters for a change of rows: it would mean all rows."""
     if isinstance(predicate, list | tuple) and not predicate:
         raise InvalidInputError(
             f"cannot change the rows of {predicate!r}: an empty list would mean all of them; leave "

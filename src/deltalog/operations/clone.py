@@ -1,7 +1,7 @@
-"""Clone: a table with the files of another table's version, referenced (shallow) or copied (deep).
+"""Clone a table: reference (shallow) or copy (deep) the files of another table's version.
 
-Owns how files of one table are referenced from another, and which metadata is taken over. Repeated
-clones are incremental: files that the clone has are neither added nor copied again.
+Owns how one table references another table's files, and which metadata the clone keeps. Repeated
+clones are incremental: files that the clone already has are neither added nor copied again.
 
 Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
 """
@@ -123,14 +123,14 @@ class Cloned:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the source of a clone is.
+    """Describe the source of a clone.
 
     Args:
         format: of the source, for the history.
-        version: its own number of what is cloned, for the history; None is the version of the
-            snapshot.
+        version: the cloned version in the source's own numbering, for the history; None is the
+            version of the snapshot.
         has_log: whether the source's log is stored. Otherwise the snapshot was planned for the
-            clone, with deletion vectors in memory, which the clone stores as its own.
+            clone. Its deletion vectors are in memory, and the clone stores them as its own.
     """
 
     format: str = "delta"
@@ -152,7 +152,7 @@ def cloned_configuration(
     The clone assigns its own row ids, so it also has its own materialized row id columns.
 
     Args:
-        source: of the version that is cloned.
+        source: of the cloned version.
         target: of the table that the clone replaces; its features stay.
         properties: set on the clone in addition.
 
@@ -190,13 +190,13 @@ class Clone(Verb[Cloned]):
 
     Args:
         source: the version to clone; its store can be another one for a deep clone.
-        is_shallow: name the source's files by their location. Vacuum in the source must leave
-            them alone as long as the clone is needed. Otherwise they are copied.
-        origin: what the source is.
+        is_shallow: reference the source's files by their location instead of copying them. Vacuum
+            in the source must keep these files as long as the clone is needed.
+        origin: describes the source.
         properties: set on the clone besides the source's.
-        allows_foreign_files: whether files outside of the source's root, which its log names as
-            that of a shallow clone does, may be copied or named, too. A log is not to be trusted:
-            it could name any file that the caller can read.
+        allows_foreign_files: whether to copy or reference files outside of the source's root, too.
+            The log of a shallow clone names such files. An untrusted log could name any file that
+            the caller can read.
     """
 
     source: Snapshot
@@ -208,14 +208,14 @@ class Clone(Verb[Cloned]):
     doing: ClassVar[str] = "copying files"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Cloned:
-        """Copy or reference the new files, and take over the source's configuration.
+        """Copy or reference the new files, and set the source's configuration on the clone.
 
         Raises:
             InvalidInputError: another file exists at the path of a copy.
             DeltaProtocolError: deltalog cannot read the source.
-            TableNotFoundError, VersionNotFoundError: the source is not there any more.
+            TableNotFoundError, VersionNotFoundError: the source no longer exists.
 
-        Cost: a request for the version of the source, and the log's columns of its files; a deep
+        Cost: a request for the version of the source, and the log's columns of its files. A deep
         clone also copies each new file through memory.
         """
         del engine
@@ -284,10 +284,10 @@ class Clone(Verb[Cloned]):
         )
 
     def _check_row_ids(self, files: pa.Table) -> None:
-        """Refuse files with ids of rows, which are other rows' ids in the clone.
+        """Refuse files that contain row ids: in the clone, these ids belong to other rows.
 
         Raises:
-            InvalidInputError: a file holds some.
+            InvalidInputError: a file contains row ids.
         """
         others = with_other_row_ids(self.source.store, files, {})
         if others.true_count:
@@ -303,13 +303,13 @@ class Clone(Verb[Cloned]):
         """Refuse files outside of the source's root.
 
         Raises:
-            UnsafePathError: a data file, or the file of a deletion vector.
+            UnsafePathError: a data file or deletion vector file is outside.
         """
         root = self.source.store.root
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
         vectors: Any = files.column("deletionVector")
-        # Only these name their file by a path; the others are below the root.
+        # Only these storage types name their file by a path; other vectors are below the root.
         by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
         for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)
@@ -325,12 +325,12 @@ class Clone(Verb[Cloned]):
 
 
 def _check_there(source: Snapshot) -> None:
-    """Refuse a version whose table was removed, made anew or set back since it was read.
+    """Refuse a version whose table was removed, recreated or rolled back since it was read.
 
-    A shallow clone of it would have files that do not exist. Old commits may be cleaned up.
+    Otherwise a shallow clone could reference missing files. Old commits may be cleaned up.
 
     Raises:
-        TableNotFoundError, VersionNotFoundError: it was.
+        TableNotFoundError, VersionNotFoundError: the table or version no longer exists.
     """
     if not source.is_in_place():
         source.refresh(same_table=True)
@@ -338,7 +338,7 @@ def _check_there(source: Snapshot) -> None:
 
 
 def _shows_row_ids(configuration: TableConfiguration) -> bool:
-    """Whether Iceberg's readers find ids of rows in the table's files."""
+    """Return whether Iceberg's readers find row ids in the table's files."""
     versions = enabled_versions(configuration.properties)
     return any(VERSIONS[version].needs_row_tracking for version in versions)
 
@@ -354,7 +354,7 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
         pending.remove_domain(CLUSTERING_DOMAIN)
 
 
-# Which files a clone names, and their copies: paths in another table's log, and the bytes there.
+# Paths and copies of the files that a clone references.
 
 
 ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
@@ -363,12 +363,12 @@ _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 class FileNames:
-    """The paths of one table's files in the log of another table.
+    """Map the paths of one table's files to their paths in another table's log.
 
     Args:
         source: root of the table that has the files.
         target: root of the clone.
-        is_shallow: absolute paths of the source's files; otherwise the paths of their copies.
+        is_shallow: use absolute paths of the source's files; otherwise the paths of their copies.
     """
 
     def __init__(self, source: str, target: str, *, is_shallow: bool) -> None:
@@ -389,7 +389,7 @@ class FileNames:
         return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
 
     def copies(self, files: pa.Table, added: pa.Table) -> dict[str, FileCopy]:
-        """The physical files to copy, by decoded path in the source.
+        """Return the physical files to copy, by decoded path in the source.
 
         Raises:
             DeletionVectorError: a vector in the log is damaged; `FileCopy` checks the others.
@@ -432,7 +432,7 @@ class FileNames:
         return pa.array(renamed, pa.string())
 
     def _copy_of(self, path: str) -> str:
-        """Return the path of a copy: the same, or a new name for a file outside of the source.
+        """Return the path of a copy: the same path, or a new name for a file outside of the source.
 
         The new name is derived from the location, so that a repeated clone finds the copy.
         """
@@ -473,19 +473,19 @@ class FileCopy:
 
     Args:
         target: decoded path in the clone.
-        vectors: that are in the file, each with the physical rows of its data file if the log has
-            them; none for a data file.
+        vectors: the deletion vectors in the file, each with the number of physical rows of its data
+            file if the log states it; empty for a data file.
     """
 
     target: str
     vectors: tuple[tuple[DeletionVectorDescriptor, int | None], ...] = ()
 
     def read(self, source: Store, path: str) -> bytes:
-        """The bytes of the file, which is what the log says that it is.
+        """Return the bytes of the file, after checking that they are of the expected kind.
 
         Raises:
-            DataFileUnreadableError: it is no Parquet file.
-            DeletionVectorError: it does not hold the deletion vectors.
+            DataFileUnreadableError: it is not a Parquet file.
+            DeletionVectorError: it does not contain the deletion vectors.
         """
         for descriptor, num_rows in self.vectors:
             load_bitmap(source, descriptor, num_rows=num_rows)
@@ -497,7 +497,7 @@ class FileCopy:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How many files were copied, and their bytes."""
+    """The number of copied files, and their size in bytes."""
 
     num_files: int = 0
     num_bytes: int = 0
@@ -546,7 +546,7 @@ def copy_files(
 
 
 def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
-    """Whether the target has the copy: a file of that path and size.
+    """Return whether the target has the copy: a file with that path and size.
 
     Raises:
         InvalidInputError: the file at that path has another size.
@@ -564,7 +564,7 @@ def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
 
 
 def root_location(root: str) -> str:
-    """Return a root as an absolute URL, as `/x` is relative to the reader's file system.
+    """Return a root as an absolute URL: a reader resolves `/x` against its own file system.
 
     Local roots get one slash: Delta Spark does not recognise its files as `file:///x`.
     """
@@ -575,14 +575,14 @@ def root_location(root: str) -> str:
     return root
 
 
-# Row ids in data files that Iceberg's readers would take, or miss, and Delta's would not.
+# Row ids in data files that Iceberg's readers would use or miss, and Delta's readers would not.
 
 
 _RESERVED: Final = frozenset({ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD})
 
 
 def hidden_columns(configuration: TableConfiguration) -> dict[str, int]:
-    """The hidden columns of row tracking, with the field ids that Iceberg has for them."""
+    """Return the hidden columns of row tracking, with Iceberg's field ids for them."""
     names = {
         configuration.row_id_column: ROW_ID_FIELD,
         configuration.row_commit_version_column: ROW_COMMIT_VERSION_FIELD,
@@ -591,12 +591,12 @@ def hidden_columns(configuration: TableConfiguration) -> dict[str, int]:
 
 
 def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) -> pa.BooleanArray:
-    """Mark the files in which both formats would not find the same ids of rows.
+    """Mark the files in which the two formats would find different row ids.
 
     Args:
         store: of the table.
         files: with the columns `path` and `size`.
-        own: `hidden_columns` of the table that has the files; none if its files may hold no ids.
+        own: `hidden_columns` of the table that has the files; empty if they may contain no ids.
 
     Cost: the footer of every file.
     """

@@ -54,7 +54,7 @@ class CommitFiles(Verb[RowsWritten]):
 
     @property
     def is_repeatable(self) -> bool:
-        """False: files are only valid for the configuration that they were written for."""
+        """False: files are only valid for the configuration for which they were written."""
         return False
 
     def logged_parameters(self) -> Mapping[str, Any]:
@@ -100,10 +100,10 @@ class CommitFiles(Verb[RowsWritten]):
 
 
 def _check_there(store: Store, written: WrittenFiles) -> None:
-    """Refuse files that are gone with a directory that was set back, or by vacuum.
+    """Refuse files that vacuum deleted, or that are gone because the directory was rolled back.
 
     Raises:
-        DataFileMissingError: one is.
+        DataFileMissingError: a file is gone.
     """
     for add in written.adds:
         try:
@@ -115,7 +115,7 @@ def _check_there(store: Store, written: WrittenFiles) -> None:
             ) from error
 
 
-# Commit files that a caller has written, and remove files that it names.
+# Commit files that a caller has written, and remove files that the caller names.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +124,10 @@ class CommitActions(Verb[Nothing]):
 
     Args:
         actions: files to add and, with mode `append`, to remove.
-        mode: `append`, or `overwrite`, which removes the files that are there.
-        schema: of the added files: columns and types of the table.
+        mode: `append`, or `overwrite`, which removes the existing files.
+        schema: of the added files: the table's columns and types.
         partition_by: the table's partition columns, if given.
-        partition_filters: with mode `overwrite`: only the files of these partitions are removed.
+        partition_filters: with mode `overwrite`: remove only the files of these partitions.
     """
 
     actions: Sequence[AddAction | RemoveAction]
@@ -164,9 +164,9 @@ class CommitActions(Verb[Nothing]):
         """Add and remove the files.
 
         Raises:
-            InvalidInputError: the files cannot be the table's: their columns, partition values,
-                sizes or statistics are others, or rules of the table would have to be checked.
-            DataFileMissingError: a file is not there.
+            InvalidInputError: the files do not fit the table: columns, partition values, sizes or
+                statistics differ, or the table has rules that would have to be checked.
+            DataFileMissingError: a file does not exist.
 
         Cost: one request per added file.
         """
@@ -235,7 +235,7 @@ class CommitActions(Verb[Nothing]):
 
 
 def _rules(configuration: TableConfiguration) -> list[str]:
-    """Return what writers see to, row by row, and nobody has seen to in a caller's files."""
+    """Return the rules that writers check row by row, unchecked in a caller's files."""
     schema = configuration.schema
     checks = table_checks(configuration.metadata.configuration, schema)
     return [

@@ -1,4 +1,4 @@
-"""Convert: turn Parquet files into a Delta table in place, by writing only a log.
+"""Convert Parquet files into a Delta table in place, by writing only a log.
 
 Protocol: Add File and Remove File, Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -65,7 +65,7 @@ class Conversion:
         files: of the table.
         source_format: `parquet` or `iceberg`.
         source_version: the snapshot id of an Iceberg table.
-        max_column_id: the highest id that columns in the files ever had; None: they have none.
+        max_column_id: the highest id that columns in the files ever had; None if they have no ids.
         description: of the source.
         features: table features that the files need.
     """
@@ -91,8 +91,8 @@ def plan_conversion(
     Args:
         context: of the new table; its time zone applies to timestamps in directory names.
         partition_by: partition columns; None infers them from directories such as `p=1`.
-        partition_strategy: whether directories are `p=1` (`hive`, the default) or hold only the
-            values, in the order of the columns (`directory`).
+        partition_strategy: whether directories are named `p=1` (`hive`, the default) or contain
+            only the values, in the order of the columns (`directory`).
 
     Raises:
         InvalidInputError: there are no Parquet files, or their paths lack a partition column.
@@ -154,8 +154,7 @@ def snapshot_of(
 ) -> Snapshot:
     """Return the version that a table of the files would have; nothing is written.
 
-    Its log is in memory, and so are its deletion vectors: the snapshot is there to be read and
-    cloned.
+    The snapshot's log and deletion vectors are in memory. It is meant for reading and cloning.
     """
     adds = [
         _add(
@@ -196,7 +195,7 @@ class Convert(Verb[ConvertedFiles]):
 
     Args:
         conversion: planned for the same store.
-        collect_stats: whether the columns are read to compute statistics; otherwise files only get
+        collect_stats: read the columns to compute statistics; otherwise files only get
             `numRecords`.
     """
 
@@ -242,12 +241,12 @@ def _adds(
 
 
 def _counted(file: ParquetFile) -> str:
-    """The statistics of a file of which nothing is read."""
+    """Return the statistics of a file without reading its data."""
     return _masked(file, encode_stats({NUM_RECORDS: file.num_rows}))
 
 
 def _masked(file: ParquetFile, text: str) -> str:
-    """The statistics of all rows of a file as those of the rows that are left."""
+    """Change the statistics of all rows of a file to those of the rows that are not deleted."""
     return text if file.deleted is None else with_wide_bounds(text, num_records=file.num_rows)
 
 

@@ -1,7 +1,7 @@
-"""Schema and partition values of Parquet files that are to be converted.
+"""Find the schema and partition values of Parquet files to convert.
 
-Owns merging the schemas of the footers, and parsing the partition values in paths. Reads no data
-pages.
+Owns how the footers' schemas are merged, and how partition values in paths are parsed. Reads no
+data pages.
 
 Protocol: Schema Serialization Format, Partition Value Serialization
 """
@@ -60,7 +60,7 @@ class ParquetFile:
         info: path, size and time.
         num_rows: from its footer.
         partition_values: serialised, by physical name.
-        deleted: the rows that are none any more; None if there are no such rows.
+        deleted: the deleted rows; None if there are none.
     """
 
     info: FileInfo
@@ -70,18 +70,18 @@ class ParquetFile:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether no row is left."""
+        """Whether all rows are deleted."""
         return self.deleted is not None and self.deleted.cardinality >= self.num_rows
 
 
 def find_parquet_files(store: Store) -> list[FileInfo]:
     """Return the Parquet files below the root, ordered by path, without hidden ones.
 
-    Where a streaming sink of Spark wrote, they are those that it committed.
+    If a streaming sink of Spark wrote to the directory, return the files that it committed.
 
     Raises:
-        InvalidInputError: there are none, the sink's log does not fit the directory, or it is an
-            Iceberg table, whose files may hold deleted rows or belong to old snapshots.
+        InvalidInputError: there are no files, or the sink's log does not fit the directory. Or it
+            is an Iceberg table, whose files may contain deleted rows or belong to old snapshots.
 
     Cost: one listing, and the log of a sink.
     """
@@ -209,7 +209,7 @@ def _is_iceberg_metadata(info: FileInfo) -> bool:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether a part of the path begins with `.` or `_`, unless it is a partition (`_p=1`)."""
+    """Return whether a part of the path begins with `.` or `_`, except partitions (`_p=1`)."""
     return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
 
 
@@ -231,7 +231,7 @@ def _schema_text(footer: Any) -> str:
     schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
-    # INT96 has no annotation for it, but is always an instant, never a local time.
+    # INT96 has no annotation that states this, but it is always an instant, never a local time.
     fields = [
         loosened(StructType([field]), _bare, _as_instant).fields[0]
         if field.name in legacy
@@ -300,7 +300,7 @@ def _by_position(info: FileInfo, fields: StructType) -> list[str | None]:
     return [None if part == NULL_DIRECTORY else part for part in parts]
 
 
-# The log of a streaming sink of Spark, which says which files of its directory are whole.
+# The log of a streaming sink of Spark: it lists the complete files of its directory.
 
 
 SINK_LOG: Final = "_spark_metadata"
@@ -315,7 +315,7 @@ def files_of_sink(store: Store) -> frozenset[str] | None:
         store: of the directory.
 
     Raises:
-        InvalidInputError: the log cannot be read, or it is of another directory.
+        InvalidInputError: the log cannot be read, or it belongs to another directory.
 
     Cost: one listing, and the batches since the last compaction of the log.
     """
@@ -338,7 +338,7 @@ def _is_compact(name: str) -> bool:
 
 
 def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
-    """Add the files of one batch, and take out those that it removed."""
+    """Add the files of one batch, and remove those that it removed."""
     version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
     if version != _VERSION:
         raise InvalidInputError(
@@ -363,7 +363,7 @@ def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
             found.add(location)
 
 
-# Deletion vectors of files that come from elsewhere, stored as those of the table that gets them.
+# Store the deletion vectors of foreign files as the new table stores its own.
 
 
 _COLUMN: Final = "deletionVector"
@@ -386,13 +386,13 @@ def stage_vectors(
 def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table) -> pa.Table:
     """Return files whose inline vectors are stored as the table stores its own.
 
-    A file that the table has with the same deleted rows keeps the vector that it has there, so that
-    it counts as the same file.
+    A file that the table already has, with the same deleted rows, keeps its vector. It then counts
+    as the same file.
 
     Args:
         pending: on the table.
-        now: the files that it has, `FILE_SCHEMA`.
-        files: those that it gets, `FILE_SCHEMA`, by paths in its log.
+        now: the files that the table has, `FILE_SCHEMA`.
+        files: the files that the table gets, `FILE_SCHEMA`, by paths in its log.
 
     Cost: as `stage_vectors`, and a request for each known vector of as many rows.
     """
@@ -412,7 +412,7 @@ def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table
         found = known.get(keys[number])
         if found is None or found.cardinality != descriptor.cardinality:
             return None
-        # Equal to one whose rows are known to be the file's, so nothing else is checked.
+        # It equals a vector whose rows are known to be the file's, so nothing else is checked.
         is_same = load_bitmap(pending.store, found, num_rows=None) == parse_inline(descriptor)
         return found if is_same else None
 
@@ -433,7 +433,7 @@ def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table
 def _known_vectors(
     pending: PendingTransaction, now: pa.Table
 ) -> dict[str, DeletionVectorDescriptor]:
-    """The deletion vectors that the table's files have, by canonical path."""
+    """Return the deletion vectors of the table's files, by canonical path."""
     masked = now.filter(now.column(_COLUMN).is_valid())
     paths: list[Any] = canonical_paths(masked.column("path"), pending.store.root).to_pylist()
     rows: list[Any] = masked.column(_COLUMN).to_pylist()

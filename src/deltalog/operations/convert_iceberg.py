@@ -1,9 +1,9 @@
-"""The plan to take over an Iceberg table: its data files stay, and get a Delta log.
+"""Plan the conversion of an Iceberg table: its data files stay and get a Delta log.
 
-Owns what is checked of a data file before it counts: Delta finds columns by the field ids in the
-files, and reads values in the types that they are stored in, or in a wider one that the schema
-tells of. And the physical names: Spark's reader takes a column by its name where a file lacks the
-id, so it may not be that of another one there.
+Owns the checks of each data file. Delta finds columns by the field ids in the files. It reads
+values in their stored types, or in a wider type that the schema records. Owns the physical names,
+too: where a file lacks a field id, Spark's reader looks for the column by name. So a column's
+physical name must not be another column's name in any file.
 
 Protocol: Column Mapping (mode `id`), Type Widening (Type Change Metadata), Deletion Vectors
 """
@@ -52,21 +52,21 @@ _ROW_LINEAGE: Final = frozenset({"_row_id", "_last_updated_sequence_number"})
 
 
 def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = None) -> Conversion:
-    """Plan a Delta table of the data files of an Iceberg table's current snapshot.
+    """Plan a Delta table from the data files of an Iceberg table's current snapshot.
 
     Args:
         context: at the location of the Iceberg table.
-        metadata_name: of the file in `metadata/` that describes it; None is the newest.
+        metadata_name: the file in `metadata/` that describes the table; None is the newest.
 
     Raises:
-        InvalidInputError: the table has no equal in Delta: defaults, files that are not Parquet, or
-            that hold columns without field ids; or row-level deletes do not fit their data files.
-        SchemaMismatchError: a file holds a type that Delta cannot read as the table's.
+        InvalidInputError: Delta cannot represent the table: it has defaults, files that are not
+            Parquet or columns without field ids; or row-level deletes do not fit their data files.
+        SchemaMismatchError: a file contains a type that Delta cannot read as the table's type.
         DataFileMissingError, DataFileUnreadableError, DeletionVectorError: a file with row-level
-            deletes is gone, or damaged.
+            deletes is gone or damaged.
 
-    Cost: the metadata and manifests, every footer, and every delete file; with equality deletes,
-    their columns of the data files that are older.
+    Cost: the metadata and manifests, every footer, and every delete file. Equality deletes also
+    read their columns from all older data files.
     """
     try:
         from deltalog.iceberg.deleted_rows import (  # noqa: PLC0415  # PyIceberg is an extra
@@ -123,12 +123,12 @@ def configuration_with_ids(
     """Return a new table's configuration with the ids that the files have.
 
     Args:
-        wanted: of the table as users ask for it, with column mapping of mode `id`.
+        wanted: the requested configuration, with column mapping of mode `id`.
         conversion: of an Iceberg table.
 
     Raises:
-        InvalidInputError: the column mapping mode is another one, or files were to follow more
-            rules than they were written by.
+        InvalidInputError: the column mapping mode is not `id`, or the configuration has rules that
+            the files were not written by.
     """
     if wanted.column_mapping_mode is not Mode.ID:
         raise InvalidInputError(
@@ -160,10 +160,10 @@ def configuration_with_ids(
 def mapped_by_id(
     configuration: Mapping[str, str | None] | None, conversion: Conversion
 ) -> dict[str, str | None]:
-    """Return the properties of a table whose files hold columns by their ids.
+    """Return the properties of a table whose files identify columns by their ids.
 
-    What files need is on, unless the caller says otherwise: column mapping by id, and deletion
-    vectors where rows are deleted, so that commands go on to delete rows in the same way.
+    Features that the files need are enabled unless the caller disables them: column mapping by id,
+    and deletion vectors if rows are deleted, so that commands continue to delete rows that way.
     """
     needed: dict[str, str | None] = {_MODE_KEY: Mode.ID.value}
     if "deletionVectors" in conversion.features:
@@ -177,7 +177,7 @@ class _Stored(NamedTuple):
     """A column of a file, at any depth.
 
     Args:
-        parent: the id of the column that it is a part of; `_TOP` of none.
+        parent: the id of the column that contains this one; `_TOP` for a top-level column.
         name: there.
         number: its id.
     """
@@ -188,12 +188,12 @@ class _Stored(NamedTuple):
 
 
 class _Earlier(NamedTuple):
-    """A type that a file holds values in, and that the table has a wider one for.
+    """A stored type that is narrower than the table's type for the column.
 
     Args:
         number: the id of the column.
-        path: in the column, such as `element`; empty for its own type.
-        kind: in the file.
+        path: in the column, such as `element`; empty for the column's own type.
+        kind: the type in the file.
     """
 
     number: int
@@ -202,14 +202,14 @@ class _Earlier(NamedTuple):
 
 
 class _Footer(NamedTuple):
-    """What a file holds."""
+    """The contents of a file's footer."""
 
     columns: frozenset[_Stored]
     earlier: frozenset[_Earlier]
 
 
 def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
-    """Return the columns of a file; one that Delta would read otherwise than Iceberg is refused."""
+    """Return a file's columns; refuse a column that Delta would read differently from Iceberg."""
     path = file.info.path
     footer = read_footer(store, path, size_bytes=file.info.size_bytes)
     if footer.num_rows != file.num_rows:
@@ -228,7 +228,7 @@ def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
 
 
 def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: IcebergFile) -> None:
-    """Refuse a file that lacks a column which is not NULL in all of its rows."""
+    """Refuse a file that lacks a column, unless the column is NULL in all of its rows."""
     there = {one.number for one in columns}
     top = {one.number for one in columns if one.parent == _TOP}
     for field in source.schema:
@@ -247,7 +247,7 @@ def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: Ice
 
 
 def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path: str) -> None:
-    """Refuse dates as partitions of moments: their values may be days, or microseconds."""
+    """Refuse date partitions of timestamp columns: their values may be days or microseconds."""
     names = source.partition_columns
     partitions = {field_id(one): one.name for one in source.schema if one.name in names}
     for one in earlier:
@@ -260,7 +260,7 @@ def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path:
 
 
 def _with_type_changes(schema: StructType, earlier: Collection[_Earlier]) -> StructType:
-    """Return the columns with the types that files hold, from the narrowest to the next wider."""
+    """Return the schema with its stored types as type changes, from the narrowest upwards."""
     found: dict[int, dict[tuple[str, ...], set[PrimitiveType]]] = {}
     for one in earlier:
         found.setdefault(one.number, {}).setdefault(one.path, set()).add(one.kind)
@@ -283,7 +283,7 @@ def _width(kind: PrimitiveType) -> int:
 def _with_own_names(
     struct: StructType, parent: int, ids: Mapping[tuple[int, str], set[int]]
 ) -> StructType:
-    """Return the columns with physical names that are no other column's in any file."""
+    """Return the columns with physical names that no other column has in any file."""
     fields = []
     for field in struct:
         number = field_id(field) or 0
@@ -385,7 +385,7 @@ def _checked_parts(arrow: Any, kind: DataType, place: _Place) -> Iterator[_Store
 
 
 def _is_promoted(stored: PrimitiveType, kind: DataType) -> bool:
-    """Whether Iceberg has promoted a type to another, and Delta reads the one as the other."""
+    """Return whether Iceberg promotes one type to the other and Delta can read it that way."""
     is_date = (stored, kind) == (DATE, TIMESTAMP_NTZ)  # since version 3
     return is_date or is_iceberg_promotion(stored, kind)
 

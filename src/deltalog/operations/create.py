@@ -1,4 +1,4 @@
-"""Create a table, or replace one by a table without rows.
+"""Create a table, or replace a table by one without rows.
 
 `table_change` decides which protocol and metadata a table may have.
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# What Unity Catalog requires of its managed tables; it keeps the id of the table among them.
+# Unity Catalog's requirements for its managed tables, which include the table's id.
 _UNITY_CATALOG: Final = "io.unitycatalog."
 _OF_CATALOGS: Final = frozenset(
     {
@@ -41,10 +41,10 @@ _OF_CATALOGS: Final = frozenset(
 
 
 def as_schema(schema: Any) -> StructType:
-    """Return a schema that is given as a Schema, a list of fields, or an Arrow schema.
+    """Return a schema from a Schema, a list of fields, or an Arrow schema.
 
     Raises:
-        InvalidInputError: it is of another type.
+        InvalidInputError: the argument is of another type.
     """
     if isinstance(schema, StructType):
         return schema
@@ -120,7 +120,7 @@ class WithRows(Verb[RowsWritten]):
     """Create or replace a table, and write its rows in the same version.
 
     Args:
-        made: the verb that creates or replaces it.
+        made: the operation that creates or replaces the table.
         write: appends the rows.
     """
 
@@ -129,7 +129,7 @@ class WithRows(Verb[RowsWritten]):
     doing: ClassVar[str] = "writing"
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # it depends on the verb
+    def name(self) -> str:  # type: ignore[override]  # it depends on the operation
         """The operation in the history, as Delta Spark names it."""
         return f"{self.made.name} AS SELECT"
 
@@ -164,8 +164,8 @@ def _stage_new(
 def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
     """Return the wanted properties, without those that writers maintain.
 
-    In-commit timestamps stay enabled (ledger B-22), as the history continues. So does what the
-    catalog required of a table whose commits it decides on, unless the caller says otherwise.
+    In-commit timestamps stay enabled (ledger B-22), as the history continues. So do properties that
+    the table's managing catalog required, unless the caller overrides them.
     """
     key = TableProperties.enable_in_commit_timestamps.key
     kept = {key: "true"} if current.in_commit_timestamps is not None else {}

@@ -70,7 +70,7 @@ class Delete(Verb[Deleted]):
 
     @classmethod
     def where(cls, predicate: Any, **options: Any) -> Delete:
-        """Return the verb for the rows for which a predicate is true; None is all rows."""
+        """Return the operation that deletes rows where a predicate is true; None is all rows."""
         return cls(deletion(predicate, **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:

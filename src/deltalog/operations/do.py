@@ -1,8 +1,8 @@
-"""Run verbs: stage, commit, retry after a conflict, and set the metrics.
+"""Run operations: stage, commit, retry after a conflict, and set the metrics.
 
-Owns the only calls of `transaction.commit` outside of its package, so that the same steps follow
-each commit, whether it came from the API, SQL, Spark or the command line. Only this
-module sets metrics.
+Owns the only calls of `transaction.commit` outside of its package. So the same steps follow each
+commit, whether it came from the API, SQL, Spark or the command line. Only this module sets
+metrics.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def do(
     is_held: bool = False,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Stage a verb and commit it; stage it again if a concurrent commit conflicts with it.
+    """Stage an operation and commit it; stage it again if a concurrent commit conflicts with it.
 
     Args:
-        verb: what is to be done.
-        load: returns the version to begin with, when the verb's sources are open.
+        verb: the operation to run.
+        load: returns the version to begin with, once the operation's sources are open.
         engine: does the work on rows and files.
-        options: of the commit; a verb that is not repeatable raises on a conflict in any case.
+        options: of the commit. An operation that is not repeatable always raises on a conflict.
         is_held: as for `stage_and_commit`.
         progress: True shows a progress bar; a function is called with the numbers of files read and
             of all files. An exception from it ends the work, and new files are deleted.
@@ -80,18 +80,18 @@ def do_on(
     is_fresh: bool = False,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Do a verb on the table that a snapshot shows, refreshed if the verb needs the latest version.
+    """Run an operation on a snapshot's table, refreshed if it needs the latest version.
 
     Args:
-        verb: what is to be done.
+        verb: the operation to run.
         shown: a version of the table, which may be old.
         engine: does the work on rows and files.
         options: of the commit.
-        is_fresh: whether the version was opened for this verb, so that the log still has it.
+        is_fresh: whether the version was opened for this operation, so that the log still has it.
         progress: as for `do`.
 
     Raises:
-        TableNotFoundError: the table is gone, or is another one by now.
+        TableNotFoundError: the table is gone, or was replaced by another table.
         DeltaError: as `do`.
     """
     if verb.needs_latest:
@@ -107,7 +107,7 @@ def stage(
     *,
     progress: Progress | None = None,
 ) -> OutcomeT_co:
-    """Stage a verb into a transaction that may hold others, and return its outcome."""
+    """Stage an operation into a transaction, which may contain others, and return its outcome."""
     with verb.opened(engine) as opened:
         return _staged(opened, transaction, engine, progress)
 
@@ -126,14 +126,14 @@ def _staged(
 
 
 def preview(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
-    """Return the result of a dry run of a verb on a version; nothing is written."""
+    """Return the result of a dry run of an operation on a version; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
     with verb.opened(engine) as opened:
         return opened.preview(transaction, engine)
 
 
 def explain(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> str:
-    """Describe how a verb would find its rows; nothing is written."""
+    """Describe how an operation would find its rows; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
     with verb.opened(engine) as opened:
         return opened.explain(transaction, engine)
@@ -148,10 +148,10 @@ def make_table(
     *,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Create a table, with a verb that stages the contents of version 0.
+    """Create a table, with an operation that stages the contents of version 0.
 
     Args:
-        verb: stages the contents besides the configuration.
+        verb: the operation that stages the contents besides the configuration.
         context: of the new table.
         configuration: of the new table.
         engine: does the work on rows and files.
@@ -177,7 +177,7 @@ def make_table(
 def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
-    """Commit a transaction with staged verbs; if the commit is skipped, delete its new files."""
+    """Commit a transaction with staged operations; if the commit is skipped, delete new files."""
     transaction.checks_base = True  # it was begun some time ago
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
@@ -188,17 +188,17 @@ def commit_staged(
 def prepare_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> CommitLoop:
-    """The commit of a transaction with staged verbs, of which the caller takes the steps."""
+    """Return the commit of a transaction with staged operations; the caller runs its steps."""
     transaction.checks_base = True
     return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
 
 
 @dataclass(frozen=True, slots=True)
 class EngineMaintenance:
-    """Maintenance after a commit that reads or writes files, done by the verb's engine.
+    """Run the maintenance after a commit that reads or writes files, with the operation's engine.
 
     Args:
-        engine: of the verb.
+        engine: of the operation.
     """
 
     engine: Engine
@@ -210,9 +210,9 @@ class EngineMaintenance:
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
         """Run auto-compaction if it is due, and return the newest version.
 
-        The verb's commit is done already, so a failure is only logged.
+        The operation is already committed, so a failure is only logged.
         """
-        # Few tables want it, and a first write is to load little.
+        # Few tables enable it, and a first write should load little.
         from deltalog.operations.optimize.compact import (  # noqa: PLC0415
             AutoCompact,
             is_auto_compaction_due,

@@ -1,4 +1,4 @@
-"""Engines: the seam for work on rows and files, by local threads or by tasks of a cluster."""
+"""Engines do the work on rows and files, by local threads or by tasks of a cluster."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class LocalEngine:
         return open_batches(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Hold the source's rows in memory, or in a temporary file if they are many."""
-        # Only merges need what knows how rows are matched, a tenth of what a first write loads.
+        """Open the source's rows in memory, or in a temporary file if there are many."""
+        # Only merges need the code that matches rows, a tenth of what a first write loads.
         from deltalog.operations.changes.merge.source import MergeSource  # noqa: PLC0415
 
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
@@ -72,7 +72,7 @@ class LocalEngine:
         """Write rows in one pass; files are encoded while the next rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
-        # An empty list has no columns that a predicate could be about.
+        # An empty list has no columns for a predicate.
         if predicate is not None and rows.schema.names:
             from deltalog.data.write.replace_where import write_where  # noqa: PLC0415  # as above
 
@@ -117,7 +117,7 @@ LISTING_SCHEMA: Final = pa.schema(_FIELDS)
 """Path relative to the root (decoded), size, and time in milliseconds since 1970, UTC."""
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
-# Left by writers that were killed; in the log, such files are all that vacuum may look at.
+# Left by writers that were killed. Of the files in the log, vacuum may only look at these.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 _STAGED: Final = f"^{STAGING_NAME}/.*"
@@ -153,9 +153,9 @@ def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> 
 def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     """Return the files without a hidden part in their path.
 
-    Names that begin with `.` or `_` are hidden at every level, except `_change_data`,
-    `_delta_index`, directories of partitions, and temporary files of deltalog; so is `metadata`,
-    which belongs to Iceberg.
+    Names that begin with `.` or `_` are hidden at every level. Exceptions are `_change_data`,
+    `_delta_index`, directories of partitions, and temporary files of deltalog. `metadata` is also
+    hidden, as it belongs to Iceberg.
     """
     paths: Any = files.column("path")
     suspects = compute.match_substring_regex(paths, _HIDDEN)
@@ -171,7 +171,7 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))
 
 
-# The interface between verbs, which decide what is done, and engines, which do it.
+# The interface between operations, which decide what to do, and engines, which do it.
 
 
 class RowSource(Protocol):
@@ -184,7 +184,7 @@ class RowSource(Protocol):
 
 
 class Engine(Protocol):
-    """Does the work on rows and files that verbs plan.
+    """Does the work on rows and files that operations plan.
 
     Attributes:
         files_per_deletion: batch size of deletions; progress is reported after each batch.
@@ -201,7 +201,7 @@ class Engine(Protocol):
         ...
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open a merge's source, so that its rows can be read several times without a change.
+        """Open a merge's source, so that its rows can be read several times and stay the same.
 
         Raises:
             InvalidInputError: the engine does not support the type.
@@ -215,7 +215,7 @@ class Engine(Protocol):
         recorded in the transaction, for conflict detection.
 
         Raises:
-            InvalidInputError: condition, clauses or values do not fit the table.
+            InvalidInputError: the condition, clauses or values do not fit the table.
         """
         ...
 
@@ -231,7 +231,7 @@ class Engine(Protocol):
 
         Args:
             spec: of the table.
-            rows: of `open_rows`; read once.
+            rows: from `open_rows`; read once.
             predicate: every row must match it.
             tells_changes: whether change data files are written as well.
 
@@ -244,7 +244,7 @@ class Engine(Protocol):
         """Rewrite bins into new files; after a failure no file is left.
 
         Returns:
-            The new files of each bin, in order; only of the first bins if the job's commit interval
+            The new files of each bin, in order. Only the first bins if the job's commit interval
             passed.
         """
         ...

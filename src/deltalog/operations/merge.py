@@ -132,7 +132,7 @@ def upsert(
     merge_schema: bool = False,
     use_deletion_vectors: bool | None = None,
 ) -> Merge:
-    """Return the merge that updates rows with the same key, and inserts the others.
+    """Return a merge that updates rows with the same key and inserts the others.
 
     Args:
         source: the rows.

@@ -1,4 +1,4 @@
-"""The verb of a caller's own operation, given as a function.
+"""Operations on a table, and the operation that wraps a caller's function.
 
 Protocol: none
 """
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# The base class of verbs: frozen values that stage themselves and return an outcome.
+# The base class of operations: frozen values that stage themselves and return an outcome.
 
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Outcome(Protocol[ResultT_co]):
-    """What a verb did: metrics for the history, and the result for the caller."""
+    """The outcome of an operation: metrics for the history, and the result for the caller."""
 
     def metrics(self) -> Mapping[str, int | str]:
         """Return the metrics as Delta Spark's `operationMetrics`."""
         ...
 
     def result(self) -> ResultT_co:
-        """Return the result for the caller: deltalake's keys, and ours."""
+        """Return the result for the caller: deltalake's keys and deltalog's own."""
         ...
 
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class Nothing:
-    """The outcome of a verb without metrics and without a result."""
+    """The outcome of an operation without metrics and without a result."""
 
     def metrics(self) -> Mapping[str, int | str]:
         """Return no metrics."""
@@ -59,8 +59,8 @@ class Verb(Generic[OutcomeT_co]):
 
     Attributes:
         name: the operation in the history, as Delta Spark names it.
-        doing: text of the progress bar.
-        needs_latest: whether the table is refreshed before the verb is staged.
+        doing: label of the progress bar.
+        needs_latest: whether the table is refreshed before the operation is staged.
         skips_empty: whether the commit is skipped if nothing was staged.
     """
 
@@ -73,7 +73,7 @@ class Verb(Generic[OutcomeT_co]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the verb can be staged again after a conflict; not with a one-shot source."""
+        """Whether the operation can be staged again after a conflict; not with one-shot sources."""
         return True
 
     def logged_parameters(self) -> Mapping[str, Any]:
@@ -81,16 +81,16 @@ class Verb(Generic[OutcomeT_co]):
         return _NOTHING
 
     def opened(self, engine: Engine) -> AbstractContextManager[Self]:
-        """Return a context manager that yields the verb with its sources opened.
+        """Return a context manager that yields the operation with its sources opened.
 
-        A verb is opened once, and may then be staged several times.
+        An operation is opened once, and may then be staged several times.
         """
         del engine
         return nullcontext(self)
 
     @abstractmethod
     def stage(self, transaction: PendingTransaction, engine: Engine) -> OutcomeT_co:
-        """Stage the verb into a transaction; files are written, nothing is committed.
+        """Stage the operation into a transaction: write files, but commit nothing.
 
         Args:
             transaction: of the table.
@@ -101,7 +101,7 @@ class Verb(Generic[OutcomeT_co]):
         """Return the result of a dry run; nothing is written.
 
         Raises:
-            InvalidInputError: the verb has no dry run.
+            InvalidInputError: the operation has no dry run.
         """
         del engine
         raise InvalidInputError(
@@ -109,10 +109,10 @@ class Verb(Generic[OutcomeT_co]):
         )
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
-        """Describe how the verb would find its rows.
+        """Describe how the operation would find its rows.
 
         Raises:
-            InvalidInputError: the verb does not search rows.
+            InvalidInputError: the operation does not search rows.
         """
         del engine
         raise InvalidInputError(
@@ -120,7 +120,7 @@ class Verb(Generic[OutcomeT_co]):
         )
 
 
-# The verb of a caller's own operation, given as a function.
+# The operation that wraps a caller's function.
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -147,7 +147,7 @@ class Operation(Verb[Staged[T]]):
 
     Args:
         name: for the history.
-        plan: stages it; called again on the newest version after a conflict.
+        plan: stages the operation; called again on the newest version after a conflict.
         parameters: of the operation, for the history.
         needs_latest: whether the table is refreshed first.
         skips_empty: whether the commit is skipped if nothing was staged.

@@ -1,7 +1,7 @@
 """Restore: commit a new version with the contents of an older one.
 
-Owns which files are added and removed: only the difference is committed. State that must not go
-back is kept: features, column ids, and high water marks of identity columns.
+Owns which files are added and removed: it commits only the difference. State that must not be
+rolled back stays: features, column ids, and high water marks of identity columns.
 
 Protocol: Add File and Remove File, Column Mapping, Identity Columns
 """
@@ -75,7 +75,7 @@ class Restored:
         }
 
     def result(self) -> dict[str, Any]:
-        """Return the metrics of the API: deltalake's keys, and some more."""
+        """Return the result for the caller: deltalake's keys, and some more."""
         return {
             "numRemovedFile": self.num_removed_files,
             "numRestoredFile": self.num_restored_files,
@@ -136,9 +136,9 @@ class Restore(Verb[Restored]):
         if missing and not self.ignore_missing_files:
             shown = ", ".join(sorted(missing)[:_SHOWN])
             raise DataFileMissingError(
-                f"cannot restore {root} to version {self.target.version}: {len(missing)} of its "
-                f"files are no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has "
-                "deleted them. "
+                f"cannot restore {root} to version {self.target.version}: {len(missing)} of "
+                f"its files no longer exist ({shown}{', …' if len(missing) > _SHOWN else ''}"
+                "); vacuum has deleted them. "
                 "ignore_missing_files=True restores what is left"
             )
         kept = _without(back, missing)
@@ -167,12 +167,12 @@ class Restore(Verb[Restored]):
 
 
 class Difference(NamedTuple):
-    """The logical files that tell one version of a table from another, `FILE_SCHEMA`.
+    """The logical files that differ between two versions of a table, `FILE_SCHEMA`.
 
     Args:
-        added: those that only the wanted version has.
-        removed: those that only the current one has.
-        renewed: those of both whose partition values have to be told anew.
+        added: files that only the wanted version has.
+        removed: files that only the current version has.
+        renewed: files in both versions whose partition values must be written again.
     """
 
     added: pa.Table
@@ -196,7 +196,7 @@ def difference(
         then: files of the wanted version.
         root: the table's location.
         has_same_partitions: whether both have the same partition columns; otherwise the entries of
-            files that both have tell the values of other columns.
+            the files in both versions have values of other columns.
     """
     now_keys, then_keys = _keys(now, root), _keys(then, root)
     known = compute.is_in(then_keys, value_set=now_keys)
@@ -209,7 +209,7 @@ def difference(
 
 
 def has_same_partitions(now: TableConfiguration, then: TableConfiguration) -> bool:
-    """Return whether the files of both have values of the same partition columns."""
+    """Return whether both configurations have the same partition columns for their files."""
     return {*now.physical_partition_columns} == {*then.physical_partition_columns}
 
 
@@ -224,8 +224,8 @@ def restored_configuration(
 ) -> TableConfiguration:
     """Return protocol and metadata of an older version, adapted for the new one.
 
-    Column ids and identity values must never be assigned twice, so their high water marks stay; and
-    so does the protection of checkpoints.
+    Column ids and identity values must never be assigned twice, so their high water marks stay. The
+    protection of checkpoints stays, too.
     """
     if not downgrades:
         then = with_row_ids_of(then, now)

@@ -73,10 +73,10 @@ class Update(Verb[Updated]):
 
     @classmethod
     def where(cls, predicate: Any, values: Mapping[Any, Any], **options: Any) -> Update:
-        """Return the verb for the rows for which a predicate is true; None is all rows.
+        """Return the operation that updates rows for which a predicate is true; None is all rows.
 
         Args:
-            predicate: which rows.
+            predicate: selects the rows to update.
             values: column (a dotted path reaches into a struct) → its new value, computed from the
                 row as it was.
             options: of `ChangeRequest`.

@@ -1,8 +1,8 @@
 """Vacuum: delete files that no version within the retention period needs.
 
-Owns which files are deleted, in which order of steps, and what is recorded in the history. Files
-are deleted last, after the plan was checked again with the newest version; so a failure can leave
-unneeded files behind, but never deletes a needed one.
+Owns which files are deleted, the order of the steps, and the records in the history. Files are
+deleted last, after the plan was checked against the newest version. So a failure can leave
+unneeded files behind, but never deletes a needed file.
 
 Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 … D-49)
 """
@@ -88,9 +88,9 @@ class VacuumPlan:
         keep_versions: versions that stay readable.
         retention_ms: how long removed files are kept, if the caller gave it.
         default_retention_ms: how long the table's properties keep them.
-        enforces_retention: whether a retention shorter than the table's raises.
-        swept_version: the newest version up to which a lite vacuum has deleted all removed files
-            afterwards; None if unknown, or if an earlier one came further.
+        enforces_retention: whether to raise for a retention shorter than the table's.
+        swept_version: the newest version up to which all removed files are deleted after a lite
+            vacuum; None if unknown, or if an earlier vacuum came further.
     """
 
     files: pa.Table
@@ -109,7 +109,7 @@ class VacuumPlan:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the files together, as far as it is known."""
+        """The total size of the files, as far as it is known."""
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
     def metrics(self) -> dict[str, int]:
@@ -137,17 +137,17 @@ def plan_vacuum(
 
     Args:
         snapshot: the newest version.
-        mode: `lite` uses the log only, `full` lists every file below the root and also finds files
-            of failed writes and temporary ones of killed writers, `inventory` takes such a listing
-            from the caller.
-        inventory: for that mode; see `inventory_files`.
+        mode: `lite` uses the log only. `full` lists every file below the root; it also finds files
+            of failed writes and temporary files of killed writers. `inventory` uses a listing from
+            the caller.
+        inventory: the listing for mode `inventory`; see `inventory_files`.
         retention_hours: how long removed files are kept; None is
             `delta.deletedFileRetentionDuration`.
-        enforce_retention_duration: whether a retention shorter than the table's raises.
+        enforce_retention_duration: whether to raise for a retention shorter than the table's.
         keep_versions: versions that stay readable, whatever their age.
         now_ms: milliseconds since 1970, UTC; None is the current time.
         engine: lists files.
-        deletes: whether the plan is to be executed, which the table's catalog must allow.
+        deletes: whether the plan will be executed, which the table's catalog must allow.
 
     Raises:
         InvalidInputError: the retention is negative, or shorter than the table's; or the table's
@@ -240,7 +240,7 @@ def delete_planned(
 
 
 def remember_lite(store: Store, plan: VacuumPlan) -> None:
-    """Record how far a lite vacuum came, so that the next one need not read those commits.
+    """Record how far a lite vacuum came, so that the next vacuum can skip those commits.
 
     The record only saves time, so a failure is only logged.
     """
@@ -259,7 +259,7 @@ class VacuumStart(Verb[VacuumPlan]):
 
     plan: VacuumPlan
     name: ClassVar[str] = START
-    needs_latest: ClassVar[bool] = False  # the plan is checked again with what the commit finds
+    needs_latest: ClassVar[bool] = False  # the commit checks the plan again
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> VacuumPlan:
         """Record the retention."""
@@ -276,7 +276,7 @@ class VacuumStart(Verb[VacuumPlan]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumEnd(Verb["VacuumEnd"]):
-    """Record in the history how a vacuum ended; the verb is its own outcome.
+    """Record in the history how a vacuum ended; the operation is its own outcome.
 
     Args:
         num_deleted: number of deleted files; None if the vacuum failed.
@@ -339,7 +339,7 @@ def _check_retention(
 def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
     last = _last_lite(snapshot.store)
     files, swept = removed_files(snapshot, cutoff_ms=plan.cutoff_ms, since=last)
-    # Files that were kept for a version are left, so a later vacuum must read these commits again.
+    # Files kept for a version are not deleted, so a later vacuum must read these commits again.
     is_behind = last is not None and swept is not None and swept < last.swept_version
     is_known = not plan.keep_versions and not is_behind
     return replace(plan, files=files, swept_version=swept if is_known else None)
@@ -367,7 +367,7 @@ _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("reason", pa.string(), nullable=False),
 ]
 VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
-"""A file that vacuum deletes; in lite mode, times and some sizes are NULL."""
+"""Files that vacuum deletes, one per row; in lite mode, times and some sizes are NULL."""
 
 REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"
@@ -390,8 +390,8 @@ class LiteVacuum:
 
     Args:
         swept_version: all files that this version and older ones removed are deleted.
-        cutoff_ms: all files that were removed earlier are deleted; milliseconds since 1970, UTC;
-            None if unknown.
+        cutoff_ms: all files that were removed before this time are deleted; milliseconds since
+            1970, UTC; None if unknown.
     """
 
     swept_version: int
@@ -401,7 +401,7 @@ class LiteVacuum:
 def inventory_files(
     inventory: pa.RecordBatchReader, store: Store, configuration: TableConfiguration
 ) -> pa.Table:
-    """Return a listing of files from a table of the caller, such as a bucket's inventory.
+    """Return a listing of files from the caller's table, such as a bucket's inventory.
 
     Args:
         inventory: `path` (a location, or relative to the root; not percent-encoded), `length` in
@@ -481,13 +481,13 @@ def removed_files(
     Args:
         snapshot: the newest version.
         cutoff_ms: earlier removes have expired; milliseconds since 1970, UTC.
-        since: an earlier lite vacuum, whose files are left out.
+        since: an earlier lite vacuum; the files that it deleted are left out.
 
     Returns:
         A table with `VACUUM_SCHEMA` of distinct paths below the root; and the newest version whose
         removes have all expired.
 
-    Cost: the commits that the log has since that vacuum; no listing of data files.
+    Cost: reads the commits since that vacuum which the log still has; lists no data files.
     """
     listing = list_log(
         snapshot.store,
@@ -567,7 +567,7 @@ def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) 
         _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
     ]
     files = pa.concat_tables(parts)
-    # Tombstones of one snapshot have distinct paths unless deletion vectors tell them apart.
+    # A snapshot's tombstones have distinct paths, except those with different deletion vectors.
     has_vectors = removes.column("deletionVector").null_count < removes.num_rows
     return confined(_distinct(files) if may_repeat or has_vectors else files)
 

@@ -1,7 +1,7 @@
 """Column mapping: logical names for users, physical names and ids for files.
 
-Owns the modes, and how physical names and ids are found, assigned and checked. `configuration`
-decides whether a table has column mapping.
+Owns the modes, and finds, assigns and checks physical names and ids. `configuration` decides
+whether a table has column mapping.
 
 Protocol: Column Mapping
 """
@@ -32,7 +32,7 @@ HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRename
 USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
-# What older readers of Parquet take for punctuation of a schema.
+# Characters that older Parquet readers treat as punctuation of a schema.
 _PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -73,7 +73,7 @@ def physical_name(field: Field, mode: Mode = Mode.NAME) -> str:
 
 
 def field_id(field: Field) -> int | None:
-    """The field's id, or None where it has none."""
+    """Return the field's id, or None."""
     value = field.metadata.get(ID_KEY)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -116,21 +116,21 @@ def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
 
 
 def physical_name_by_id(number: int) -> str:
-    """The physical name that follows from the id of a column, where it must."""
+    """Return the physical name that a column must have if it is derived from the column's id."""
     return f"col-{number}"
 
 
 class PhysicalNames(Enum):
-    """Where the physical names of columns come from that have none yet."""
+    """How columns without a physical name get one."""
 
     LOGICAL = auto()
-    """The logical ones: an existing table gets column mapping, and its files use them."""
+    """Logical names: an existing table gets column mapping, and its files use these names."""
     FIRST = auto()
-    """The logical ones where Parquet takes them: no column was ever dropped or renamed."""
+    """Logical names where Parquet allows them: no column was ever dropped or renamed."""
     BY_ID = auto()
-    """From the ids, which are not given twice."""
+    """Names made from the ids, which are never reused."""
     RANDOM = auto()
-    """New: a column added under the name of a dropped one does not show the old data."""
+    """Random names, so that a column named like a dropped one does not show the old data."""
 
 
 def assign(
@@ -230,9 +230,9 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
 
 
 def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str) -> None:
-    """Refuse to write files in which two columns have one name or one id: nobody can read them.
+    """Refuse to write unreadable files, in which two columns have the same name or id.
 
-    Names that differ in case alone are one name to many readers.
+    Many readers treat names that differ only in case as the same name.
 
     Raises:
         InvalidMetadataError: it names both columns.
@@ -271,8 +271,8 @@ def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) ->
     allowed = before is after or (before, after) == (Mode.NONE, Mode.NAME)
     if not allowed and not (is_rewrite and after is Mode.NONE):
         raise InvalidInputError(
-            f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files may go "
-            "from none to name only; to none, its files must be rewritten"
+            f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files can "
+            "only change from none to name; to change to none, rewrite its files"
         )
 
 

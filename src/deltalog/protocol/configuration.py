@@ -1,8 +1,8 @@
 """Protocol, metadata and properties of a table, checked against each other.
 
-Every other package asks here whether something is enabled for a table; nothing else interprets the
-protocol or a property. `features.support` refuses an unsupported table when its data is read:
-opening a table always shows its schema and protocol.
+This is the only module that interprets a table's protocol and properties; every other package uses
+it to find out whether something is enabled. `features.support` refuses an unsupported table only
+when its data is read, so the schema and protocol of any table can be shown.
 
 Protocol: Table Features, Change Metadata, Column Mapping
 """
@@ -148,7 +148,7 @@ class TableConfiguration:
 
     @property
     def may_have_deletion_vectors(self) -> bool:
-        """Whether files may have deletion vectors; otherwise one in the log is an error."""
+        """Whether files may have deletion vectors; if not, one in the log is an error."""
         return self.supports("deletionVectors")
 
     @property
@@ -158,7 +158,7 @@ class TableConfiguration:
 
     @property
     def optimizes_writes(self) -> bool:
-        """Whether rows shall be gathered by partition before they are written."""
+        """Whether writers gather rows by partition before they write them."""
         wanted = self.properties.optimize_write
         return bool(self.properties.auto_optimize if wanted is None else wanted)
 
@@ -189,7 +189,7 @@ class TableConfiguration:
 
     @cached_property
     def in_commit_timestamps(self) -> InCommitTimestamps | None:
-        """From which version on commits have in-commit timestamps, or None."""
+        """The first version with an in-commit timestamp, and its time; None if there is none."""
         return in_commit_timestamps.enablement(
             self.properties, supported=self.supports("inCommitTimestamp")
         )

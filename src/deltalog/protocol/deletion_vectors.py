@@ -1,6 +1,7 @@
 """Deletion vectors: which rows of a data file are deleted.
 
-Core: no I/O. A bitmap is a set of rows, its bytes and a mask; it is stored in the log or in a file.
+Core: no I/O. Parses, encodes and combines bitmaps of deleted rows, and turns them into masks. A
+bitmap is stored in the log or in a file.
 
 Protocol: Deletion Vectors
 """
@@ -52,7 +53,7 @@ ABSOLUTE_PATH: Final = "p"
 
 _UUID_CHARS: Final = 20
 _MOST_SHOWN: Final = 200
-"""Characters of a vector that messages show: one that is inline may have millions."""
+"""Number of characters of a vector that messages show; an inline vector may have millions."""
 _INT_BYTES: Final = 4
 # ZeroMQ RFC 32. Python's base85 packs bits in the same way, but with another alphabet.
 _Z85: Final = (
@@ -80,7 +81,7 @@ def encode_z85(data: bytes) -> str:
 
 
 def decode_z85(text: str) -> bytes:
-    """The bytes of a Z85 text without padding.
+    """Decode a Z85 string without padding.
 
     Raises:
         DeletionVectorError: the length is not a multiple of five, a character is not in the
@@ -100,20 +101,20 @@ def decode_z85(text: str) -> bytes:
 
 
 def decode_padded_z85(text: str, size_bytes: int) -> bytes:
-    """The bytes of a Z85 text that may be padded.
+    """Decode a Z85 string that may be padded.
 
-    RFC 32 leaves it to the application how to encode bytes that do not fill a group of four. The
-    reference and this library add zeros. Writers that use Rust's `z85` instead replace each missing
-    byte by a `#` at the start of the last group, and the other characters are the number that the
-    remaining bytes form. A group of plain Z85 never starts with `#`: it would exceed 32 bits.
+    RFC 32 does not define how to encode bytes that do not fill a group of four. Delta Spark and
+    deltalog append zeros. Writers that use Rust's `z85` crate start the last group with one `#` for
+    each missing byte; its other characters encode the remaining bytes as a number. A group of plain
+    Z85 never starts with `#`: it would exceed 32 bits.
 
     Args:
         text: groups of five characters.
-        size_bytes: how many bytes are meant.
+        size_bytes: number of bytes to return.
 
     Raises:
-        DeletionVectorError: `decode_z85` raises, the padding is none of the two, or the bytes are
-            too few, or with `#` too many.
+        DeletionVectorError: the string is not Z85, its padding has neither form, or the number of
+            bytes is wrong.
     """
     missing = len(text[-5:]) - len(text[-5:].lstrip(_MISSING))
     if len(text) % 5 or not missing:
@@ -128,7 +129,7 @@ def decode_padded_z85(text: str, size_bytes: int) -> bytes:
 
 
 def _partial_group(text: str, missing: int) -> bytes:
-    """The bytes of the last group of a text, which starts with a `#` for each missing byte."""
+    """Decode the last group of a string, which starts with a `#` for each missing byte."""
     digits = [_Z85.find(char) for char in text[-5:][missing:]]
     number = reduce(lambda found, digit: found * 85 + digit, digits, 0)
     num_bytes = 4 - missing
@@ -141,13 +142,13 @@ def _partial_group(text: str, missing: int) -> bytes:
 
 
 def file_name(uuid: UUID, prefix: str = "") -> str:
-    """Path of a deletion vector file, relative to the table's root."""
+    """Return the path of a deletion vector file, relative to the table's root."""
     name = f"deletion_vector_{uuid}.bin"
     return f"{prefix}/{name}" if prefix else name
 
 
 def location(descriptor: DeletionVectorDescriptor) -> str | None:
-    """Decoded path of the file that holds the vector; None if the vector is inline.
+    """Return the decoded path of the vector's file; None if the vector is inline.
 
     Raises:
         DeletionVectorError: the descriptor does not name a valid file.
@@ -178,7 +179,7 @@ def location(descriptor: DeletionVectorDescriptor) -> str | None:
 
 
 def byte_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
-    """Position and length in bytes of the vector's frame: size field, bitmap, checksum."""
+    """Return position and length in bytes of the vector's frame: size field, bitmap, checksum."""
     if descriptor.size_bytes < 0 or (descriptor.offset or 0) < 0:
         raise DeletionVectorError(
             f"cannot find the deletion vector {descriptor.unique_id!r}: "
@@ -188,7 +189,7 @@ def byte_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
 
 
 def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
-    """The vector that an inline descriptor holds.
+    """Parse the vector that an inline descriptor contains.
 
     Raises:
         DeletionVectorError: it is not Z85, is shorter than its size, or is not a bitmap.
@@ -214,7 +215,7 @@ def parse_framed(
     """The vector in a range of its file, checked against its descriptor.
 
     Args:
-        data: the file, or the range that `byte_range` gives.
+        data: the file, or the range that `byte_range` returns.
         descriptor: of the vector.
         data_offset: position of `data` in the file.
 
@@ -271,14 +272,14 @@ def check_rows(
     if last is not None and num_rows is not None and last >= num_rows:
         raise _unreadable(
             descriptor,
-            f"expected rows below {num_rows}, which its data file has, found row {last}; another "
-            "row is meant, or the vector belongs to another file: restore the table to an earlier "
-            "version, or write it anew from its source",
+            f"expected rows below {num_rows}, which its data file has, found row {last}; the "
+            "vector is wrong or belongs to another file: restore the table to an earlier "
+            "version, or write it again from its source",
         )
 
 
 def inline_descriptor(bitmap: DeletionBitmap) -> DeletionVectorDescriptor:
-    """A descriptor that holds the vector itself."""
+    """Return a descriptor that contains the vector itself."""
     data = bitmap.encode()
     return DeletionVectorDescriptor(
         storage_type=INLINE,
@@ -290,7 +291,7 @@ def inline_descriptor(bitmap: DeletionBitmap) -> DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorFile:
-    """A new file that holds the vectors of several data files.
+    """A new file with the vectors of several data files.
 
     Args:
         path: relative to the table's root.
@@ -341,7 +342,7 @@ def encode_file(
 def absolute_descriptor(
     descriptor: DeletionVectorDescriptor, root: str
 ) -> DeletionVectorDescriptor:
-    """The descriptor of the same vector for another table: a shallow clone needs it.
+    """Return a descriptor of the same vector with an absolute path, for a shallow clone.
 
     Args:
         descriptor: of a table at `root`; inline and absolute ones are returned as they are.
@@ -395,7 +396,7 @@ class DeletionBitmap:
     _rows: BitMap64
 
     def __init__(self, rows: Iterable[int] | BitMap64 = ()) -> None:
-        """Make a set of a few row numbers, or of a bitmap that the caller no longer changes.
+        """Make a set from a few row numbers, or from a bitmap that the caller no longer changes.
 
         For many rows, use `from_arrow`.
 
@@ -492,7 +493,7 @@ class DeletionBitmap:
         """The row numbers, ascending."""
         numbers = self._rows.to_array()
         # Values are below 2^63 (the constructor checks), so unsigned bytes are valid signed ones.
-        return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is asked for
+        return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is requested
             pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
         )
 
@@ -503,7 +504,7 @@ class DeletionBitmap:
 
     @property
     def max_row(self) -> int | None:
-        """The highest deleted row, None if there is none."""
+        """The highest deleted row; None if the set is empty."""
         return int(self._rows.max()) if self._rows else None
 
     def count_between(self, start_row: int, stop_row: int) -> int:
@@ -516,7 +517,7 @@ class DeletionBitmap:
         return self & DeletionBitmap.from_range(start_row, self._end_before(stop_row))
 
     def _end_before(self, stop_row: int) -> int:
-        """The end of a range: a damaged file may have more rows than a range can be made of."""
+        """Limit the end of a range: a damaged file may state more rows than a bitmap can have."""
         return min(stop_row, 1 + (-1 if self.max_row is None else self.max_row))
 
     def is_superset(self, other: DeletionBitmap) -> bool:
@@ -524,7 +525,7 @@ class DeletionBitmap:
         return bool(self._rows.issuperset(other._rows))
 
     def union(self, *others: DeletionBitmap) -> DeletionBitmap:
-        """Rows deleted in any of them."""
+        """Rows deleted in this set or in any of the others."""
         return DeletionBitmap(BitMap64.union(self._rows, *map(_rows_of, others)))
 
     def __or__(self, other: DeletionBitmap) -> DeletionBitmap:
@@ -554,7 +555,7 @@ class DeletionBitmap:
         return bool(self._rows == other._rows)
 
     def __hash__(self) -> int:
-        # Not of the bytes: equal sets may be packed in two ways.
+        # Not the hash of the bytes: equal sets may be packed in different ways.
         return hash((len(self._rows), self.max_row))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -565,10 +566,10 @@ class DeletionBitmap:
 
 
 def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.BooleanArray | None:
-    """Mark the rows that are not deleted, of `num_rows` rows from `start_row` on.
+    """Return a mask of the rows that are not deleted, for `num_rows` rows from `start_row` on.
 
     Returns:
-        One boolean per row, never null; None if all rows live, so that nothing has to be copied.
+        One boolean per row, never null; None if no row is deleted, so that nothing is copied.
 
     Cost: time and memory grow with the range, not with the vector.
     """
@@ -580,7 +581,7 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
         return marks
     rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
     options = compute.ScatterOptions(max_index=num_rows - 1)
-    # Positions that no index names are NULL afterwards: those are the rows that live.
+    # Afterwards, positions that no index names are NULL: these rows are not deleted.
     return compute.call_function("scatter", [marks, rows], options).is_null()
 
 

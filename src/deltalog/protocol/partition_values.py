@@ -1,4 +1,4 @@
-"""Partition values: texts in the log, typed values everywhere else; Hive-style directories."""
+"""Partition values: strings in the log, typed values everywhere else; Hive-style directories."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def parse_value(text: str | None, data_type: DataType, *, time_zone: str, column
     """Return the value of one serialised partition value; None and "" are NULL for every type.
 
     Args:
-        text: as it stands in the log.
+        text: as written in the log.
         data_type: of the column.
         column: its name, for messages.
         time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
 
     Returns:
-        A Python value; of a date or timestamp before the year 1 or after 9999 the days or
-        microseconds since 1970, which Arrow takes as well.
+        A Python value. For a date or timestamp before year 1 or after year 9999: the days or
+        microseconds since 1970, which Arrow accepts as well.
 
     Raises:
-        InvalidPartitionValueError: the text is no value of the type.
+        InvalidPartitionValueError: the string is not a value of the type.
 
     Protocol: Partition Value Serialization
     """
@@ -77,11 +77,11 @@ def parse_column(
         An array of the column's Arrow type, as long as `texts`.
 
     Raises:
-        InvalidPartitionValueError: a text is no value of the type.
+        InvalidPartitionValueError: a string is not a value of the type.
         UnsupportedTypeError: the type is not known.
 
     Protocol: Partition Value Serialization
-    Cost: each distinct text is parsed once.
+    Cost: each distinct string is parsed once.
     """
     arrow_type = to_arrow_type(data_type)
     encoded: Any = texts.dictionary_encode()
@@ -114,12 +114,12 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
     """Return the serialised form of a partition value; None, "" and b"" are NULL.
 
     Args:
-        value: as Arrow's `as_py` gives it, or the count that `parse_value` returns.
+        value: as Arrow's `as_py` returns it, or the count that `parse_value` returns.
         data_type: of the column.
 
     Raises:
-        InvalidInputError: the value is none of the type, or bytes are no UTF-8 (the protocol has
-            no text for those).
+        InvalidInputError: the value is not of the type, or bytes are not UTF-8, for which the
+            protocol has no serialised form.
 
     Protocol: Partition Value Serialization
     """
@@ -140,8 +140,8 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
 def value_of(values: Mapping[str, str | None], name: str) -> str | None:
     """Return one file's serialised value of a partition column; None where it is missing.
 
-    Some writers take a key's case from `partitionColumns` and not from the schema: where no key is
-    the name, one that differs in case only counts.
+    Some writers take a key's case from `partitionColumns` and not from the schema. So if no key is
+    equal to the name, a key that differs only in case is used.
 
     Args:
         values: of the file.
@@ -201,7 +201,7 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# What Hive escapes, so that other engines give the same paths.
+# The characters that Hive escapes, so that paths equal those of other engines.
 _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 
@@ -227,7 +227,7 @@ def hive_directory(columns: Sequence[str], values: Mapping[str, str | None]) -> 
 def parse_hive_directory(directory: str) -> dict[str, str | None]:
     """Return the partition columns and serialised values that a directory's name holds.
 
-    Parts without `=` hold none.
+    Parts of the path without `=` are ignored.
     """
     values: dict[str, str | None] = {}
     for part in directory.split("/"):

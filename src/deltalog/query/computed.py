@@ -1,7 +1,7 @@
 """The expressions of a query over one row: Spark's, which `expressions` computes.
 
 DuckDB and Spark differ in what small things mean: how a cast rounds, which type a quotient has,
-where a text begins to be counted. So DuckDB gets what is between rows (joins, groups, windows,
+where a string begins to be counted. So DuckDB gets what is between rows (joins, groups, windows,
 sorting), and of expressions only those that mean the same for the types of their columns; all
 others are functions of Python for DuckDB, which `expressions` computes batch by batch. Owns which
 parts of a query these are, and the names of columns that Spark gives.

@@ -51,7 +51,7 @@ class Database:
         finalize(self, _close, connection, os.getpid())
 
     def connect(self) -> Any:
-        """Return a new connection, which has one open result at most."""
+        """Return a new connection, which has at most one open result."""
         return self._connection.cursor()
 
     def know(
@@ -201,7 +201,7 @@ def query_duckdb(
 
 
 class TableRows(Protocol):
-    """Rows of a table, and not a caller's own data: they know what type a column has there."""
+    """Rows of a table, not a caller's own data: they know the type of each column there."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -220,12 +220,12 @@ def is_of_table(rows: Any) -> TypeGuard[TableRows]:
 
 
 def has_spans(rows: Any) -> bool:
-    """Whether DuckDB gets spans of time as intervals of days and microseconds."""
+    """Whether DuckDB gets intervals as days and microseconds."""
     return is_of_table(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
 
 
 def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
-    """The schema of a table's rows in types of DuckDB that are no numbers."""
+    """Return the schema of a table's rows in types that DuckDB does not take for numbers."""
     if not is_of_table(rows):
         return shown
     types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
@@ -260,7 +260,7 @@ def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
 
 
 class DuckDBRun(Protocol):
-    """A query that is made ready with a connection."""
+    """A prepared query with its connection."""
 
     failure: DeltaError | None
 
@@ -311,7 +311,7 @@ def _batches(
     run: DuckDBRun | None,
     database: Database,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the batches of an answer; an error of a table is raised as it was."""
+    """Yield the batches of an answer; an error of a table is raised unchanged."""
     _ = database  # open until the last batch
     try:
         yield from reader
@@ -321,7 +321,7 @@ def _batches(
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
-    """Return the error for which a query failed, of which DuckDB keeps the text only."""
+    """Return the original error of a failed query, of which DuckDB keeps only the message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)
 
@@ -358,7 +358,7 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
 
 @cache
 def _counted() -> Callable[[Any, int | None], Source] | None:
-    """The class of what DuckDB scans, which tells a number of rows; None before DuckDB 2.0."""
+    """Return the class of DuckDB's scans that reports row counts; None before DuckDB 2.0."""
     try:
         from duckdb._sources.pyarrow import (  # noqa: PLC0415  # optional
             PyArrowDatasetSource,
@@ -374,7 +374,7 @@ def _counted() -> Callable[[Any, int | None], Source] | None:
             self._number = number
 
         def rows(self) -> int | None:
-            """About how many rows there are."""
+            """Return the approximate number of rows."""
             return self._number
 
     return CountedDataset

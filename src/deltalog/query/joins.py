@@ -187,7 +187,7 @@ def with_naturals(tree: Expr) -> Expr:
 
 
 def without_marks(text: str, crossed: Collection[int]) -> str:
-    """Return a text of `with_naturals` in DuckDB's dialect.
+    """Return a string of `with_naturals` in DuckDB's dialect.
 
     Args:
         text: with marks.

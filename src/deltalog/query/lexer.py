@@ -1,4 +1,4 @@
-"""The words of an SQL text: names, quoted names, texts, numbers and signs, with their places.
+"""The words of an SQL text: names, quoted names, strings, numbers and signs, with their places.
 
 Nothing is skipped but spaces and whole comments. What an expression or a query means is the
 business of `expressions` and `translate`; here they are only divided, so that the grammar of
@@ -77,7 +77,7 @@ class Word:
 
 
 def split(sql: str) -> list[Word]:
-    """Return the words of a text, and one of the kind `end`.
+    """Return the words of a string, and one of the kind `end`.
 
     Raises:
         InvalidInputError: a character begins no word, or a quote or comment is not closed.
@@ -111,7 +111,7 @@ def begins_query(words: Sequence[Word], place: int) -> bool:
 
 
 class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_at` makes their error
-    """What is wrong at a place of a text that is part of a statement.
+    """What is wrong at a place of a string that is part of a statement.
 
     Args:
         place: a character of the text.
@@ -126,7 +126,7 @@ class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_a
 
 @dataclass(frozen=True, slots=True)
 class TextOfParts:
-    """A text made of parts of another one, and of what stands in place of others.
+    """A string made of parts of another one, and of what stands in place of others.
 
     Args:
         text: the whole.
@@ -144,7 +144,7 @@ class TextOfParts:
 
 
 class TextParts:
-    """Makes a text of parts of another one, from the first to the last.
+    """Makes a string of parts of another one, from the first to the last.
 
     Args:
         text: the other one.
@@ -159,13 +159,13 @@ class TextParts:
         self._length = 0
 
     def replace(self, start: int, end: int, by: str) -> None:
-        """Copy what comes before a part, and put a text in its place."""
+        """Copy what comes before a part, and put a string in its place."""
         self._add(self._text[self._copied : start], self._copied)
         self._add(by, start)
         self._copied = end
 
     def add(self, text: str, origin: int) -> None:
-        """Put a text between parts that are copied; `skip_to` says where copying goes on."""
+        """Put a string between parts that are copied; `skip_to` says where copying goes on."""
         self._add(text, origin)
 
     def skip_to(self, start: int) -> None:

@@ -83,7 +83,7 @@ class QualifiedName:
 
     Args:
         parts: without quotes, in the spelling of the statement.
-        version: a number, or a moment as a text or with its zone; None is the latest.
+        version: a number, or a moment as a string or with its zone; None is the latest.
     """
 
     parts: tuple[str, ...]
@@ -164,7 +164,7 @@ class RelationOptions:
     Args:
         start: its first character.
         end: the character after it.
-        values: name in lower case → value as a text.
+        values: name in lower case → value as a string.
     """
 
     start: int

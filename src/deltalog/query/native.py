@@ -1,4 +1,4 @@
-"""Which expressions DuckDB computes as Spark does.
+"""Decide which expressions DuckDB computes as Spark does.
 
 Owns for which trees and types DuckDB's answer is Spark's; all others are computed by `expressions`.
 
@@ -332,13 +332,13 @@ _ARROWS: Final[dict[str, pa.DataType]] = {}
 
 
 def column_text(kind: DataType) -> str:
-    """Return the type of a column, which may have months too, in DuckDB's words."""
+    """Return the type of a column, which may have months, in DuckDB's spelling."""
     return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
 
 
 @lru_cache(maxsize=512)
 def type_text(kind: DataType) -> str:
-    """Return a type in DuckDB's words."""
+    """Return a type in DuckDB's spelling."""
     match kind:
         case ArrayType():
             return f"{type_text(kind.element_type)}[]"
@@ -392,7 +392,7 @@ def fields_of_row(text: str) -> list[tuple[str, str]]:
 
 
 _NO_COLUMNS: Final = StructType(())
-# Only types are asked for.
+# Only types are requested.
 _ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 
 
@@ -480,7 +480,7 @@ _UNCHANGED_ROWS: Final = frozenset({"kind", "expressions", "from_", "limit"})
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """What a query needs of a table.
+    """The parts of a table that a query needs.
 
     Args:
         where: holds for each row that counts, in Spark's dialect; None is not known.
@@ -520,7 +520,7 @@ EVERYTHING: Final = TableRead()
 
 
 def read_of(node: exp.Table) -> TableRead:
-    """Return what a query needs of a table, which is a node of its tree."""
+    """Return the parts that a query needs of a table, which is a node of its tree."""
     select = node.parent_select
     if select is None or not isinstance(node.parent, exp.From | exp.Join):
         return EVERYTHING

@@ -53,7 +53,7 @@ _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
 }
-# sqlglot is written for texts that people write; what it raises for others is no part of its API.
+# sqlglot is written for strings that people write; what it raises for others is no part of its API.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
 )  # fmt: skip
@@ -220,7 +220,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
                 by = f"TIMESTAMP AS OF '{version}'"
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
-            # For sqlglot, two quotes end a text and begin another one.
+            # For sqlglot, two quotes end a string and begin another one.
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")

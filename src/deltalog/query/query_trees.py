@@ -279,7 +279,7 @@ class ResultType(StrEnum):
     BY = "by"
     """Likewise, of the second argument."""
     TEXT = "text"
-    """Text, of whatever DuckDB makes texts of."""
+    """Text, of whatever DuckDB makes strings of."""
     SUM = "sum"
     """By the type of the argument."""
     AVERAGE = "average"

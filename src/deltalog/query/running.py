@@ -1,4 +1,4 @@
-"""Queries in parts, answered by DuckDB and `expressions`.
+"""Run queries in parts, computed by DuckDB and `expressions`.
 
 DuckDB tells the types of an expression's columns; they decide whether it computes the expression
 itself, or calls a function of Python for each batch. Owns the types of both.
@@ -129,7 +129,7 @@ def query_translated(
 
 @dataclass(eq=False)
 class _Run:
-    """One run of a query: what was decided for its parts.
+    """One run of a query: the decisions for its parts.
 
     Args:
         database: where the query runs.
@@ -195,7 +195,7 @@ class _Run:
                     raise
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
-        """Choose what stands for a part, of whose values DuckDB has told the types."""
+        """Choose the replacement of a part, given DuckDB's types of its values."""
         match self.query.parts[number]:
             case Computed() as part:
                 # DuckDB tells one at a time, and reads the whole query for it.
@@ -286,7 +286,7 @@ class _Run:
         return error_at(self.shown, part.place, problem, attempt="run")
 
     def _expand(self, connection: Any, number: int, part: Star) -> None:
-        """Let a star of a query that joins by names give its columns in Spark's order."""
+        """Make the star of a query that joins by names return its columns in Spark's order."""
         joined = self.query.parts[part.join]
         assert isinstance(joined, Joined)  # noqa: S101  # a star has the number of one
         found = self._join(connection, part.join, joined)
@@ -296,7 +296,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _join(self, connection: Any, number: int, part: Joined) -> ColumnsOfJoin:
-        """Return what a join by names gives, once DuckDB has told the columns of both sides."""
+        """Return the columns of a join by names, given DuckDB's columns of both sides."""
         if number not in self.joins:
             self.joins[number] = None
             self.joins[number] = self._joined(connection, part)
@@ -368,7 +368,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
-        """Return a column as one of another type: a value that has none there is an error."""
+        """Cast a column to another type; a value without a counterpart there is an error."""
         text = column_text(to)
         if is_widened_by_duckdb(kind, to):
             return f"CAST({column[0]} AS {text})"
@@ -388,7 +388,7 @@ class _Run:
     def _typed(
         self, number: int, part: Aggregated, types: Sequence[str], connection: Any = None
     ) -> None:
-        """Let the result of a function over several rows have Spark's type."""
+        """Make the result of an aggregate function have Spark's type."""
         text = part.texts[0]
         if part.kind is ResultType.LIST:
             self.chosen[number] = f"coalesce({text}, [])"
@@ -534,7 +534,7 @@ def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
 
 
 def has_nanos(rows: Any) -> bool:
-    """Return whether rows have moments in nanoseconds."""
+    """Return whether rows have timestamps in nanoseconds."""
     schema: Any = rows.schema
     return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
 
@@ -568,7 +568,7 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
 
 
 def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Return the rows with months as numbers, in fields that tell it.
+    """Return the rows with months as numbers, in fields whose metadata records it.
 
     Args:
         reader: of the rows, whose months are `NAMED_MONTHS`.
@@ -612,7 +612,7 @@ def as_inserted(literal: Literal) -> Literal:
 
 
 def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """Return the rows with the query's names of columns, as in Spark: DuckDB gives the table's."""
+    """Return the rows with the query's column names, as in Spark: DuckDB returns the table's."""
     own = reader.schema.names
     if len(names) != len(own):
         return reader

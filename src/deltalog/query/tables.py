@@ -1,4 +1,4 @@
-"""The rows of a table for a query that names it: of a version, or its changes.
+"""The rows of a table that a query names: of a version, or its changes.
 
 Protocol: none
 """
@@ -44,7 +44,7 @@ _BOUNDS: Final = (
 
 
 class VersionedTable(Protocol):
-    """A `DeltaTable`, as far as queries need it."""
+    """The parts of a `DeltaTable` that queries need."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -149,7 +149,7 @@ def select(
     *,
     shown: str,
 ) -> SelectionScan | None:
-    """Return the answer of a query that is a scan; None if DuckDB answers it or says what is wrong.
+    """Return the answer of a query that is a scan; None if DuckDB answers it or raises the error.
 
     Args:
         table: at its version.
@@ -206,7 +206,7 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
 
 
 def telling_rows(rows: Any) -> Any:
-    """Return the rows of a table, whose months and whole numbers tell what they are.
+    """Return the rows of a table, with metadata for months and whole numbers.
 
     Those of a data frame may be either, as Arrow has no other type for months.
     """
@@ -225,13 +225,13 @@ def _told(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = False) 
 
 
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
-    """Refuse a query that compares values by bytes that other rules compare.
+    """Refuse a query that compares values by bytes although other rules apply to them.
 
     DuckDB knows neither the collations of a table nor what is the same place, and has an interval
     of months and days at once.
 
     Raises:
-        InvalidInputError: it looks into texts with a collation, into geometries or intervals, or
+        InvalidInputError: it looks into strings with a collation, into geometries or intervals, or
             gives months that are inside of another type.
     """
     schema = table.snapshot.configuration.schema
@@ -271,7 +271,7 @@ def at_version(table: TableT, version: Version | None) -> TableT:
 
 
 def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
-    """Return the change data feed that `table_changes` asks for."""
+    """Return the change data feed that `table_changes` requests."""
     given: dict[str, Any] = {}
     for limit, names in zip((changes.start, changes.end), _BOUNDS, strict=True):
         if limit is not None:
@@ -290,7 +290,7 @@ _READS: Final = (exp.Column, exp.Dot, exp.Join)
 def spelled_as_tables(
     text: str, found: TranslatedQuery, tables: Mapping[str, Any]
 ) -> TranslatedQuery:
-    """Return a translated query whose columns are spelled as the tables that it reads spell them.
+    """Return a translated query with column names spelled as in the tables that it reads.
 
     A name stays that some column has exactly, that several columns have in another case, or that
     the query gives to something itself. The answer's columns are called as the query says.

@@ -45,8 +45,8 @@ class TableChangesCall:
     """`table_changes(table, start [, end])`: the change data feed of a table.
 
     Args:
-        table: as a text of the query, which is a name or a path.
-        start: a version, or a moment as a text.
+        table: as a string of the query, which is a name or a path.
+        start: a version, or a moment as a string.
         end: likewise; None is the latest version.
     """
 
@@ -87,9 +87,9 @@ class TranslatedQuery:
 
 @lru_cache(maxsize=256)
 def check_query(text: str) -> frozenset[str]:
-    """Return the names of a query's parameters; a text that is no query is refused.
+    """Return the names of a query's parameters; a string that is no query is refused.
 
-    Repeated texts are read once.
+    Repeated strings are read once.
 
     Raises:
         SyntaxProblem: what is wrong, and where.
@@ -102,7 +102,7 @@ def check_query(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def translated(text: str) -> TranslatedQuery:
-    """Return a query in DuckDB's dialect; repeated texts are translated once.
+    """Return a query in DuckDB's dialect; repeated strings are translated once.
 
     Raises:
         InvalidInputError: the text is no query, or DuckDB has nothing like it; the message has the

@@ -1,7 +1,7 @@
 """The types of a table as Arrow types, and back.
 
-Owns which Arrow type stands for which type of the protocol, the extension type of variants and
-how column metadata travels in an Arrow field. Converts no data: that is `conform`.
+Owns the mapping between the protocol's types and Arrow's, the extension type of variants, and the
+form of column metadata in an Arrow field. `conform` converts the data.
 
 Protocol: Primitive Types, Variant Type
 """
@@ -45,10 +45,9 @@ _EXTENSION: Final = "ARROW:extension:name"
 _EXTENSION_METADATA: Final = "ARROW:extension:metadata"
 _OF_QUERY: Final = b"deltalog:type"
 PARQUET_FIELD_ID: Final = "PARQUET:field_id"
-"""Where Arrow keeps the field id of a Parquet column, as a text.
+"""The key under which Arrow keeps the field id of a Parquet column, as a string.
 
-A file can have any text there: it also stores an Arrow schema of its own, which Arrow reads after
-the ids of Parquet.
+The value can be any string: a file also stores an Arrow schema, which overwrites Parquet's ids.
 """
 _FIELD_ID_KEY: Final = PARQUET_FIELD_ID.encode()
 _MOST_DIGITS: Final = 10  # of a Parquet id, which has 32 bits
@@ -64,8 +63,8 @@ class VariantExtensionType(pa.ExtensionType):
     """A variant in Arrow, under Arrow's canonical name `arrow.parquet.variant`.
 
     Args:
-        storage_type: `struct<metadata: binary not null, value: binary not null>`; what comes from
-            elsewhere may be shredded and has a `typed_value` too.
+        storage_type: `struct<metadata: binary not null, value: binary not null>`; data of other
+            libraries may be shredded and then has a `typed_value` too.
     """
 
     def __init__(self, storage_type: pa.DataType = VARIANT_STORAGE) -> None:
@@ -87,7 +86,7 @@ class VariantExtensionType(pa.ExtensionType):
 
 
 VARIANT: Final = VariantExtensionType()
-# Another library may have been first; arrays of ours work all the same.
+# Another library may have registered the name first; deltalog's arrays work all the same.
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
@@ -119,8 +118,8 @@ def to_arrow_schema(
 
     Args:
         schema: of the table, or a part of it.
-        as_large_types: texts, binaries and lists with 64-bit offsets.
-        with_metadata: column metadata goes along, as texts.
+        as_large_types: use 64-bit offsets for strings, binaries and lists.
+        with_metadata: include column metadata, as strings.
 
     Raises:
         UnsupportedTypeError: a column has a type that is not known.
@@ -130,23 +129,23 @@ def to_arrow_schema(
 
 
 def told_of_query(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
-    """Return a field of a query's rows that tells its type, which no Arrow type stands for."""
+    """Return a field of a query's rows that records its type, for which Arrow has no type."""
     told: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
     told.update((field.metadata or {}).items())
     return field.with_metadata(told)
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that `told_of_query` told; None if nobody did, or the values were cast.
+    """Return the type that `told_of_query` recorded; None if there is none, or values were cast.
 
-    What a caller has under that name may be anything.
+    A caller's own metadata may have any value under this key.
     """
     found, arrow_type = _type_in((field.metadata or {}).get(_OF_QUERY))
     return found if arrow_type == field.type else None
 
 
 def _type_in(told: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
-    """The type that a text names, and its Arrow type; nothing if it names none."""
+    """Return the type that a string names, and its Arrow type; None for both if it names none."""
     try:
         found = None if told is None else parse_type(told.decode())
         return found, None if found is None else to_arrow_type(found)
@@ -232,10 +231,9 @@ def from_arrow_schema(
 
     Args:
         schema: of the data.
-        declared: whether a column may get a type that only those who name it get: the schema is
-            that of a table, or is compared with one.
-        fine: whether timestamps in nanoseconds are of the types that have them, and are not cut
-            down to microseconds.
+        declared: whether columns may get types that a user must declare: true if the schema is that
+            of a table, or is compared with one.
+        fine: whether nanosecond timestamps keep their type instead of being cut to microseconds.
 
     Raises:
         InvalidInputError: Delta has no type for one of the columns.
@@ -278,7 +276,7 @@ def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Namin
 
 
 def _told_by(field: pa.Field[Any]) -> DataType | None:
-    """The type that the name of an extension type stands for, as a type or beside plain values."""
+    """Return the type that a field's extension name means, as Arrow type or in its metadata."""
     kind: Any = field.type
     if isinstance(kind, pa.BaseExtensionType):
         name, told = kind.extension_name, _serialized(kind)
@@ -318,7 +316,7 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) ->
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise InvalidInputError(
             f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
-            "cast it first, for example to a text or an integer"
+            "cast it first, for example to a string or an integer"
         )
     row, parameters = found
     return PrimitiveType(f"{row.name}({','.join(parameters)})" if parameters else row.name)
@@ -349,7 +347,7 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    # What an Arrow library notes about its own encoding (`_PL_` is Polars) is no part of a table.
+    # Notes of an Arrow library about its own encoding (`_PL_` is Polars) do not belong to a table.
     return {
         (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()
@@ -400,11 +398,11 @@ SchemaPart._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above
 
 
 def parquet_field_id(field: pa.Field[Any]) -> int | None:
-    """Return the id that a file has for a column; None if there is none, or it is no number."""
+    """Return the id that a file has for a column; None if it is absent or not a number."""
     text = (field.metadata or {}).get(_FIELD_ID_KEY, b"")
     return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def parquet_id_metadata(number: int | None) -> dict[str, str] | None:
-    """Return the metadata of an Arrow field whose column gets an id; None is no id."""
+    """Return the metadata of an Arrow field with a column id; None for no id."""
     return None if number is None else {PARQUET_FIELD_ID: str(number)}

@@ -1,6 +1,6 @@
-"""What a schema must be for a table that deltalog writes.
+"""Checks of the schema of a new table.
 
-Reading is more lenient: other writers' tables are taken as they are.
+Reading is more lenient: it accepts tables of other writers that fail these checks.
 
 Protocol: Schema Serialization Format, Column Mapping
 """
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-# What Parquet's older readers take for punctuation of a schema.
+# Characters that older Parquet readers treat as punctuation of a schema.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def check_new_schema(
     schema: StructType, partition_columns: Sequence[str] = (), *, has_column_mapping: bool = False
 ) -> None:
-    """Refuse a schema that no table may get.
+    """Refuse a schema that no new table may have.
 
     Args:
-        schema: of the table to be.
+        schema: of the new table.
         partition_columns: by name; case does not matter.
         has_column_mapping: physical names are random, so that any name can be shown.
 
     Raises:
-        InvalidInputError: names repeat or need column mapping, a struct has no fields, a void
-            stands where no file can hold it, a collation is of no text, or a partition column is
-            none.
+        InvalidInputError: names repeat or need column mapping, a struct has no fields, a void type
+            is where no file can store it, a collation is not on a string, or a partition column is
+            invalid.
         UnsupportedTypeError: a type is not known.
 
     Protocol: Schema Serialization Format
@@ -79,8 +79,8 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     """Refuse columns that cannot partition a table with this schema.
 
     Raises:
-        InvalidInputError: a column is not there, is there twice, has a type without serialised
-            form, or a collation, or no column is left for the data.
+        InvalidInputError: a column does not exist, is given twice, has a collation or a type
+            without serialised form, or no column is left for the data.
     """
     names = [canonical_path_of(schema, (column,))[0] for column in partition_columns]
     if len(set(names)) < len(names):
@@ -92,8 +92,8 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
             raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
         if collation != BY_BYTES:
             raise InvalidInputError(
-                f"cannot partition by column {name!r}: its texts have the collation {collation}, "
-                "and those that it takes for equal would be in several partitions"
+                f"cannot partition by column {name!r}: it has the collation {collation}, "
+                "so strings that compare equal could be in different partitions"
             )
     stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:
@@ -121,11 +121,11 @@ def _check_type(path: Path, data_type: DataType) -> None:
             return
 
 
-# Arrow's values as Python's, which lacks some of them, and as what people read.
+# Arrow values as Python values or readable strings; Python lacks some of the values.
 
 
 def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Return rows for people: as texts where Python has no such values, see `readable_values`."""
+    """Return readable rows: strings replace values that Python lacks (`readable_values`)."""
     names = rows.schema.names
     return [dict(zip(names, row, strict=True)) for row in readable_tuples(rows)]
 
@@ -136,10 +136,10 @@ def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]
 
 
 def readable_values(values: Array) -> list[Any]:
-    """Return the values of a column for people: as texts where Python does not have them.
+    """Return readable values of a column: strings replace values that Python lacks.
 
-    It has no nanoseconds without pandas, no years before 1 and after 9999, and no texts that are
-    not UTF-8.
+    Python lacks nanoseconds without pandas, years before 1 and after 9999, and strings that are not
+    UTF-8.
     """
     if not has_nanoseconds(values.type):
         with contextlib.suppress(ValueError, ArithmeticError):
@@ -151,7 +151,7 @@ def readable_values(values: Array) -> list[Any]:
 
 
 def _readable(value: Any) -> Any:
-    """One value, or the parts of one that has parts, as `readable_values` gives them."""
+    """Return one value as `readable_values` does, or each part of a nested value."""
     kind = value.type
     if has_nanoseconds(kind):
         return str(value.cast(pa.string()).as_py())
@@ -177,21 +177,21 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
     Args:
         values: of one column.
-        what: has them, for the error.
+        what: what has the values, for the error.
         advice: what to do instead.
 
     Raises:
-        InvalidInputError: there is none for one of them: a year before 1 or after 9999, a text
+        InvalidInputError: Python lacks one of the values: a year before 1 or after 9999, a string
             that is not UTF-8, or nanoseconds where pandas is not installed.
     """
     try:
         return list(values.to_pylist())
     except (ValueError, ArithmeticError) as error:
         raise InvalidInputError(
-            f"cannot give the values of {what} as Python's: {error}; {advice}"
+            f"cannot convert the values of {what} to Python: {error}; {advice}"
         ) from error
 
 
 def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
-    """Return milliseconds since 1970 as a moment in UTC, of any year: a log may say anything."""
+    """Return milliseconds since 1970 as a UTC time, of any year: a log may have any number."""
     return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

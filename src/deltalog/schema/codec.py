@@ -1,7 +1,7 @@
 """Schemas as the JSON of `schemaString`, and back.
 
-Owns the stored form of types and fields. What is not understood is kept: unknown types by name,
-field metadata whole and in its order.
+Owns the stored form of types and fields. Unknown parts are kept: unknown types by name, field
+metadata whole and in its order.
 
 Protocol: Schema Serialization Format
 """
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 MAX_LEVELS: Final = 90
 """Readers of Parquet stop at 100 levels, and a checkpoint's statistics add some."""
 _TOO_DEEP: Final = (
-    f"expected types of at most {MAX_LEVELS} levels, as readers of Parquet take no more (a struct "
-    "is one; a list or map is two), found more"
+    f"expected types of at most {MAX_LEVELS} levels, the most that Parquet readers accept (a "
+    "struct counts as one, a list or map as two), found more"
 )
 _LEVELS: Final = {"struct": 1, "array": 2, "map": 2}
 _MOST_TYPES: Final = 1000
@@ -43,10 +43,10 @@ _CHILDREN: Final = ("type", "fields", "elementType", "keyType", "valueType")
 
 
 def parse_schema(text: str) -> StructType:
-    """Return the schema that a `schemaString` holds.
+    """Parse a `schemaString`.
 
     Raises:
-        InvalidMetadataError: the text is no JSON of a struct; the message has the field's path.
+        InvalidMetadataError: it is not the JSON of a struct; the message names the field's path.
 
     Protocol: Schema Serialization Format
     """
@@ -58,10 +58,10 @@ def parse_schema(text: str) -> StructType:
 
 
 def parse_type(text: str) -> DataType:
-    """Return the type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
+    """Parse the JSON of a type, such as `"long"` or `{"type":"array",…}`.
 
     Raises:
-        InvalidMetadataError: the text is no JSON of a type.
+        InvalidMetadataError: it is not the JSON of a type.
     """
     return _type_from_tree(_loads(text), "type")
 
@@ -70,7 +70,7 @@ def encode_schema(schema: StructType) -> str:
     """Return the schema as one line of JSON, byte for byte as Spark writes it.
 
     Raises:
-        InvalidInputError: types are nested more deeply than files can be read.
+        InvalidInputError: types are nested too deeply for Parquet readers.
 
     Protocol: Schema Serialization Format
     """
@@ -93,7 +93,7 @@ def _loads(text: str) -> Any:
 
 
 def _levels(tree: Any) -> int:
-    """The levels of the deepest type of a tree; without recursion, as any tree may come."""
+    """Return the depth of a type's tree; without recursion, as the tree may have any depth."""
     deepest, left = 0, [(tree, 0)]
     while left:
         node, level = left.pop()
@@ -112,12 +112,12 @@ def _dumps(tree: Any) -> str:
 
 
 def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
-    """Return the type that a tree stands for.
+    """Return the type that a parsed JSON tree describes.
 
     Args:
-        tree: as JSON is parsed.
-        where: it is, for messages.
-        level: of the types around it.
+        tree: the parsed JSON.
+        where: its position, for messages.
+        level: depth of the types around it.
     """
     if isinstance(tree, str):
         return _named_type(tree, where)
@@ -148,7 +148,7 @@ def _named_type(name: str, where: str) -> DataType:
         return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        # Out of range, and not from the future, as parameters of a feature's type may be.
+        # The parameters of a known type are out of range: it is not a type of a newer protocol.
         if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)

@@ -1,7 +1,7 @@
-"""Collations: by which rules the texts of a column compare.
+"""Collations: the rules by which the strings of a column compare.
 
-Owns the `__COLLATIONS` entry of column metadata: which texts of a field it names, how it is set,
-and what becomes of it when the field is renamed. Which collations there are is `collation_names`.
+Owns the `__COLLATIONS` entry of column metadata: which strings of a field it names, how it is set,
+and how it changes when the field is renamed.
 
 Protocol: Specifying collations in the table schema
 """
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import Field
 
-# The second is no identifier, and what it means is plain.
+# The second is not a valid identifier, but its meaning is clear.
 _BY_BYTES: Final = frozenset({BY_BYTES.lower(), "utf8_binary"})
 
 
 def collations_of(field: Field) -> dict[str, str]:
-    """Return the collations of a field's own texts, but for the default.
+    """Return the collations of a field's own strings, without the default.
 
     Returns:
         From dotted paths that begin with the field's name (`tags.element`) to identifiers such as
-        `ICU.de_DE`. What is no identifier counts as one that is not known.
+        `ICU.de_DE`. An invalid identifier counts as an unknown collation.
     """
     entry = field.metadata.get(COLLATIONS_KEY)
     if entry is None:
@@ -53,13 +53,13 @@ def collations_of(field: Field) -> dict[str, str]:
 
 
 def own_collation(field: Field) -> str:
-    """Return the collation of a column of texts; that of bytes for a column of another type."""
+    """Return the collation of a string column; the binary one for a column of another type."""
     found = collations_of(field) if field.type == STRING else {}
     return next(iter(found.values()), BY_BYTES)
 
 
 def ruled_collation(field: Field) -> str | None:
-    """Return the collation of a column of texts, if it has one of which deltalog has the rules."""
+    """Return the collation of a string column if deltalog supports its rules, or None."""
     found = own_collation(field)
     return found if found in RULES else None
 
@@ -68,8 +68,8 @@ def collation_at(field: Field, inner: Path) -> str:
     """Return the collation of texts inside a field.
 
     Args:
-        field: that holds them.
-        inner: the way to them, such as `("element",)`; empty is the field's own texts.
+        field: that contains the strings.
+        inner: path to the strings, such as `("element",)`; empty for the field itself.
     """
     if not inner:
         return own_collation(field)
@@ -82,7 +82,7 @@ def has_collations(schema: StructType) -> bool:
 
 
 def collation_below(schema: StructType, path: Path) -> str | None:
-    """Return a collation of the texts in a column, or of those inside it; None if they have none.
+    """Return a collation of the strings in a column, at any depth; None if they have none.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -94,7 +94,7 @@ def collation_below(schema: StructType, path: Path) -> str | None:
 
 
 def unordered_in(schema: StructType, name: str) -> str | None:
-    """Return what of a column bytes do not compare: a collation, or a type; None if they do."""
+    """Return the collation or type that keeps bytes from ordering a column; None if none does."""
     collation = collation_below(schema, (name,))
     if collation is not None:
         return f"the collation {collation}"
@@ -105,7 +105,7 @@ def unordered_in(schema: StructType, name: str) -> str | None:
 
 
 def inner_collations(field: Field) -> dict[Path, str]:
-    """Return the collations of a field's own texts by their paths inside it; empty is the field."""
+    """Return the collations of a field's own strings by path inside it; () is the field itself."""
     return {
         inner: collation
         for inner in _own_texts(field)
@@ -141,7 +141,7 @@ def renamed(field: Field, name: str) -> Field:
 
 
 def check_collations(schema: StructType) -> None:
-    """Refuse collations that name no text, or that are no identifiers as schemas have them.
+    """Refuse collations that name no string column, or whose identifier is invalid.
 
     Raises:
         InvalidInputError: it names the column.
@@ -155,14 +155,14 @@ def check_collations(schema: StructType) -> None:
         at = ".".join(path)
         if not isinstance(entry, dict) or not entry:
             raise InvalidInputError(
-                f"the column {at!r}: expected {COLLATIONS_KEY} to name texts and their collations, "
+                f"the column {at!r}: expected {COLLATIONS_KEY} to map strings to collations, "
                 f"as {{'{field.name}': 'ICU.de_DE'}}, found {entry!r}"
             )
         texts = {".".join((field.name, *inner)) for inner in _own_texts(field)}
         for text, collation in entry.items():
             if text not in texts:
                 raise InvalidInputError(
-                    f"the column {at!r}: {COLLATIONS_KEY} names {text!r}, which is no string of it"
+                    f"the column {at!r}: {COLLATIONS_KEY} names {text!r}, not a string of it"
                 )
             parts = collation.split(".") if isinstance(collation, str) else []
             # "Collation identifiers are stored without a version."
@@ -179,7 +179,7 @@ def check_collations(schema: StructType) -> None:
 
 
 def _own_texts(field: Field) -> list[Path]:
-    """Paths of the strings of a field, but for those of structs, whose fields name them."""
+    """Return the paths of a field's strings, except inside structs: their fields name those."""
     found: list[Path] = []
     structs: list[Path] = []
     for path, kind in walk_types(field.type):

@@ -43,7 +43,7 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
     Args:
         schema: where to look.
-        path: names; a text is one name, or a dotted path where no column has that name.
+        path: names; a string is one name, or a dotted path if no column has that name.
 
     Raises:
         InvalidInputError: there is no such field, or several differ by case only.
@@ -82,8 +82,8 @@ def map_fields(
 
     Args:
         schema: of rows.
-        change: from a field to the one in its place; what is inside its type is changed after it.
-        change_type: from a type that is no struct, with its parts changed, to the one in its place.
+        change: returns the replacement of a field; called before the fields inside its type.
+        change_type: returns the replacement of a type that is not a struct; called after its parts.
     """
 
     def changed(data_type: DataType) -> DataType:
@@ -112,8 +112,8 @@ def loosened(
 
     Args:
         schema: of rows.
-        bare: from a field to the one with the name and metadata that it shall have.
-        leaf: from a type without parts to the one in its place.
+        bare: returns a field with its new name and metadata.
+        leaf: returns the replacement of a type without parts.
     """
 
     def loosen(kind: DataType) -> DataType:
@@ -129,7 +129,7 @@ def loosened(
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Return the fields that are no structs, as statistics and data skipping count columns.
+    """Return the fields that are not structs, as statistics and data skipping count columns.
 
     Lists, maps and variants are leaves.
     """
@@ -156,7 +156,7 @@ def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
 
 
 def duplicates(schema: StructType) -> list[Path]:
-    """Return the paths of fields whose name their struct has already, ignoring case.
+    """Return the paths of fields whose name another field of the struct has, ignoring case.
 
     Protocol: column names are compared case-insensitively.
     """
@@ -248,7 +248,7 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     raise InvalidInputError(f"there is no column {whole!r}: {hint}")
 
 
-# A schema as people read it: a tree, its notebook card, and a row for each column at every depth.
+# A readable schema: a tree, its notebook card, and a row for each column at every depth.
 
 
 _MOST_SHOWN: Final = 300
@@ -288,7 +288,7 @@ def schema_rows(schema: StructType) -> list[dict[str, Any]]:
 
 
 def schema_card(schema: StructType) -> str:
-    """Return the notebook card: the tree, with what is told of each column."""
+    """Return the notebook card: the tree, with the metadata of each column."""
     rows = _deep(schema, 0)
     shown = [
         (
@@ -313,7 +313,7 @@ def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:
 
 
 def _about(field: Field) -> str:
-    """Tell what the log says of a column, whatever it holds there."""
+    """Return a column's metadata as shown in the card; the log may have any value there."""
     known = field.metadata
     told = [str(known["comment"])] if known.get("comment") is not None else []
     if (default := known.get(CURRENT_DEFAULT_KEY)) is not None:
@@ -335,7 +335,7 @@ def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
 
 
 def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield the fields of the outermost structs of a type, and how they are called there."""
+    """Yield the fields of the outermost structs of a type, with their names in the tree."""
     match kind:
         case StructType():
             yield from ((f"{prefix}{field.name}", field) for field in kind)
@@ -358,7 +358,7 @@ def _told(field: Field) -> str:
 
 
 def _short(kind: DataType) -> str:
-    """Return a type's name; the members of structs stand below."""
+    """Return a type's name without the fields of structs, which the tree shows below it."""
     match kind:
         case StructType():
             return "struct"

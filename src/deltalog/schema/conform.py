@@ -1,7 +1,7 @@
 """Arrow data converted to the exact types of a table.
 
-Owns every conversion of data that comes in: encodings are undone, widths and units change if no
-value does. What would change a value is an error that names the column.
+Owns every conversion of incoming data: it decodes encodings, and changes widths and units if no
+value changes. A conversion that would change a value is an error that names the column.
 
 Protocol: Primitive Types
 """
@@ -28,7 +28,7 @@ Path = tuple[str, ...]
 def conform(data: Data, schema: pa.Schema) -> Data:
     """Return the same rows with the columns, order and types of `schema`.
 
-    Columns are matched by exact name; what the data lacks is NULL.
+    Columns are matched by exact name; columns that the data lacks are NULL.
 
     Args:
         data: rows in any flavour of Arrow: dictionary, view, large and run-end encoded arrays,
@@ -36,10 +36,10 @@ def conform(data: Data, schema: pa.Schema) -> Data:
         schema: of `to_arrow_schema`.
 
     Raises:
-        SchemaMismatchError: a column is too many, its type is another kind of thing, or a value
-            does not fit the type exactly.
+        SchemaMismatchError: the schema lacks a column, a type is incompatible, or a value does not
+            fit the type exactly.
 
-    Cost: what has its type already is not copied.
+        Cost: columns that have their type already are not copied.
     """
     known = set(schema.names)
     unknown = [name for name in data.schema.names if name not in known]
@@ -66,7 +66,7 @@ def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
     """Return an array or chunked array with the same values in another type.
 
     Raises:
-        SchemaMismatchError: the type is another kind of thing, or a value does not fit exactly.
+        SchemaMismatchError: the types are incompatible, or a value does not fit exactly.
     """
     if array.type == target:
         return array
@@ -133,8 +133,8 @@ def _conform_struct(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(array.type, target, path)
     if not names or not wanted:
         return array.cast(target)
-    # Flattening honours slices and puts NULL where the struct is NULL: what lies there may not
-    # even convert.
+    # Flattening respects slices and puts NULL where the struct is NULL: the values there might not
+    # convert.
     parts = dict(zip(names, array.flatten(), strict=True))
     children = [
         _conform(parts[field.name], field.type, (*path, field.name))

@@ -1,7 +1,7 @@
 """The schema of a table merged with the schema of data.
 
-Owns what becomes a new column, which types fit and which widen. Whether the table's features
-allow it, and ids and physical names of new columns, are the caller's to see to.
+Owns which columns are added, which types fit and which widen. The caller checks that the table's
+features allow the change, and assigns ids and physical names to new columns.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -42,12 +42,12 @@ _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.ident
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether every value of one type is one of the other: same, void, or a widening."""
+    """Return whether a type's values all fit another type: the same, void, or a widening."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a column of one type may take data of another, if each value fits exactly.
+    """Return whether a column may store data of another type, if each value fits exactly.
 
     `conform` then checks each value.
     """
@@ -87,9 +87,9 @@ def merge_schemas(
     Args:
         current: of the table.
         incoming: of the data.
-        allow_widening: a wider type of the same kind widens the column, which remembers it.
-        casts: a plain column whose data is of another plain type stays as it is, because the data
-            is cast; whether it can be is for the caller to see to.
+        allow_widening: a wider type of the same kind widens the column, which records the change.
+        casts: a plain column keeps its type if the data has another plain type, because the data is
+            cast; the caller checks that the cast is possible.
 
     Raises:
         SchemaMismatchError: the data's type cannot go into the column, or a new column is a
@@ -238,7 +238,7 @@ def _merge_leaves(
 
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
-    # As Delta Spark: a column does not turn from whole numbers to decimals or doubles unasked.
+    # As in Delta Spark: an integer column does not become decimal or double unless requested.
     return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
 
 
@@ -253,7 +253,7 @@ def _reorder_type(incoming: DataType, like: DataType) -> DataType:
     return found or incoming
 
 
-# Type widening: the changes that the protocol allows, and how a field remembers them.
+# Type widening: the changes that the protocol allows, and how a field records them.
 
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -282,8 +282,8 @@ def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = Fa
     Args:
         from_type: before.
         to_type: after.
-        is_lenient: a decimal needs no more digits than hold any value of the integer before it.
-            Early writers kept to that (byte to decimal(4,1)), and it reads.
+        is_lenient: accept a decimal with just enough digits for every value of the integer type, as
+            early writers did (byte to decimal(4,1)); such files can be read.
 
     Protocol: Type Widening
     """
@@ -303,7 +303,7 @@ def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = Fa
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
-    """Return the changes that a field remembers, oldest first.
+    """Return the type changes that a field records, oldest first.
 
     Raises:
         InvalidMetadataError: the entry is malformed.
@@ -322,7 +322,7 @@ def check_readable_changes(schema: StructType) -> None:
     """Refuse a table whose files may hold a type that cannot be read as today's.
 
     Raises:
-        UnsupportedTypeError: a field has a change that deltalog does not know.
+        UnsupportedTypeError: a field has a type change that deltalog does not support.
         InvalidMetadataError: an entry is malformed.
 
     Protocol: Reader Requirements for Type Widening
@@ -338,7 +338,7 @@ def check_readable_changes(schema: StructType) -> None:
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """Return the field with one more change to remember; its type stays."""
+    """Return the field with one more recorded type change; its type stays."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)
@@ -385,8 +385,8 @@ def add_column(
     """Return the schema with one more column, or one more field of the struct at `parent`.
 
     Raises:
-        InvalidInputError: the name is taken, the parent is no struct, or the column to come after
-            does not exist.
+        InvalidInputError: the name is taken, the parent is not a struct, or the column to insert
+            after does not exist.
     """
 
     def add(struct: StructType) -> StructType:
@@ -461,7 +461,7 @@ def change_field(
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
     """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
 
-    The nearest struct field remembers the change; a void column becomes any type without that.
+    The nearest struct field records the change; a void column can become any type unrecorded.
 
     Raises:
         InvalidInputError: there is no such column, or the type would not become wider.
@@ -475,7 +475,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     if before != VOID and not is_widening(before, to_type):
         raise InvalidInputError(
             f"cannot change the type of {'.'.join(canonical)!r} from {before} to {to_type}: "
-            "that is no widening; write the data into a new column"
+            "it is not a wider type; write the data into a new column"
         )
     depth = _depth_of_field(schema, canonical)
     inner = canonical[depth:]

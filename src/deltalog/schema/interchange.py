@@ -1,7 +1,7 @@
 """The methods of types that deltalake's users know: to and from JSON and Arrow.
 
-Owns the methods' names alone. The forms are owned by `codec` and `arrow`, which stand on `types`
-and therefore below this file; they join in here when the package is imported.
+Owns only the names of the methods. `codec` and `arrow` implement them; they import `types`, which
+imports this file, so they register themselves here when the package is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SchemaPart:
-    """What a type, a field and a schema have in common: each can be handed over."""
+    """Base class of types, fields and schemas: converts them to and from JSON and Arrow."""
 
     __slots__ = ()
 
@@ -37,10 +37,10 @@ class SchemaPart:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the type, field or schema that a JSON text of the protocol holds.
+        """Return the type, field or schema from the protocol's JSON.
 
         Raises:
-            InvalidMetadataError: the text is no JSON of a type or field.
+            InvalidMetadataError: the string is not the JSON of a type or field.
             InvalidInputError: it is another kind of type.
         """
         return cls._checked(SchemaPart._from_json(text, cls), text)
@@ -49,7 +49,7 @@ class SchemaPart:
         """Return a `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
 
         Args:
-            as_large_types: texts, binaries and lists with 64-bit offsets.
+            as_large_types: use 64-bit offsets for strings, binaries and lists.
 
         Raises:
             UnsupportedTypeError: the type is not known.
@@ -60,7 +60,7 @@ class SchemaPart:
     def from_arrow(cls, value: Any) -> Self:
         """Return the type, field or schema that stores data of an Arrow one.
 
-        Anything with `__arrow_c_schema__` will do.
+        Accepts any object with `__arrow_c_schema__`.
 
         Raises:
             InvalidInputError: Delta has no such type, or it is another kind of type.
@@ -72,7 +72,7 @@ class SchemaPart:
         return self.to_arrow().__arrow_c_schema__()
 
     def _card(self) -> str:
-        # Loaded in notebooks alone: it stands on the types, and they on this file.
+        # Imported late, in notebooks only: it imports the types, which import this file.
         found: str = import_module("deltalog.schema.columns").schema_card(self)
         return found
 

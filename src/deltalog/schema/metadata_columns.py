@@ -25,8 +25,8 @@ ROW_INDEX: Final = "_metadata.row_index"
 ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
-"""Those that only tables with row tracking have."""
-# Only while rows are changed: which of the matching files a row is from.
+"""The metadata columns that only tables with row tracking have."""
+# Used only while rows are changed: the number of the matching file that a row is from.
 FILE_NUMBER: Final = "_metadata.file_number"
 
 CHANGE_TYPE: Final = "_change_type"
@@ -49,14 +49,14 @@ CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     COMMIT_VERSION: pa.int64(),
     COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
 }
-"""Columns that the change data feed adds: what became of a row, and in which version."""
+"""Columns that the change data feed adds: the kind of change, and its version and time."""
 _MOST_MS: Final = (2**63 - 1) // 1000
 
 
 def moment_of(time_ms: int | None) -> int | None:
     """Return milliseconds since 1970 as the microseconds of such a column.
 
-    It is None for a moment that no timestamp has: a log may say anything.
+    None for a time that no timestamp can have: a log may contain any number.
     """
     return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000
 
@@ -77,12 +77,12 @@ _METADATA_FIELD: Final = Field(
 
 
 def has_own_metadata(schema: StructType) -> bool:
-    """Whether the table has a column of its own that is called `_metadata`."""
+    """Return whether the table has its own column named `_metadata`."""
     return any(name_key(name) == METADATA for name in schema.names)
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """Those of `METADATA_COLUMNS` that no column of the table hides by its name."""
+    """Return the `METADATA_COLUMNS` whose name no column of the table has."""
     if has_own_metadata(schema):
         return {}
     if METADATA_COLUMNS.keys().isdisjoint(schema.names):

@@ -1,7 +1,7 @@
 """The data types of a Delta table, as values.
 
-Owns the types, their names and their tree. Knows nothing of column mapping rules, evolution or
-data: those are `columns`, `evolve` and `arrow`.
+Owns the types, their names and their tree. Column rules, evolution and data are in `columns`,
+`evolve` and `arrow`.
 
 Protocol: Schema Serialization Format (Primitive Types, Struct Type, Struct Field, Array Type,
 Map Type, Variant Type)
@@ -37,7 +37,7 @@ class PrimitiveType(SchemaPart):
     """A type without parts: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
 
     Raises:
-        InvalidInputError: the name is none of the protocol's, or the decimal is out of range.
+        InvalidInputError: the name is not a primitive type, or the decimal is out of range.
 
     Protocol: Primitive Types
     """
@@ -45,7 +45,7 @@ class PrimitiveType(SchemaPart):
     type: str
 
     def __post_init__(self) -> None:
-        """Take the one form of a name: `decimal` is `decimal(10,0)`, `null` is `void`."""
+        """Normalise the name: `decimal` becomes `decimal(10,0)`, and `null` becomes `void`."""
         row = PRIMITIVES.get(self.type)
         if row is not None and row.canonical is None:
             return
@@ -126,7 +126,7 @@ def decimal_type(precision: int, scale: int) -> PrimitiveType:
 
 @dataclass(frozen=True, slots=True)
 class VariantType(SchemaPart):
-    """A semi-structured value: numbers, texts, objects and lists, different in each row.
+    """A semi-structured value: numbers, strings, objects and lists, different in each row.
 
     Protocol: Variant Type
     """
@@ -149,14 +149,14 @@ class UnknownType(SchemaPart):
 
     Args:
         name: the name in the schema.
-        definition: the whole JSON of a type that is more than a name, as compact text.
+        definition: the compact JSON of a type that is more than a name.
     """
 
     name: str
     definition: str | None = None
 
     def __str__(self) -> str:
-        """The name as it stands in the schema."""
+        """The name as written in the schema."""
         return self.name
 
 
@@ -257,11 +257,11 @@ class Field(SchemaPart):
         return self._with(comment=text)
 
     def collate(self, collation: str, at: str = "") -> Field:
-        """Return this column with texts that a collation compares.
+        """Return this column with a collation, which compares its strings.
 
         Args:
             collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
-            at: where the texts are inside the column, such as `element`; empty is the column
+            at: path to the strings inside the column, such as `element`; empty for the column
                 itself.
 
         Raises:
@@ -280,7 +280,7 @@ class Field(SchemaPart):
         return replace(self, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
     def default(self, expression: str) -> Field:
-        """Return this column with a default value for rows that a write gives none.
+        """Return this column with a default value, for writes that leave the column out.
 
         Args:
             expression: Spark SQL that names no column, such as `0` or `current_timestamp()`.
@@ -305,7 +305,7 @@ class Field(SchemaPart):
         Args:
             start: first number.
             step: distance to the next one, not 0.
-            always: False lets a write bring numbers of its own.
+            always: False allows writes to set their own numbers.
 
         Protocol: Identity Columns
         """
@@ -413,7 +413,7 @@ def as_type(value: DataType | str) -> DataType:
     """Return a type from itself or from its name.
 
     Raises:
-        InvalidInputError: it is no type, or the name is none of the protocol's.
+        InvalidInputError: the value is not a type, or the name is not a primitive type.
     """
     if isinstance(value, str):
         return VariantType() if value == "variant" else PrimitiveType(value)
@@ -428,16 +428,16 @@ def _unknown_type(value: object) -> InvalidInputError:
     return unknown_type(value)
 
 
-# Names of collations: as SQL has them, and as the identifiers that schemas hold.
+# Names of collations: in SQL, and as identifiers in schemas.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollationRules:
-    """By what texts are compared: by the bytes of a key, which is made of each.
+    """How strings are compared: by the bytes of a key, which is made from each string.
 
     Args:
-        lowers: every character of the key is the lower one.
-        trims: spaces at the end are left out.
+        lowers: whether the key has lower-case characters.
+        trims: whether the key leaves trailing spaces out.
     """
 
     lowers: bool
@@ -509,7 +509,7 @@ def name_in_sql(identifier: str) -> str:
 
 
 def versioned(identifier: str) -> str:
-    """Return the identifier by which statistics of today's rules go."""
+    """Return the identifier with version that statistics use under today's rules."""
     return f"{identifier}.{RULES_VERSION}"
 
 

@@ -6,7 +6,7 @@ Every decision about the protocol is made in the core packages. The packages, fr
 - `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
 - `reading`: data frames over Spark's own Parquet reader or over Python workers, the format's batch
   reader, and the state of tables with very many files.
-- `engine`: `SparkEngine`, by which the verbs of the core are done by tasks.
+- `engine`: `SparkEngine`, by which the operations of the core are done by tasks.
 - `writing`: the function `write`, and the format's batch writer.
 - `streaming`: the format's streams; `sharing`: shared tables.
 - `table`: delta.tables' class, with its builders (`create` makes tables, `merge`, `optimize`)

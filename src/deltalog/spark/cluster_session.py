@@ -95,7 +95,7 @@ class ClusterConditions(ABC):
         *,
         keeps_last: bool = False,
     ) -> Expression | str:
-        """Return the expression of a condition; a text if only Spark knows what it says."""
+        """Return the expression of a condition; a string if only Spark knows what it says."""
         if not given.is_foreign:
             return resolved(self.values, given, columns)
         return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
@@ -109,7 +109,7 @@ class ClusterConditions(ABC):
         return condition if found.is_known else found.pruning
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the verb that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces those rows of a table that match a predicate."""
         return replacing_by_spark(write, table)
 
     def explain(self, query: Query) -> str:

@@ -1,4 +1,4 @@
-"""Results of verbs as Spark data frames with Delta's columns.
+"""Results of operations as Spark data frames with Delta's columns.
 
 Protocol: none; `DESCRIBE HISTORY` and `DESCRIBE DETAIL` of Delta Spark
 """
@@ -252,7 +252,7 @@ def vacuumed(
 
 
 def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
-    """Return a moment as text for the core; without a zone it is in the session's.
+    """Return a moment as a string for the core; without a zone it is in the session's.
 
     Raises:
         InvalidInputError: the text is no moment.

@@ -73,7 +73,7 @@ def sql(
 
     Raises:
         InvalidInputError: a statement about a Delta table is not well formed.
-        DeltaError: as the verb that it does.
+        DeltaError: as the operation that it does.
     """
     check_session(spark)
     session = ClusterSession(spark, storage_options)
@@ -122,7 +122,7 @@ def run_statement(
         frames: that the statement names.
 
     Raises:
-        DeltaError: as the verb that it does.
+        DeltaError: as the operation that it does.
     """
     session = ClusterSession(spark, None, own=own, frames=frames)
     text, values = with_names(spark, statement, parameters)

@@ -107,7 +107,7 @@ class DeltaTable:
 
     @property
     def core(self) -> CoreTable:
-        """The table of the core, whose verbs are done by tasks of the session."""
+        """The table of the core, whose operations are done by tasks of the session."""
         return self._table
 
     # --- which table

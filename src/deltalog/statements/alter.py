@@ -44,7 +44,7 @@ class AlterStatement(SqlStatement):
     verbs: tuple[Verb[Any], ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Do the verbs."""
+        """Do the operations."""
         table = session.open(self.table)
         if len(self.verbs) == 1:
             table.do(self.verbs[0])
@@ -93,7 +93,7 @@ class ReplaceColumnsStatement(SqlStatement):
     table: QualifiedName
     fields: tuple[Field, ...]
     by_bytes: frozenset[Path]
-    """The texts of which the default collation is said, in lower case."""
+    """The strings of which the default collation is said, in lower case."""
 
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
@@ -197,7 +197,7 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     for number, (parent, field, where) in enumerate(found):
         together.append(field)
         following = found[number + 1] if number + 1 < len(found) else None
-        # Columns that are added at the end of the same struct are one verb.
+        # Columns that are added at the end of the same struct are one operation.
         if where == "last" and following is not None and following[::2] == (parent, "last"):
             continue
         verbs.append(alter.AddColumns(together, parent=parent, where=where))

@@ -51,7 +51,7 @@ class CatalogNames:
     Args:
         catalog: the session's, or several by their aliases, which are the first part of names.
         schema: the default schema, such as `sales` or `main.sales`: what shorter names begin with.
-        storage_options: of a catalog that is given as a text; see `open_catalog`.
+        storage_options: of a catalog that is given as a string; see `open_catalog`.
 
     Raises:
         InvalidInputError: an argument is no catalog, or no schema.

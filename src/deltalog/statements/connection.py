@@ -57,7 +57,7 @@ def statements_of(script: str) -> list[str]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text that is being typed ends with a semicolon outside of quotes and comments."""
+    """Whether a string that is being typed ends with a semicolon outside of quotes and comments."""
     try:
         words = split(text)
     except InvalidInputError:
@@ -170,7 +170,7 @@ class Connection:
 
         Raises:
             InvalidInputError: it is no statement; the message has the position.
-            DeltaError: as the verb that it does.
+            DeltaError: as the operation that it does.
         """
         session = self._open_session()
         found = parse_statement(statement, parameters)
@@ -392,11 +392,11 @@ def connect(
     Args:
         tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
         catalog: that keeps the names of tables (`deltalog.catalogs`); or several by an alias, with
-            which their names begin. A text is `uc://` for the Unity Catalog of the environment,
+            which their names begin. A string is `uc://` for the Unity Catalog of the environment,
             the URL of one, `glue`, or a directory of tables.
         schema: the default schema, with which shorter names begin: `sales`, or `main.sales`.
         storage_options: of tables that a statement names by their location, and of a catalog that
-            is given as a text.
+            is given as a string.
         settings: of DuckDB.
 
     Raises:
@@ -421,6 +421,6 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
 
     Raises:
         InvalidInputError: it is no statement; the message has the position.
-        DeltaError: as the verb that it does.
+        DeltaError: as the operation that it does.
     """
     return connect(tables).sql(statement, parameters)

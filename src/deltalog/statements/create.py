@@ -521,7 +521,7 @@ def read_properties(reader: StatementReader) -> dict[str, str]:
 
 
 def read_key(reader: StatementReader) -> str:
-    """Read the key of a property: a text, or a name with dots."""
+    """Read the key of a property: a string, or a name with dots."""
     return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
 
 

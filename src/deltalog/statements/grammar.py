@@ -80,7 +80,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
 def parse_statement(
     sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
 ) -> SqlStatement:
-    """Return the statement of a text.
+    """Return the statement of a string.
 
     Args:
         sql: one statement; a semicolon may end it.

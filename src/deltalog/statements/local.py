@@ -273,7 +273,7 @@ class LocalSession:
         return found
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the verb that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces those rows of a table that match a predicate."""
         del table
         return write
 
@@ -289,7 +289,7 @@ class LocalSession:
         alias: str | None = None,
     ) -> Any:
         """Return the rows of a query or a table in a form that the engine opens."""
-        del alias  # the verb has it
+        del alias  # the operation has it
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
@@ -390,7 +390,7 @@ class LocalSession:
         return False
 
 
-# Rows for the verbs of statements: of a query, of a stream, and those fitted to a table's
+# Rows for the operations of statements: of a query, of a stream, and those fitted to a table's
 # columns.
 
 
@@ -423,7 +423,7 @@ class OnceRows:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfQuery(RereadableRows):
-    """The rows of a query, which is answered anew each time that they are asked for."""
+    """The rows of a query, which is answered anew each time that they are requested."""
 
     session: Session
     query: Query

@@ -436,7 +436,7 @@ class StatementReader(WordReader):
         return value  # type: ignore[no-any-return]  # a text, or a moment
 
     def constant(self) -> Any:
-        """Read a constant: a text, a number, a typed literal, or a parameter."""
+        """Read a constant: a string, a number, a typed literal, or a parameter."""
         start = self.word.start
         found = self._parsed(self._slice(self._end_of_constant()))
         if not isinstance(found, Literal):
@@ -444,7 +444,7 @@ class StatementReader(WordReader):
         return found.value
 
     def text(self, what: str = "a text in quotes") -> str:
-        """Read a text."""
+        """Read a string."""
         start, found = self.word.start, self.constant()
         if not isinstance(found, str):
             raise error_at(self.sql, start, f"expected {what}, found {found!r}")
@@ -463,7 +463,7 @@ class StatementReader(WordReader):
         return found if version is None else QualifiedName(found.parts, version)
 
     def location_or_table(self) -> QualifiedName:
-        """Read the name of a table, or its location as a text."""
+        """Read the name of a table, or its location as a string."""
         if self.word.kind != "text":
             return self.table()
         return QualifiedName(("delta", self.text("a location")))
@@ -678,7 +678,7 @@ class StatementReader(WordReader):
         return self._joined(pieces, end)
 
     def _joined(self, pieces: Sequence[Span | str], end: int) -> Query:
-        """Put a query together of words of the statement and texts, and go on at a word."""
+        """Put a query together of words of the statement and strings, and go on at a word."""
         start = self.word.start
         parts, parameters = TextParts(self.sql), dict[str, object]()
         for piece in pieces:

@@ -271,7 +271,7 @@ class ExplainStatement(SqlStatement):
     statement: SqlStatement
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the plan as a text; nothing is done."""
+        """Return the plan as a string; nothing is done."""
         text = self.statement.explain(session)
         return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
 

@@ -210,7 +210,7 @@ class Session(Protocol):
         ...
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the verb that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces those rows of a table that match a predicate."""
         ...
 
     def source(
@@ -226,7 +226,7 @@ class Session(Protocol):
             rows: where they come from.
             target: the table that is changed: rows of a query that reads it are not read again
                 after a conflict.
-            alias: of the rows in the conditions of the verb.
+            alias: of the rows in the conditions of the operation.
         """
         ...
 
@@ -271,7 +271,7 @@ class SqlStatement(ABC):
         """Carry the statement out.
 
         Raises:
-            DeltaError: as the verb that it does.
+            DeltaError: as the operation that it does.
         """
 
     def explain(self, session: Session) -> str:
@@ -317,7 +317,7 @@ def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> S
 
 
 def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> Ran[OutcomeT_co]:
-    """Run a verb of a statement; return its outcome and its commit.
+    """Run an operation of a statement; return its outcome and its commit.
 
     If a query of the statement has read the table, the verb applies to the version that was read:
     on a newer one, the answer may be another.
@@ -343,7 +343,7 @@ def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> R
 
 
 def result_of(session: Session, table: DeltaTable, verb: Verb[Any]) -> dict[str, Any]:
-    """Run a verb of a statement, and return its result; nothing if it had nothing to do."""
+    """Run an operation of a statement, and return its result; nothing if it had nothing to do."""
     done = carry_out(session, table, verb)
     return {} if done.value is None else dict(done.value.result())
 
@@ -561,9 +561,9 @@ class WrittenType:
     Args:
         type: with `string` for each `char(n)` and `varchar(n)`.
         limited: the type as it was written, if it has such limits.
-        collations: of its texts, from paths inside it to identifiers; not of fields of structs,
+        collations: of its strings, from paths inside it to identifiers; not of fields of structs,
             which have their own.
-        by_bytes: paths of the texts of which it says the default collation, in structs too.
+        by_bytes: paths of the strings of which it says the default collation, in structs too.
     """
 
     type: DataType

@@ -1,7 +1,7 @@
-"""Put-if-absent: of any number of writers of one name exactly one succeeds.
+"""Put-if-absent: exactly one of any number of writers of the same name succeeds.
 
-Owns this promise, which every commit rests on; nobody ever sees half a file either. Where no way
-to keep it is known, the commit is refused, unless the user gives a lock that all writers share.
+Every commit relies on this promise; readers also never see part of a file. If a store has no known
+way to keep the promise, the commit is refused, unless the user gives a lock that all writers share.
 
 Protocol: Delta Log Entries (writers must never overwrite an existing log entry)
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog._util.store_kinds import StoreKind
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
-"""Names that `write_temporary` gives; such a file is left where a writer was killed."""
+"""Names of files that `write_temporary` makes; a killed writer leaves such a file behind."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 

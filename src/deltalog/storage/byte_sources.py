@@ -1,6 +1,6 @@
-"""Where the bytes come from that are copied from one file into another.
+"""Sources of bytes that are copied from one file into another.
 
-A local file is copied by the system where it can, without a way through this process.
+The operating system copies local files itself where it can.
 
 Protocol: none
 """

@@ -1,8 +1,8 @@
 """Foreign exceptions become `deltalog.errors` here, and nowhere else in this package.
 
-Knows the form of the exceptions of the operating system, botocore, azure.core, google, aiohttp,
-requests and Arrow without importing any of those libraries; what the names of one service mean
-stands in the row of its kind. The mapping is total: any other exception is a `StorageError`.
+Recognises exceptions of the operating system, botocore, azure.core, google, aiohttp, requests and
+Arrow without importing these libraries. The row of a store kind lists the error names of its
+service. Any other exception becomes a `StorageError`.
 Secrets never get into a message.
 """
 
@@ -32,9 +32,9 @@ def storage_error(
 
     Args:
         error: whatever a file system raised.
-        operation: what was attempted, as a verb (`read`, `list`, …).
+        operation: what was attempted (`read`, `list`, …).
         path: the file or directory.
-        secrets: texts that must not be shown, besides what looks like a secret.
+        secrets: strings that must not be shown, besides those that look like a secret.
     """
     if isinstance(error, DeltaError):
         return error
@@ -58,7 +58,7 @@ def disk_errors(purpose: str) -> Iterator[None]:
 
 
 def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
-    """Whether the text of an exception, or of one that caused it, must not be shown."""
+    """Return whether the message of an exception, or of its causes, must not be shown."""
     secrets = tuple(secrets)
     return any(redact(str(one), secrets) != str(one) for one in _chain(error))
 

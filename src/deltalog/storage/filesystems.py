@@ -1,7 +1,7 @@
-"""The file system of a location: which one it is, how it is made, how it is called.
+"""The file system of a location: how it is chosen, made and called.
 
 Owns the step from the row of a store kind to its calls, the sharing of clients between stores, and
-what becomes of file systems that the user gives.
+the use of file systems that the user passes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Fil
     """The calls over an fsspec file system: those of its kind, if it is the class they rely on."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # It only bears the name: pyarrow's file system of S3, say, looks and then writes.
+        # It has only the name: pyarrow's S3 file system, for example, checks first and then writes.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
     return files

@@ -1,7 +1,7 @@
 """The calls of a store over an fsspec file system.
 
-Paths are the file system's own (stripped of the scheme); foreign exceptions pass, the store maps
-them. Listings are asked for anew each time, whatever the file system caches.
+Paths are the file system's own (stripped of the scheme). The store maps foreign exceptions, which
+pass through here. Every listing is a new request, even if the file system has a cache.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def open_ranged(store: Store, path: str) -> BinaryIO:
 
 
 class RangedFile(io.RawIOBase):
-    """A seekable file, each read of which asks for a range.
+    """A seekable file that requests a range for each read.
 
     Args:
         read_range: gives the bytes from a start to an end.

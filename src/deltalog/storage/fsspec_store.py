@@ -1,7 +1,7 @@
 """The store of nearly all tables: local files, memory, and whatever fsspec can reach.
 
-Owns which file system serves which path, the renewal of credentials, and that every method raises
-`deltalog.errors` only. Refuses to know what the files hold.
+Chooses the file system of each path, renews credentials, and maps exceptions so that every method
+raises only `deltalog.errors`. It is independent of the content of files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def open_store(
     if isinstance(table, Store):
         return table
     raise InvalidInputError(
-        f"expected a table's location as a text, a path or a Store, found {type(table).__name__}"
+        f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
     )
 
 
@@ -152,7 +152,7 @@ class FsspecStore:
 
     @property
     def has_settings(self) -> bool:
-        """Whether more than the environment says how the store is reached: options, credentials."""
+        """Whether the store needs more than the environment to be reached: options, credentials."""
         return self._given is not None or bool(self._options)
 
     @property
@@ -252,7 +252,7 @@ class FsspecStore:
         return other
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete files; one that is gone already is no error.
+        """Delete files; a file that is already deleted is not an error.
 
         Raises:
             UnsafePathError: a link leads out of the table; no file is deleted.
@@ -452,7 +452,7 @@ def _account(location: str) -> str:
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     """The location as messages and logs show it, and as the file system takes it."""
     if not location:
-        raise InvalidInputError("expected a table's location, found an empty text")
+        raise InvalidInputError("expected a table's location, found an empty string")
     if filesystem is not None and not isinstance(filesystem, LocalFiles):
         base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # no public name
         return filesystem.unstrip_protocol(base), base

@@ -55,7 +55,7 @@ class GoogleFiles(FsspecFiles):
         if (path := arguments.pop("!key_file", None)) is not None:
             arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
-            # gcsfs takes a text for the path of a file.
+            # gcsfs takes a string for the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials

@@ -1,9 +1,8 @@
-"""Links in a local table: what is written or deleted lies where its path says.
+"""Links in a local table: nothing outside the table is written or deleted through them.
 
-Owns the one rule: nothing is written or deleted behind a link that leaves the table's root. The
-root itself may be reached through links if the caller has named it so. Where the operating system
-opens files relative to an open directory, the check holds until the work is done, whatever becomes
-of the path meanwhile.
+Owns this one rule. The path of the root itself may contain links if the caller gave it so. If the
+operating system can open files relative to an open directory, the check stays valid until the work
+is done, even if the path changes meanwhile.
 
 Protocol: none
 """

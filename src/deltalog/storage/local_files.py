@@ -1,6 +1,6 @@
-"""Local files by the system's own calls, and what was read of those that stay as they are.
+"""Local files by the system's own calls, and a cache of facts about unchanged files.
 
-Paths are absolute and decoded; foreign exceptions pass, the store maps them.
+Paths are absolute and decoded. The store maps foreign exceptions, which pass through here.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class LocalFiles:
     """The calls of a store over absolute local paths.
 
     Args:
-        syncs: whether files that are created are on the disk, name and all, before the call
-            returns.
-        home: of the table; files elsewhere are written and deleted where the caller names them.
+        syncs: whether a created file and its name are on the disk before the call returns.
+        home: of the table; files elsewhere are written and deleted under the caller's path.
     """
 
     def __init__(self, *, syncs: bool = True, home: Home | None = None) -> None:

@@ -1,7 +1,7 @@
 """Files in the memory of this process: fsspec's memory file system, read from its dictionary.
 
-Its own `open` gives every reader the same buffer with the same position, so that two threads
-that read one file disturb each other; here the content is taken in one step.
+fsspec's own `open` returns the same buffer with the same position to every reader, so two threads
+that read one file disturb each other. Here the content is read in one step.
 """
 
 from __future__ import annotations

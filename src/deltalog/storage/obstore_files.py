@@ -1,8 +1,7 @@
 """Amazon S3 and the services that speak its protocol, over obstore, where that is installed.
 
-What obstore cannot do (a bucket in another region than said, names
-with empty parts, one level of directories, signed URLs, uploads in parts) s3fs does, which is made
-when that is asked for.
+s3fs, created on demand, does what obstore cannot: a bucket in another region than configured, names
+with empty parts, one level of directories, signed URLs and uploads in parts.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def _part(arguments: dict[str, Any], name: str) -> dict[str, Any]:
     """The arguments that are given as one, taken out of the others."""
     found = arguments.pop(name, None) or {}
     if not isinstance(found, dict):
-        raise _BeyondObstoreError(f"the argument {name!r} is no dictionary")
+        raise _BeyondObstoreError(f"the argument {name!r} is not a dictionary")
     return {inner: value for inner, value in found.items() if value is not None}
 
 
@@ -501,7 +500,7 @@ class ObstoreFiles(S3Files):
         followed by what comes after that directory.
         """
         prefix = f"{directory}/" if directory else ""
-        # A listing begins after a name, so it gets a text that sorts before it.
+        # A listing begins after a name, so it gets a string that sorts before it.
         start: str | None = f"{prefix}{first[:-1]}" if first else None
         while True:
             skip = ""

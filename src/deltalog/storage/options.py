@@ -1,9 +1,8 @@
 """Storage options: the names that deltalake and the cloud SDKs use become fsspec's.
 
 `AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … mean
-what they mean in deltalake; case does not matter. What is not known goes to fsspec as it is, so
-that s3fs's, adlfs's and gcsfs's own names work too. Which names a kind of store has stands in the
-module of that kind.
+what they mean in deltalake; case does not matter. An unknown option goes to fsspec unchanged, so
+that the names of s3fs, adlfs and gcsfs work too. The module of a store kind lists its option names.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""
 FSYNC: Final = "fsync"
-"""The option that tells whether local files are synced to the disk; True if it is left out."""
+"""The option that sets whether local files are synced to the disk; True by default."""
 # Of long names that differ in a letter; the SDKs' `endpoint_url_s3` and `_sts` are further apart.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
@@ -136,7 +135,7 @@ def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The locations outside of a table's own store whose files its log may name.
 
     Raises:
-        InvalidInputError: the option is neither a text nor a list of texts.
+        InvalidInputError: the option is neither a string nor a list of strings.
     """
     given = options.get(TRUSTED_LOCATIONS) or ()
     found = given.split(",") if isinstance(given, str) else given
@@ -165,7 +164,7 @@ _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_e
 
 
 def names_credentials(options: Mapping[str, Any]) -> bool:
-    """Whether options say with which credentials a store is reached, or that it takes none."""
+    """Return whether options set the credentials of a store, or that it needs none."""
     names = {split_option(name)[1] for name in options}
     return (
         not names.isdisjoint(_WITHOUT_SECRETS)
@@ -196,7 +195,7 @@ def merge(arguments: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def truth(name: str, value: Any) -> bool:
-    """The truth value of an option, which may be a text.
+    """Return the boolean value of an option, which may be a string.
 
     Raises:
         InvalidInputError: it is none.

@@ -1,8 +1,8 @@
-"""Parquet files that are read: footers, and the columns that are asked for.
+"""Reading Parquet files: footers, and the requested columns.
 
 Local files are read by Arrow itself. Elsewhere a file costs one ranged read for its footer (two
 when the footer is larger than 64 KiB) and one batch of ranged reads for exactly the column chunks
-that are asked for. `int96` timestamps are read as microseconds: as nanoseconds they overflow
+that are requested. `int96` timestamps are read as microseconds: as nanoseconds they overflow
 silently (9999-12-31 would be 1816).
 """
 
@@ -70,7 +70,7 @@ def open_parquet(
 
     Raises:
         DataFileMissingError: there is no such file.
-        DataFileUnreadableError: it is no Parquet file.
+        DataFileUnreadableError: it is not a Parquet file.
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
@@ -85,7 +85,7 @@ class ParquetReader:
     """One Parquet file, its footer read; for one thread at a time.
 
     Attributes:
-        path: decoded, as it was asked for.
+        path: decoded, as requested.
         footer: for further readers of the file, too.
         metadata: of the footer: rows, row groups, types. Never ask it for a column chunk: a damaged
             one ends the process; `column_chunks` does not.
@@ -176,7 +176,7 @@ class ParquetReader:
         return [[chunk.null_count for chunk in group] for group in groups]
 
     def column_chunks(self, leaves: Collection[int] | None = None) -> ColumnChunks:
-        """What the footer says of its column chunks, by row group and leaf column.
+        """The footer's facts about its column chunks, by row group and leaf column.
 
         Args:
             leaves: numbers of the columns that are wanted; None is all.
@@ -191,7 +191,7 @@ class ParquetReader:
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
 
-        A tuple of parts names a field and everything below it. A text names a top-level column,
+        A tuple of parts names a field and everything below it. A string names a top-level column,
         or failing that, a field by Parquet's dotted path.
         """
         if columns is None:

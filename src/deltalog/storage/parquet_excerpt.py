@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MAGIC: Final = b"PAR1"
-_FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
+_FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make strings of these alone
 _SMALL_DICTIONARY: Final = 0.5  # of the values: Arrow takes twice as long for an entry as for one
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # number of a field
@@ -154,7 +154,7 @@ class Excerpt:
             footer: of the file.
             segments: with all bytes that are needed.
             wanted: numbers of rows in the file, ascending; all must be in the excerpt.
-            texts: leaves that are texts or bytes in columns of their own, and their names.
+            texts: leaves that are strings or bytes in columns of their own, and their names.
 
         Raises:
             DamagedPageError: the pages are not what the index says.
@@ -518,7 +518,7 @@ def decode_small(
 def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
     # What `pq.ParquetFile` holds: to make that one takes as long as decoding a column.
     reader: Any = pq.ParquetReader()
-    # There is nothing to fetch before it is asked for.
+    # There is nothing to fetch before it is requested.
     reader.open(
         pa.BufferReader(data),
         pre_buffer=False,
@@ -556,7 +556,7 @@ def _bytes(native: str) -> bytes | None:
             return None
         data = os.read(file, size)
         while len(data) < size and (more := os.read(file, size - len(data))):
-            data += more  # of file systems that give less than they are asked for
+            data += more  # of file systems that give less than they are requested
         return data
     finally:
         os.close(file)

@@ -1,8 +1,8 @@
-"""What was read of Parquet files once, for further readers of the same file.
+"""A cache of what was read of Parquet files, for later readers of the same file.
 
-Footers of local files are kept for a while: a query of a table that was asked before spends as long
-on them as on the rows. A file that changed just now is not kept, because it could change again
-before its time does.
+Footers of local files are cached for a while: otherwise a repeated query would spend as long on
+them as on the rows. A file that has just changed is not cached, because it could change again
+without a new modification time.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Footer:
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """The leaves that are texts or bytes in columns of their own, and their unique names."""
+        """The leaves that are strings or bytes in columns of their own, and their unique names."""
         fields = {field.name: field.type for field in self.arrow_schema}
         times = Counter(self.leaf_paths)
         return {
@@ -295,7 +295,7 @@ def repeated_texts(
     chunks_of: Callable[[Collection[int]], ColumnChunks],
     read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]],
 ) -> list[str]:
-    """Names of the columns of texts that are quicker read as entries of their dictionaries.
+    """Names of the columns of strings that are quicker read as entries of their dictionaries.
 
     Arrow takes twice as long to append one text after the other, if few of them differ.
 
@@ -306,7 +306,7 @@ def repeated_texts(
         chunks_of: what the footer says of some columns; its bytes are known then.
         read_ranges: gives parts of the file.
 
-    Cost: one read of some bytes of each column chunk of texts with nothing but a dictionary.
+    Cost: one read of some bytes of each column chunk of strings with nothing but a dictionary.
     """
     num_rows = footer.rows_of(groups)
     if num_rows < _LEAST_ROWS:

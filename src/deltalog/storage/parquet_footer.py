@@ -1,9 +1,8 @@
-"""The bytes of a Parquet footer: where they are, and what they say of column chunks.
+"""The bytes of a Parquet footer: find them, and read the facts about column chunks.
 
-pyarrow (26) ends the process when it is asked for a column chunk (`row_group(n).column(n)`) whose
-bounds or sizes are damaged, and when a damaged footer is written out again. A damaged file must not
-end the process, so column chunks are read from the footer's bytes here, of which a few numbered
-fields matter.
+pyarrow (26) ends the process if a column chunk with damaged bounds or sizes is requested
+(`row_group(n).column(n)`), or if a damaged footer is written again. A damaged file must not end the
+process, so this module reads the few fields that it needs from the footer's bytes.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -63,7 +62,7 @@ NullCounts = list[list[int | None]]
 
 
 class ColumnChunk(NamedTuple):
-    """What a footer says of one column chunk; None for what it does not say.
+    """The footer's facts about one column chunk; None for a fact that is missing.
 
     Attributes:
         null_count: how many values are NULL.
@@ -140,7 +139,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
             second request takes longer than its bytes.
 
     Raises:
-        pa.ArrowInvalid: it is no Parquet file.
+        pa.ArrowInvalid: it is not a Parquet file.
 
     Cost: one ranged read, two for a large footer; one `stat` and the same again if the length is
     wrong.
@@ -185,7 +184,7 @@ def as_file(footer: bytes) -> bytes:
 
 
 def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> ColumnChunks:
-    """What a footer says of its column chunks, by row group and leaf column.
+    """Return a footer's facts about its column chunks, by row group and leaf column.
 
     Args:
         footer: a file's `FileMetaData` as it is stored.

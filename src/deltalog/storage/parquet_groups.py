@@ -1,7 +1,8 @@
 """Row groups as files store them: found in a footer, checked, described for another file.
 
-Nothing that a footer says is trusted: ranges lie in the file, pages are where it says and as many
-values as it says. What only helps readers (indexes, Bloom filters) is left out where it is damaged.
+A footer is not trusted: ranges must lie in the file, and the pages must be at the stated positions
+with the stated number of values. Damaged indexes and Bloom filters, which readers can do without,
+are left out.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -110,7 +111,7 @@ class StoredChunk:
 
     @property
     def is_text(self) -> bool:
-        """Whether its values are texts or bytes of any length."""
+        """Whether its values are strings or bytes of any length."""
         return thrift.number(self.meta, _TYPE) == _TEXT
 
     @property

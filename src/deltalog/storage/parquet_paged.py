@@ -1,7 +1,7 @@
-"""Reads some rows of a Parquet file: only the pages that hold them, where that saves something.
+"""Reads some rows of a Parquet file: only the pages that contain them, where that saves time.
 
-Without an offset index, or where it does not fit to the pages, whole column chunks are read and cut
-to the rows.
+Without an offset index, or if the index does not match the pages, whole column chunks are read and
+cut to the rows.
 
 Protocol: none; Apache Parquet's page index
 """
@@ -65,7 +65,7 @@ class PagedReader:
         Args:
             groups: row groups of which some rows will be read.
             leaves: columns whose pages will be read.
-            bounded: columns whose bounds are asked for.
+            bounded: columns whose bounds are requested.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.

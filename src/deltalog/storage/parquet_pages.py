@@ -1,8 +1,8 @@
-"""Where the pages of a Parquet column chunk are, which rows they hold, and between which bounds.
+"""The pages of a Parquet column chunk: their positions, rows and bounds.
 
-A file's offset index says where pages are, its column index what is in them. Nothing here trusts
-them: what contradicts itself or the footer is as good as no index, and what an index cannot show
-to be wrong, the headers of the pages show before they are decoded.
+A file's offset index has the positions of pages, its column index the bounds of their values.
+Neither is trusted: an index that contradicts itself or the footer is ignored, and the headers of
+pages are checked against the index before the pages are decoded.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (OffsetIndex, ColumnIndex, PageHeader)
 """
@@ -37,7 +37,7 @@ DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
 
 
 class DamagedPageError(ValueError):
-    """A page is not what the index says, so that the column chunk is to be read without it."""
+    """A page does not match the index, so the column chunk must be read without the index."""
 
 
 class Pages(NamedTuple):
@@ -64,7 +64,7 @@ class Pages(NamedTuple):
 
 
 class PageHeader(NamedTuple):
-    """What a page says of itself.
+    """The header of a page.
 
     Args:
         has_dictionary: whether its values are numbers of entries of the dictionary.

@@ -1,4 +1,4 @@
-"""What `parquet` needs besides Arrow: byte ranges, leaf columns, texts, bounds, errors."""
+"""Helpers of `parquet`: byte ranges, leaf columns, dictionary strings, bounds, errors."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
 
 
 def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The table with texts in place of entries of dictionaries, in the columns of these names.
+    """Return the table with strings instead of dictionary entries in the named columns.
 
     Raises:
         pa.ArrowException: an entry is not in its dictionary, or the texts do not fit into an array.
@@ -391,7 +391,7 @@ def decode_bounds(
     Args:
         stored: as the physical type is encoded (PLAIN, without a length).
         are_ordered: whether they follow the order of the logical type. Those of old writers follow
-            that of signed numbers, which is another one for texts and unsigned numbers.
+            that of signed numbers, which is another one for strings and unsigned numbers.
         physical_type: Parquet's name.
         arrow_type: which pyarrow reads the column as.
     """

@@ -1,9 +1,8 @@
-"""Row groups some of whose pages are replaced, described for another file.
+"""Row groups with some pages replaced, described for another file.
 
-A column chunk with one value for each row and without a dictionary keeps the pages in which nothing
-changes, byte by byte; other pages stand in the place of the rest. A column chunk of which that
-cannot be said is encoded whole. Nothing of the rows that are gone is left: neither in pages nor in
-dictionaries, bounds and Bloom filters.
+A column chunk with one value per row and without a dictionary keeps its unchanged pages byte by
+byte; new pages replace the others. Any other column chunk is encoded whole. No value of a removed
+row is left in pages, dictionaries, bounds or Bloom filters.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """

@@ -1,7 +1,7 @@
-"""Parquet files that are written: all at once, or row by row until they are closed.
+"""Writing Parquet files: all at once, or row by row until they are closed.
 
-Owns that a file is whole or not there: a local one gets its name when it is closed, and elsewhere
-a single request makes it.
+A file is either whole or does not exist: a local file gets its name when it is closed, and any
+other file is made by a single request.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class NewFile:
     def abandon(self) -> None:
         """Delete what was written so far."""
         if self._temporary is not None:
-            with contextlib.suppress(OSError):  # a full disk may fail here once more
+            with contextlib.suppress(OSError):  # a full disk may fail here again
                 self._out.close()
             with contextlib.suppress(OSError, UnsafePathError), self._folder() as folder:
                 folder.unlink(self._temporary)

@@ -1,7 +1,7 @@
 """A Parquet file made of row groups that were encoded before: by this process, or in other files.
 
-Their bytes are copied, and a new footer says where they are. The file is whole or not there, as
-with `ParquetSink`.
+Their bytes are copied, and a new footer has their positions. The file is either whole or does not
+exist, as with `ParquetSink`.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """

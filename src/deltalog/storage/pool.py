@@ -156,7 +156,7 @@ def read_ahead(
     Args:
         function: must not call `read_ahead`.
         items: taken one by one in the caller's thread, only as far as needed.
-        depth: how many results may be computed before they are asked for.
+        depth: how many results may be computed before they are requested.
         sends_requests: whether `function` waits for a store most of the time. Then it must not
             call `Background` either.
         bytes_of: the memory that an item's result takes. All calls together compute no more results
@@ -310,7 +310,7 @@ def _give_back(held: list[int], process: int) -> None:
 
 
 class _Threads:
-    """A pool that is made when first used, and once more after a fork."""
+    """A pool that is made when first used, and again after a fork."""
 
     def __init__(self, name: str, workers: int) -> None:
         self._name = name

@@ -1,7 +1,7 @@
 """Amazon S3 and the services that speak its protocol, over s3fs.
 
-fsspec's own calls can neither begin a listing at a name nor delete many objects with one request;
-the client below s3fs can.
+The client below s3fs is used directly, because fsspec's own calls can neither start a listing at a
+name nor delete many objects with one request.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class S3Files(FsspecFiles):
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
         """As `list_directory`. Cost: one request per 1,000 names from `first` on."""
-        # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
+        # `StartAfter` leaves out the name itself, so it gets a string that sorts before it.
         _, _, key = directory.partition("/")
         start = {"StartAfter": f"{key}/{first[:-1]}".lstrip("/")} if first else {}
         pages = self._pages(directory, **start)

@@ -1,7 +1,7 @@
 """Local files that another writer completes in a directory of their own, until a table takes them.
 
 Owns the names of such directories, which begin with a dot below the table's root: no reader looks
-into them, and a full vacuum deletes the files that a writer has left there that was killed.
+into them, and a full vacuum deletes the files that a killed writer left there.
 
 Protocol: none
 """

@@ -1,4 +1,4 @@
-"""The interface of a store: what deltalog asks of a place where tables are.
+"""The interface of a store: the methods through which deltalog reads and writes files.
 
 Any object that has these methods is a store: `FsspecStore`, the counting and failing stores of
 `deltalog.testing`, a user's own.
@@ -75,7 +75,7 @@ class Store(Protocol):
         ...
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete files; one that is gone already is no error."""
+        """Delete files; a file that is already deleted is not an error."""
         ...
 
 
@@ -119,7 +119,7 @@ def is_local(store: Store) -> bool:
 
 @runtime_checkable
 class WholeFileStore(Store, Protocol):
-    """A store that fetches some files whole, whatever part of them is asked for."""
+    """A store that fetches some files whole, even if only a part is requested."""
 
     def fetches_whole(self, path: str) -> bool:
         """Whether it does so with a file."""

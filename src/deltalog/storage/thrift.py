@@ -1,8 +1,8 @@
 """Thrift's compact protocol, in which Parquet stores its footers, page headers and indexes.
 
-A struct is a dictionary from the numbers of its fields to their kinds and values, so that what is
-not understood survives when a changed struct is written again. Nothing here trusts the bytes:
-lengths beyond their end and unknown kinds raise an error. Parquet has no maps.
+A struct is a dictionary from field numbers to kinds and values, so that unknown fields are kept
+when a changed struct is written again. The bytes are not trusted: lengths beyond their end and
+unknown kinds raise an error. Maps are not supported, as Parquet has none.
 
 Protocol: none; Apache Thrift's compact protocol
 """
@@ -27,7 +27,7 @@ class Value(NamedTuple):
 
     Attributes:
         kind: how it is stored.
-        value: an integer; a boolean; the bytes of a text, a byte or a double; a `Struct`; an
+        value: an integer; a boolean; the bytes of a string, a byte or a double; a `Struct`; an
             `Elements`.
     """
 
@@ -324,7 +324,7 @@ def natural(fields: Struct, key: int) -> int:
 
 
 def text(fields: Struct, key: int) -> bytes:
-    """The bytes of a text in a field."""
+    """The bytes of a string in a field."""
     kind, value = fields[key]
     if kind != BINARY:
         raise TypeError(f"expected a text in field {key}, found a value of type {kind}")

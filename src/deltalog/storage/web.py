@@ -1,6 +1,6 @@
 """Web servers, read only; paths are URLs.
 
-A listing is what an index page links to; sizes and times come with `stat` only.
+A listing returns the links of an index page; only `stat` returns sizes and times.
 """
 
 from __future__ import annotations

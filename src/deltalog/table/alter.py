@@ -127,12 +127,12 @@ class TableAlterer:
         *,
         at: str = "",
     ) -> None:
-        """Set by which collation the texts of a column are compared; no file is rewritten.
+        """Set by which collation the strings of a column are compared; no file is rewritten.
 
         Args:
-            column: of texts, or of lists or maps that hold some.
+            column: of strings, or of lists or maps that hold some.
             collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
-            at: where the texts are inside the column, such as `element`; empty is the column.
+            at: where the strings are inside the column, such as `element`; empty is the column.
         """
         inner = tuple(at.split(".")) if at else ()
         self._do(

@@ -421,7 +421,7 @@ class TransactionTable(StagedOperations):
     def do(
         self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """As `TableTransaction.do`, for the verbs that the class names."""
+        """As `TableTransaction.do`, for the operations that the class names."""
         if not isinstance(verb, _VERBS):
             raise InvalidInputError(
                 f"cannot stage {verb.name} of {shown_name(self.name)} in a transaction over "

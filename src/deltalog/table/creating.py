@@ -280,7 +280,7 @@ def clone_table(
     return context if new is None else new.register(ran.committed.snapshot)
 
 
-# The protocols by which builders run verbs on their table.
+# The protocols by which builders run operations on their table.
 
 
 class VerbTarget(Protocol):
@@ -288,7 +288,7 @@ class VerbTarget(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot on which verbs run."""
+        """The snapshot on which operations run."""
         ...
 
     @property
@@ -298,16 +298,16 @@ class VerbTarget(Protocol):
 
     @property
     def do(self) -> Callable[..., Any]:
-        """Run a verb, and return its result; arguments are those of `DeltaTable.do`."""
+        """Run an operation, and return its result; arguments are those of `DeltaTable.do`."""
         ...
 
 
 class LatestTable(VerbTarget, Protocol):
-    """A `DeltaTable`, whose verbs are commits."""
+    """A `DeltaTable`, whose operations are commits."""
 
     @property
     def carry_out(self) -> Callable[..., Ran[Any]]:
-        """Run a verb, show the committed version, and return the outcome and the commit."""
+        """Run an operation, show the committed version, and return the outcome and the commit."""
         ...
 
     def show(self, committed: Committed) -> None:

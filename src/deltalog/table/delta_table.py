@@ -405,7 +405,7 @@ class DeltaTable:
             InvalidInputError: an unknown column, or a predicate that is not understood.
             UnsupportedFeatureError: the table has a feature without which its rows cannot be read.
 
-        Cost: none before a result is asked for. With `order_by` files are read from the best bound
+        Cost: none before a result is requested. With `order_by` files are read from the best bound
         on, until no other can hold one of the first rows.
         """
         condition = arguments.as_condition(
@@ -797,7 +797,7 @@ class DeltaTable:
             InvalidInputError: an offset of another table, or unknown columns.
             VersionNotFoundError: the version is not there.
 
-        Cost: one listing per look, one request per commit, and the files whose rows are asked for.
+        Cost: one listing per look, one request per commit, and the files whose rows are requested.
         """
         from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
 
@@ -826,14 +826,14 @@ class DeltaTable:
         dry_run: bool = False,
         on_conflict: Literal["retry", "raise"] = "retry",
     ) -> ResultT:
-        """Run a verb of `deltalog.operations`, and show the committed version.
+        """Run an operation of `deltalog.operations`, and show the committed version.
 
         Args:
             verb: what is to be done.
-            on_conflict: `raise` does not stage the verb again after a conflict.
+            on_conflict: `raise` does not stage the operation again after a conflict.
 
         Returns:
-            The verb's result; an empty dictionary if the application's transaction was in the
+            The operation's result; an empty dictionary if the application's transaction was in the
             table already.
 
         Raises:
@@ -860,7 +860,7 @@ class DeltaTable:
         engine: Engine | None = None,
         is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
-        """Run a verb as `verbs.do.do_on` does; return its outcome and its commit."""
+        """Run an operation as `verbs.do.do_on` does; return its outcome and its commit."""
         from deltalog.operations.do import do_on
 
         self._check_latest(verb.name)
@@ -987,7 +987,7 @@ class DeltaTable:
             Counts of rows and files, and times in milliseconds.
 
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
-        vectors, or the files that hold such rows once more.
+        vectors, or the files that hold such rows again.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.delete import Delete

@@ -43,7 +43,7 @@ class TableMerger:
     """A merge under construction; nothing happens before `execute`.
 
     In every group of clauses (matched, not matched, not matched by source) the first clause whose
-    predicate is true for a row applies. Values are Spark SQL texts, expressions or Python values.
+    predicate is true for a row applies. Values are Spark SQL strings, expressions or Python values.
 
     Args:
         target: a table, or a transaction of it.

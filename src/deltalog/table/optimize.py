@@ -302,7 +302,7 @@ class TableOptimizer:
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Run a verb in one or several commits, until no bins are left."""
+        """Run an operation in one or several commits, until no bins are left."""
         options = CommitOptions(properties=commit_properties, hooks=hooks)
         total: Optimized | None = None
         while total is None or total.left:

@@ -88,7 +88,7 @@ class StagedOperations:
     def do(
         self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """Stage a verb with the others, and return its result.
+        """Stage an operation with the others, and return its result.
 
         Args:
             verb: what is to be done.

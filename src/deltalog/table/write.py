@@ -111,7 +111,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             frame, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__` or
             `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger than
             memory. Columns that
-            are of another type than the table's are cast where each value has a form in it: texts
+            are of another type than the table's are cast where each value has a form in it: strings
             to numbers and times and back, decimals to floating-point numbers and back.
         partition_by: partition columns of a new table, or with `mode="overwrite"` and
             `schema_mode="overwrite"` the new ones; otherwise they must be the table's.
@@ -230,7 +230,7 @@ def write_by(
 
 
 def _verb(data: object, given: WriteArguments) -> Write:
-    """The write that is asked for.
+    """The write that is requested.
 
     Raises:
         InvalidInputError: arguments that do not go together.

@@ -129,7 +129,7 @@ class CountingStore(_Wrapper):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Calls by verb; verbs that were not called are left out."""
+        """Calls by verb; operations that were not called are left out."""
         return dict(Counter(call.verb for call in self.calls))
 
     @property

@@ -1,6 +1,6 @@
 """One commit: content, conflicts, retry, and maintenance after it.
 
-`pending` collects the content, `conflicts` checks it against commits that won the race, `assemble`
+`pending` collects the content. `conflicts` checks it against commits that won the race. `assemble`
 makes the bytes, `commit_loop` retries, and `commit` is the entry point.
 
 Protocol: Delta Log Entries, Actions

@@ -1,8 +1,8 @@
 """Assemble the bytes of a commit from a pending transaction and the version below it.
 
-Owns which actions a commit holds and in which order, the assignment of row ids and in-commit
-timestamps, and the final checks. Runs again for every attempt, so that ids and timestamps follow
-the version that the attempt builds on. Does no I/O.
+Owns which actions a commit contains and in which order, the assignment of row ids and in-commit
+timestamps, and the final checks. It runs again for every attempt, so that ids and timestamps follow
+the version on which the attempt builds. Does no I/O.
 
 Protocol: Delta Log Entries, Actions, Commit Provenance Information, In-Commit Timestamps, Row
 Tracking
@@ -148,7 +148,7 @@ def assemble(
 
 
 def effective_configuration(pending: PendingTransaction, base: CommitBase) -> TableConfiguration:
-    """Protocol and metadata after the commit: what it sets; else those of the version below."""
+    """Return protocol and metadata after the commit: its own, or those of the version below."""
     now = base.configuration
     if now is None:
         return pending.configuration
@@ -162,7 +162,7 @@ def effective_configuration(pending: PendingTransaction, base: CommitBase) -> Ta
 
 
 def isolation_level(pending: PendingTransaction, configuration: TableConfiguration) -> str:
-    """The table's isolation level; snapshot isolation if no row changes (ledger D-35)."""
+    """Return the table's isolation level; snapshot isolation if no row changes (ledger D-35)."""
     if pending.names_files and not pending.data_change:
         return SNAPSHOT_ISOLATION
     return configuration.properties.isolation_level
@@ -171,7 +171,7 @@ def isolation_level(pending: PendingTransaction, configuration: TableConfigurati
 def _with_timestamp_enablement(
     configuration: TableConfiguration, base: CommitBase, version: int, time_ms: int | None
 ) -> TableConfiguration:
-    """Record since which version and time the table has in-commit timestamps.
+    """Record the version and time from which the table has in-commit timestamps.
 
     Protocol: In-Commit Timestamps (enablement)
     """
@@ -202,7 +202,7 @@ def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[
 
 
 def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
-    """Files to add again; a backfill leaves out files that winners have added or removed."""
+    """Return files to add again; a backfill skips files that winners have added or removed."""
     rows = pending.files_added_again
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows
@@ -211,7 +211,7 @@ def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     return rows.filter(compute.invert(touched))
 
 
-# The final check of a commit: refuse what contradicts itself or the table.
+# The final check of a commit: refuse content that contradicts itself or the table.
 
 
 def check_parts(
@@ -234,9 +234,9 @@ def check_parts(
     Raises:
         InvalidInputError: two actions are about the same thing, the table is append-only, it does
             not support metadata domains, or its rows would get a second row id.
-        InvalidProtocolError: it adds rows of a type that needs a feature which the protocol lacks.
+        InvalidProtocolError: the commit adds rows of a type whose feature the protocol lacks.
         InvalidMetadataError: two columns have one name or one id in the files.
-        InternalError: one of our operations staged something impossible.
+        InternalError: one of deltalog's own operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
     """
@@ -246,8 +246,8 @@ def check_parts(
             f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
             "feature domainMetadata; add it first"
         )
-    # What stands decides: a commit must not lift the prohibition for itself, as a replaced, cloned
-    # or restored table would.
+    # The configuration below decides. Otherwise a commit, such as a replaced, cloned or restored
+    # table, could lift the prohibition for itself.
     if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
             before.features,
@@ -281,7 +281,7 @@ def check_parts(
 
 
 def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
-    """Refuse a path twice among adds or among removes, and a logical file in both."""
+    """Refuse a repeated path among adds or among removes, and a logical file in both."""
     removed = [files for files, _ in pending.removes]
     if not removed and not rows.num_rows:
         return  # `check_commit` has covered the rest
@@ -356,7 +356,7 @@ def remove_lines(
     Args:
         files: rows with at least path, partitionValues, size, tags, deletionVector, baseRowId and
             defaultRowCommitVersion of `FILE_SCHEMA`.
-        data_change: whether the table loses rows by it.
+        data_change: whether the table loses rows by the removal.
         deletion_timestamp_ms: milliseconds since 1970, UTC.
     """
     common = {
@@ -376,7 +376,7 @@ def _batches(files: pa.Table) -> Iterator[list[dict[str, Any]]]:
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as a JSON action: maps become objects, nulls are left out."""
+    """Return the row as a JSON action: maps become objects, nulls are left out."""
     found = {name: value for name, value in row.items() if value is not None}
     for name in _MAPS:
         if name in found:
@@ -389,7 +389,7 @@ def _present(row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Assignment of row ids to the files of a commit, for every attempt again.
+# Assign row ids to the files of a commit, again for every attempt.
 
 
 _IDS: Final = ("baseRowId", "defaultRowCommitVersion")
@@ -414,7 +414,7 @@ class Assigned:
     root: str
 
     def with_ids(self, files: pa.Table) -> pa.Table:
-        """Removed files with the ids that a winning backfill gave them (ledger ROWID-16)."""
+        """Return removed files with the ids that a winning backfill gave them (ledger ROWID-16)."""
         return _with_backfilled(files, self.backfilled, self.root)
 
 
@@ -425,14 +425,14 @@ def assign_row_ids(
     rows: pa.Table,
     version: int,
 ) -> Assigned:
-    """Give row ids to every file of the commit that has none.
+    """Assign row ids to every file of the commit that has none.
 
     Args:
         pending: the content of the commit.
         base: the version below it, with the highest row id in use.
         configuration: protocol and metadata after it.
         rows: existing files that it adds again.
-        version: that it creates.
+        version: the version that the commit creates.
 
     Raises:
         InvalidInputError: a file's statistics lack `numRecords`, or the ids do not fit 64 bits.
@@ -461,7 +461,7 @@ def assign_row_ids(
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
-    # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
+    # Files may have ids already (a clone, a restore); the high water mark must cover them, too.
     mark = max([mark, *_last_ids(adds)])
     if mark > row_ids.MAX_ROW_ID:
         raise InvalidInputError(
@@ -473,7 +473,7 @@ def assign_row_ids(
             spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
         )
         for spoken in row_ids.dialects_of(configuration.features)
-        # The draft wants its action in every commit that adds data.
+        # The draft requires its action in every commit that adds data.
         if spoken is Dialect.DRAFT or known is None or mark != known
     ]
     return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
@@ -485,7 +485,7 @@ def _are_preserved(
     configuration: TableConfiguration,
     dialect: Dialect,
 ) -> bool:
-    """Whether all rows that the commit copies keep the ids that they have in a dialect."""
+    """Whether all rows that the commit copies keep their ids in a dialect."""
     if not pending.preserves_row_ids or base.gained_row_ids:
         return False
     copies = pending.copies_rows and bool(pending.adds)
@@ -519,7 +519,7 @@ def _last_ids(adds: list[AddFile]) -> list[int]:
 
 
 def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
-    """Give ids to existing files that have none (backfill), and commit versions (the draft)."""
+    """Assign ids to existing files without them (backfill), and commit versions (the draft)."""
     versions: Any = rows.column("defaultRowCommitVersion")
     if commit_version is not None and versions.null_count:
         given = compute.coalesce(versions, pa.scalar(commit_version, pa.int64()))
@@ -535,7 +535,7 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
         raise _uncounted(rows.column("path")[row].as_py())
-    last = mark + exact_sum(needed)  # whoever called refuses what is too large
+    last = mark + exact_sum(needed)  # the caller refuses a value that is too large
     if last > row_ids.MAX_ROW_ID:
         return rows, last
     after = compute.cumulative_sum(needed)
@@ -596,7 +596,7 @@ def commit_info(
     in_commit_timestamp_ms: int | None,
     isolation_level: str,
 ) -> dict[str, Any]:
-    """Return the members of `commitInfo`, without nulls but those of the caller.
+    """Return the members of `commitInfo`, without nulls except those of the caller.
 
     Args:
         pending: the content of the commit.
@@ -676,7 +676,7 @@ class CommitBase:
     Args:
         version: -1 below version 0.
         configuration: protocol and metadata of that version; None below version 0.
-        previous_commit_timestamp_ms: when that version was committed; None if it is not needed.
+        previous_commit_timestamp_ms: when that version was committed; None if not needed.
         row_id_high_water_mark: the highest row id in use; None if there is none yet.
         gained_row_ids: whether a winner enabled row tracking.
         backfilled: path, baseRowId and defaultRowCommitVersion of files that a winning backfill
@@ -694,17 +694,18 @@ class CommitBase:
 
 
 def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
-    """Refuse to commit on top of a version that the log does not have any more.
+    """Refuse to commit on top of a version that the log no longer has.
 
-    The name of the next version may be free, too: a commit would be acknowledged that nobody reads.
+    The name of the next version may be free, too: the commit would succeed, but nobody would read
+    it.
 
     Args:
         snapshot: the version that was read.
-        is_there: whether the log has it.
+        is_there: whether the log has that version.
 
     Raises:
-        TableNotFoundError: the table is gone, or is another one by now.
-        CommitConflictError: the table was set back, or its old commits were cleaned up.
+        TableNotFoundError: the table is gone, or was replaced by another table.
+        CommitConflictError: the table was rolled back, or its old commits were cleaned up.
     """
     if is_there:
         return
@@ -717,7 +718,7 @@ def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
 
 
 def first_base(pending: PendingTransaction) -> CommitBase:
-    """The base of the first attempt: the transaction's snapshot.
+    """Return the base of the first attempt: the transaction's snapshot.
 
     Cost: one request on tables with in-commit timestamps; the small actions of the log on tables
     with row ids. Nothing per file.
@@ -737,7 +738,7 @@ def first_base(pending: PendingTransaction) -> CommitBase:
 
 
 def advance(base: CommitBase, winner: WinningCommit, pending: PendingTransaction) -> CommitBase:
-    """The base of the next attempt, after a winner that does not conflict."""
+    """Return the base of the next attempt, after a winner that does not conflict."""
     before = base.configuration
     protocol, metadata = winner.protocol, winner.metadata
     after = before

@@ -46,8 +46,8 @@ class Ran(Generic[T]):
     """The outcome of an operation.
 
     Args:
-        value: what `stage` returned (of a verb its `Outcome`, of `DeltaTable.run` the result of the
-            caller's function); None if the operation was skipped before staging.
+        value: what `stage` returned: an operation's `Outcome`, or in `DeltaTable.run` the result of
+            the caller's function; None if the operation was skipped before staging.
         committed: its commit.
     """
 
@@ -69,19 +69,19 @@ def commit(
 
     Args:
         pending: the content of the commit.
-        options: its properties, and what is done after it.
-        maintenance: does the work after it that reads many files; None maintains the log alone.
+        options: properties of the commit, and the steps after it.
+        maintenance: runs the steps after it that read many files; None maintains the log alone.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
     Raises:
         CommitConflictError: a winner is incompatible; its subclass says how.
         CommitRetriesExhaustedError: every attempt lost.
-        CommitOutcomeUnknownError: the store failed, and it is unknown whether the commit happened.
+        CommitOutcomeUnknownError: the store failed, and it is unknown whether the commit was made.
         InvalidInputError, DeltaProtocolError: the commit is not allowed.
-        StorageError: the store refused; nothing was committed.
+        StorageError: the store refused the request; nothing was committed.
 
-    Cost: one request without a race; two for each winner, and one more for every race that is
-    lost. Nothing per file of the table.
+    Cost: one request without a race; two for each winner, and one more for every lost race.
+    Nothing per file of the table.
     """
     return commit_loop(pending, options, maintenance=maintenance, backoff=backoff).run()
 
@@ -93,7 +93,7 @@ def commit_loop(
     maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> CommitLoop:
-    """A commit whose steps the caller takes one by one; arguments as for `commit`."""
+    """Return a commit whose steps the caller runs one by one; arguments as for `commit`."""
     given = options.properties or CommitProperties()
     _apply(pending, given)
     return CommitLoop(
@@ -123,19 +123,19 @@ def stage_and_commit(
         stage: plans the operation into the transaction; writes data files, commits nothing.
         operation: its name in the history of the table.
         parameters: of the operation; `stage` may add some.
-        options: of the commit; also whether a conflict leads to another run or is raised.
-        max_reruns: how many runs may follow the first.
+        options: of the commit, and whether a conflict leads to another run or is raised.
+        max_reruns: the maximum number of runs after the first.
         skip_empty: commit nothing if nothing was staged.
-        is_held: whether `load` gives what was read some time ago, so that the log may not have it
-            any more: then the operation is about the latest version of the same table.
+        is_held: whether `load` returns a version that was read some time ago. If the log no longer
+            has it, the operation runs on the latest version of the same table.
         maintenance: as for `commit`.
 
     Raises:
-        CommitConflictError: the last run met a conflict, or `options` ask for no other run.
-        TableNotFoundError: what was loaded is gone, or another table by now.
+        CommitConflictError: the last run met a conflict, or `options` do not allow another run.
+        TableNotFoundError: the table is gone, or was replaced by another table.
         DeltaError: also whatever `commit` and `stage` raise.
 
-    Cost: `is_held` asks for the version's commit, while `stage` works if it may run again.
+    Cost: with `is_held`, a request for the version's commit, in parallel to `stage` if repeatable.
     """
     reruns = 0
     snapshot = load()
@@ -196,10 +196,10 @@ def _backoff(clock: Clock, given: CommitProperties) -> Backoff:
 
 @contextmanager
 def _looking(held: Snapshot | None) -> Iterator[None]:
-    """While the block stages on a version, see that the log still has it.
+    """While the block stages on a version, check that the log still has it.
 
     Raises:
-        CommitConflictError: it does not.
+        CommitConflictError: the log no longer has it.
     """
     if held is None:
         yield

@@ -1,6 +1,6 @@
 """The retry loop of one commit, as a state machine.
 
-Owns what happens when another writer wins the version. Each state has one step, which does its work
+Owns the steps after another writer wins the version. Each state has one step, which does its work
 and returns the next state; `STEPS` is the whole policy:
 
 PREPARE   write deletion vectors that `row_level` united, assemble the next version on the known
@@ -72,10 +72,10 @@ class Committed:
     """The outcome of a commit.
 
     Args:
-        version: the version created; if skipped, that of the table.
-        snapshot: that version, derived from the snapshot before without reading the log again.
-        num_retries: attempts that lost before.
-        skipped: whether nothing was committed: the application transaction was recorded already,
+        version: the version created; the table's version if skipped.
+        snapshot: that version, derived from the previous snapshot without reading the log again.
+        num_retries: the number of attempts that lost.
+        skipped: whether nothing was committed: the application transaction was already recorded,
             or there was nothing to commit.
         metrics: of the operation.
     """
@@ -104,8 +104,8 @@ class CommitLoop:
     Args:
         pending: the content of the commit.
         backoff: how long to wait, and when to give up.
-        hooks: what is done after it.
-        maintenance: does the work after it that reads many files.
+        hooks: the steps after it.
+        maintenance: runs the steps after it that read many files.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class CommitLoop:
         self._file: FileInfo | None = None
 
     def run(self) -> Committed:
-        """Run the state machine until the commit is made or found unnecessary; then what follows.
+        """Run the state machine until the commit is made or unnecessary; then the steps after it.
 
         Raises:
             CommitFailedError, StorageError: see `commit`.
@@ -141,13 +141,13 @@ class CommitLoop:
         return self.finish()
 
     def prepare(self) -> Assembled | None:
-        """Assemble the commit on top of what others have committed by now; nothing is sent.
+        """Assemble the commit on top of all commits so far; nothing is sent.
 
         Returns:
-            The commit as `send` will try it first; None if it was found unnecessary.
+            The commit for the first attempt of `send`; None if it is unnecessary.
 
         Raises:
-            CommitConflictError: one of the commits made since the transaction has read conflicts.
+            CommitConflictError: a commit made since the transaction's read conflicts.
             InvalidInputError, DeltaProtocolError: the commit is not allowed.
 
         Cost: one listing, and two requests for each commit made since.
@@ -178,7 +178,7 @@ class CommitLoop:
                 tell_commit(work, self._pending, version=version, num_retries=self._retries)
 
     def finish(self) -> Committed:
-        """Do what follows a commit, and return the outcome; after `send`."""
+        """Run the steps after a commit, and return the outcome; call it after `send`."""
         if self._state is State.COMMITTED:
             return self._finish()
         read = self._pending.snapshot
@@ -190,13 +190,13 @@ class CommitLoop:
         return self._base.version
 
     def _begin(self) -> State:
-        """Find out where to begin: with the version that was read, unless that has it all."""
+        """Choose the first state: start at the version that was read, unless it has it all."""
         snapshot = self._pending.snapshot
         if snapshot is not None and self._wanted:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
-        # A look at a local disk is no request.
+        # A local disk needs no request.
         if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
             check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
@@ -221,7 +221,7 @@ class CommitLoop:
         return State.SEND
 
     def _send(self) -> State:
-        """Ask the committer; if its answer is ambiguous, the version is read back."""
+        """Send the commit to the committer; after an ambiguous answer, read the version back."""
         # Set before the request: from here on, an interrupt must not delete our data files.
         self._pending.is_sent = True
         syncs = self._assembled.configuration.properties.fsync
@@ -271,7 +271,7 @@ class CommitLoop:
             )
         return State.PREPARE
 
-    # --- what the steps are made of
+    # --- helpers of the steps
 
     @property
     def _assembled(self) -> Assembled:
@@ -296,7 +296,7 @@ class CommitLoop:
             )
 
     def _has_winners(self) -> bool:
-        """Whether others have made the version that we are about to make."""
+        """Whether others have already made the next version."""
         self._tail = self._committer.log_tail(self._store)
         listing = list_newer(self._store, self._assembled.version, log_tail=self._tail)
         return self._assembled.version in dict(listing.commits)
@@ -305,7 +305,7 @@ class CommitLoop:
         """Read every commit from `version` on, oldest first, without gaps."""
         from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
 
-        # Asked anew: on catalog-managed tables only the catalog knows of unpublished winners.
+        # Ask again: on catalog-managed tables only the catalog knows unpublished winners.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
@@ -313,7 +313,7 @@ class CommitLoop:
                 yield parse_winner(file, data)
 
     def _is_repeated(self, winner: WinningCommit) -> bool:
-        """Whether a winner recorded our application transactions: then our commit is redundant."""
+        """Whether a winner recorded our application transactions, so our commit is redundant."""
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
         theirs = winner.app_versions
@@ -341,7 +341,7 @@ class CommitLoop:
         )
 
     def _snapshot(self) -> Snapshot:
-        """The snapshot of the new version, from the commits at hand: no listing, no read."""
+        """Return the snapshot of the new version, from known commits: no listing, no read."""
         made, file = self._assembled, self._file
         assert file is not None  # noqa: S101  # it was committed
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
@@ -362,7 +362,7 @@ class CommitLoop:
         )
 
     def _tail_with(self, known: LogTail, version: int, file: FileInfo) -> LogTail | None:
-        """The newest commits according to the catalog; it may fail, and the commit stands."""
+        """Return the catalog's newest commits; if that fails, the commit remains valid."""
         try:
             return self._committer.log_tail(self._store)
         except DeltaError as error:
@@ -407,18 +407,18 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
 
 
 def skipped(snapshot: Snapshot) -> Committed:
-    """The outcome when nothing was committed: it was there already, or there was nothing to do."""
+    """Return the outcome for a commit that was already there or had nothing to do."""
     return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})
 
 
-# One attempt to commit a version, and finding out whether an ambiguous attempt succeeded.
+# One attempt to commit a version, and the check whether an ambiguous attempt succeeded.
 
 
 _TRIES: Final = 4
 
 
 class _Found(Enum):
-    """Whose commit a version holds."""
+    """Whose commit exists for a version."""
 
     OURS = "our commit"
     THEIRS = "another commit"
@@ -441,8 +441,8 @@ def attempt(
         The file of the commit; None if another writer's commit has the version.
 
     Raises:
-        StorageError: the store refused; the commit was certainly not made.
-        CommitOutcomeUnknownError: it cannot be found out whether the commit was made.
+        StorageError: the store refused the request; the commit was certainly not made.
+        CommitOutcomeUnknownError: it is impossible to find out whether the commit was made.
     """
     error: StorageError | None = None
     may_arrive = False
@@ -520,21 +520,21 @@ def _path_of(committer: Committer, store: Store, version: int) -> str | None:
     return None if last is None or version > last else commit_path(version)
 
 
-# What whoever watches commits is told of one: counts and names, no rows and no values of rows.
+# The facts of a commit that observers get: counts and names, no rows and no values of rows.
 
 
 def tell_commit(
     work: ObservedWork, pending: PendingTransaction, *, version: int, num_retries: int
 ) -> None:
-    """Add what a commit holds to the facts of the work that made it.
+    """Add the facts of a commit to the observed work that made it.
 
     Args:
-        work: that is watched.
+        work: the observed work.
         pending: the content of the commit.
-        version: that it made.
-        num_retries: attempts that lost before.
+        version: the version that it made.
+        num_retries: the number of attempts that lost.
 
-    Cost: nothing while nobody watches; else a sum over the new files.
+    Cost: nothing if nobody observes; else a sum over the new files.
     """
     if not work.is_watched:
         return

@@ -1,7 +1,7 @@
 """Committers: the store's put-if-absent, or the table's catalog, decides who gets a version.
 
-Owns both. A committer promises that of all commits proposed for a version exactly one is ever made
-(`catalog.Committer`); what happens to the others is decided in `commit_loop`.
+Owns both committers. Of all commits proposed for a version, a committer makes exactly one
+(`catalog.Committer`). `commit_loop` decides what happens to the others.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """
@@ -37,13 +37,13 @@ class FileSystemCommitter:
     """Commits by put-if-absent: only one writer can create the file of a version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """As `Committer`."""
+        """See `Committer`."""
         path = commit_path(version)
         store.put_if_absent(path, data)
         return FileInfo(path, len(data), now_ms())
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """As `Committer`."""
+        """See `Committer`."""
         return None
 
 
@@ -60,8 +60,8 @@ class CatalogCommitter:
         self.catalog = catalog
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """As `Committer`."""
-        # A catalog cannot ratify for a table that it does not know yet: version 0 is published.
+        """See `Committer`."""
+        # A catalog cannot ratify commits of a table that it does not know: version 0 is published.
         if version == 0:
             file = FileInfo(commit_path(0), len(data), now_ms())
             store.put_if_absent(file.path, data)
@@ -71,25 +71,25 @@ class CatalogCommitter:
         return file
 
     def log_tail(self, store: Store) -> LogTail | None:
-        """As `Committer`."""
+        """See `Committer`."""
         return self.catalog.latest(store.root)
 
 
 def stage_commit(
     store: Store, version: int, data: bytes, log_tail: Callable[[], LogTail | None]
 ) -> FileInfo:
-    """Put a commit under a name of its own, for a catalog to ratify; where it is then.
+    """Write a commit under a unique name, for a catalog to ratify; return the file.
 
     Args:
         store: of the table.
         version: of the commit.
         data: of the commit.
-        log_tail: asks the catalog for the newest commits.
+        log_tail: requests the newest commits from the catalog.
 
     Raises:
         AlreadyExistsError: the catalog has ratified a commit of that version.
-        CommitFailedError: the log has a commit of that version, and the catalog does not know of
-            it, because it was set back: ours could never be published, and nobody would read it.
+        CommitFailedError: the log has a commit of that version that the catalog does not know,
+            because the catalog was rolled back. The new commit could never be published or read.
 
     Cost: one request, and another one at the same time.
     """
@@ -125,7 +125,7 @@ def publish_commit(store: Store, version: int, data: bytes) -> None:
     """Give a ratified commit its final name, unless it has that already.
 
     Raises:
-        MalformedLogError: another commit has the name, which is left as it is.
+        MalformedLogError: another commit has the name; it stays unchanged.
     """
     path = commit_path(version)
     try:
@@ -141,7 +141,7 @@ def publish_commit(store: Store, version: int, data: bytes) -> None:
 
 
 def _is_same(found: bytes, ratified: bytes, version: int) -> bool:
-    """Whether two texts are one commit: the same bytes, or at least the same id."""
+    """Whether two byte strings are the same commit: equal bytes, or at least the same id."""
     if found == ratified:
         return True
     try:
@@ -169,10 +169,10 @@ class Backoff:
     """Exponential backoff with full jitter: a random time below a limit that doubles up to 1 s.
 
     Args:
-        clock: tells the time and sleeps.
+        clock: returns the time and sleeps.
         jitter: returns a number from 0 to 1.
-        max_retries: how many attempts may follow the first.
-        max_wait_ms: time since the first attempt after which no other one begins.
+        max_retries: the maximum number of attempts after the first.
+        max_wait_ms: time since the first attempt after which no attempt begins.
     """
 
     clock: Clock = field(default_factory=SystemClock)

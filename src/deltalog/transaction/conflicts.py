@@ -1,7 +1,7 @@
 """Conflict rules: may a commit still be made after another writer's commit won the version?
 
-Owns the rules and their order, which are those of Delta Spark. Pure: the
-facts of two commits in, an error or None out.
+Owns the rules and their order, which follow Delta Spark. The rules are pure: they accept the facts
+of two commits and return an error or None.
 
 Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES: Final = 5
 
-# Adding one of these demands nothing of files already written, or `assemble` provides it.
+# Adding one of these requires nothing of existing files, or `assemble` provides it.
 _HARMLESS_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -75,22 +75,22 @@ _HARMLESS_FEATURES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingFacts:
-    """The facts of a transaction that conflict rules look at.
+    """The facts of a transaction that conflict rules use.
 
     Args:
         root: the table's location.
-        before: protocol and metadata that the transaction builds on; None if it makes the table.
+        before: protocol and metadata that the transaction builds on; None if it creates the table.
         protocol: the protocol that it sets, or None.
         metadata: the metadata that it sets, or None.
         read_set: what it read.
-        removed_paths: paths of files that it removes, as they stand in the log (encoded).
+        removed_paths: paths of files that it removes, as in the log (encoded).
         domains: names of the metadata domains that it sets or removes.
         isolation_level: one of the three levels of `read_set`.
         operation: its name in the history.
         time_zone: of partition values without a zone.
         has_log_tail: whether a catalog decides which commits are part of the table.
-        shared_paths: canonical paths of files in which both commits marked different rows;
-            they do not conflict.
+        shared_paths: canonical paths of files in which both commits marked different rows; these
+            files do not conflict.
     """
 
     root: str
@@ -108,7 +108,7 @@ class PendingFacts:
 
 
 def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    """Find the conflict between a transaction and `winner`: that of the first broken rule, or None.
+    """Return the conflict between a transaction and `winner`: the first broken rule, or None.
 
     Raises:
         DeltaProtocolError: the winner added a feature that deltalog cannot write.
@@ -127,7 +127,7 @@ def _protocol(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
         return None
     if mine.protocol is not None or mine.before is None:
         return _error(ProtocolChangedError, mine, winner, "both set the protocol")
-    # `before` was checked when it was loaded; the winner may have added what we cannot write.
+    # `before` was checked when it was loaded; the winner may have added unsupported features.
     check_writable(
         type(mine.before)(found, winner.metadata or mine.before.metadata),
         table=mine.root,
@@ -186,8 +186,8 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
     adds = _not_shared(winner.adds, mine)
     if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
-    # WriteSerializable permits an order in which the blind append comes after our commit. Not if
-    # ours sets the metadata: the appended rows were not written for it.
+    # WriteSerializable allows an order in which the blind append follows our commit. Not if our
+    # commit sets the metadata: the appended rows were not written for it.
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
         and winner.is_blind_append
@@ -202,7 +202,7 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
 
 
 def _reads(mine: PendingFacts, files: pa.Table) -> Any:
-    """Which files the transaction would have read, one boolean per file."""
+    """Return a mask of the files that the transaction would have read."""
     read, before = mine.read_set, mine.before
     if read.whole_table or before is None:
         return _all_the_same(files, value=read.whole_table)
@@ -218,7 +218,7 @@ def may_match(
     configuration: TableConfiguration,
     time_zone: str,
 ) -> pa.BooleanArray:
-    """Decide per file whether it may hold matching rows, by partition values and statistics.
+    """Decide for each file whether it may have matching rows, by partition values and statistics.
 
     Args:
         predicate: resolved against the table's schema.
@@ -276,17 +276,17 @@ RULES: Final[tuple[Rule, ...]] = (
     _delete_read,
     _delete_delete,
 )
-"""In the order of Delta Spark (ledger D-33): of several conflicts the first is reported."""
+"""The rules in the order of Delta Spark (ledger D-33): the first conflict is reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:
-    """The `paths` that are also in `others`, compared in canonical form; both are encoded."""
+    """Return a mask of the `paths` that are in `others`, in canonical form; both are encoded."""
     known = _one_piece(canonical_paths(others, root))
     return paths.filter(compute.is_in(canonical_paths(paths, root), value_set=known))
 
 
 def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
-    """Leave out files for which row-level concurrency has shown that there is no conflict."""
+    """Leave out files that row-level concurrency has cleared."""
     if mine.shared_paths is None or not len(mine.shared_paths):
         return files
     paths = canonical_paths(files.column("path"), mine.root)
@@ -406,12 +406,12 @@ _HARMLESS: Final[Mapping[str, Callable[[TableConfiguration, TableConfiguration],
 }
 
 
-# Winning commits: what conflict rules need to know of a commit that took our version.
+# Winning commits: the facts that conflict rules need about a commit that won the version.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningCommit:
-    """A commit that took the version that our transaction attempted.
+    """A commit that won the version that our transaction attempted.
 
     Args:
         file: its file in the log.
@@ -440,7 +440,7 @@ class WinningCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether its `commitInfo` says so; a commit that says nothing counts as none."""
+        """Whether its `commitInfo` states so; a commit that does not is not a blind append."""
         return self.info.get("isBlindAppend") is True
 
     @property
@@ -484,7 +484,7 @@ def parse_winner(file: LogFile, data: bytes) -> WinningCommit:
     """Parse a commit.
 
     Raises:
-        MalformedLogError: the bytes are no commit.
+        MalformedLogError: the bytes are not a commit.
     """
     return WinningCommit(
         file=file, data=data, actions=parse_commits([(file, data)], commit_infos=True)

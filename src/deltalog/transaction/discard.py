@@ -1,4 +1,4 @@
-"""Clean-up after a transaction that was not committed: its files are deleted.
+"""Clean up after a transaction that was not committed: delete its files.
 
 Best effort: no commit names the files, so vacuum would remove them, too.
 """
@@ -22,8 +22,8 @@ logger: logging.Logger = logging.getLogger(__name__)
 def discarding(pending: PendingTransaction) -> Iterator[None]:
     """Delete the transaction's own files if the block fails and no commit can name them.
 
-    An interrupt such as Ctrl-C may arrive while the commit request is under way, so the files stay;
-    before the request was sent, they are deleted.
+    An interrupt such as Ctrl-C may arrive during the commit request; then the files stay. Before
+    the request was sent, they are deleted.
     """
     try:
         yield

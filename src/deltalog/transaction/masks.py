@@ -55,7 +55,7 @@ def write_masks(
     *,
     prefix: str = "",
 ) -> Masks:
-    """Write deletion vectors that mark these rows besides those that are deleted already.
+    """Write deletion vectors that mark these rows in addition to the already deleted rows.
 
     Args:
         store: of the table.
@@ -102,8 +102,8 @@ def old_rows(store: Store, files: pa.Table, number: int, *, num_rows: int) -> De
     Args:
         store: of the table.
         files: with the column `deletionVector`.
-        number: of the file among them.
-        num_rows: its physical rows, of which the vector may mark some.
+        number: index of the file in `files`.
+        num_rows: the file's physical rows.
     """
     vector: Any = files.column("deletionVector")[number].as_py()
     descriptor = descriptor_of(vector)

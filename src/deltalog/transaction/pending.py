@@ -1,8 +1,8 @@
 """The content of one commit, while it is collected.
 
 Owns the parts of a commit. Does no I/O and decides nothing about other writers: `assemble` makes
-the bytes, `conflicts` compares it with winning commits. Existing files that the commit names may
-be many and stay Arrow tables; new files are few and are values.
+the bytes, `conflicts` compares it with winning commits. Existing files that the commit names may be
+many, so they stay Arrow tables. New files are few, so they are Python values.
 
 Protocol: Actions
 """
@@ -49,7 +49,7 @@ def _no_files() -> pa.Table:
 
 
 def _combined(name: str, before: int, last: int) -> int:
-    """Put a metric of two verbs together, by the beginning of its name."""
+    """Combine a metric of two operations, by the first letters of its name."""
     match name[:3]:
         case "min":
             return min(before, last)
@@ -66,29 +66,29 @@ class PendingTransaction:
 
     Args:
         context: of the table.
-        snapshot: what the transaction reads; None if the table is to be made.
-        operation: its name in the history of the table, as Delta Spark has it (`WRITE`, `DELETE`).
+        snapshot: the version that the transaction reads; None if it creates the table.
+        operation: its name in the table's history, as in Delta Spark (`WRITE`, `DELETE`).
         parameters: of the operation; lists and mappings become JSON strings.
         configuration: of a new table.
 
     Attributes:
         context: of the table.
-        snapshot: what the transaction reads; None if the table is to be made.
+        snapshot: the version that the transaction reads; None if it creates the table.
         operation: its name in the history of the table.
         parameters: of the operation.
         metrics: of the operation.
         custom_metadata: members of `commitInfo` that the caller adds.
         tags: tags in `commitInfo`.
         preserves_row_ids: whether copied rows kept their row ids; set it to False if not.
-        copies_rows: whether new files may hold rows of the files that are removed or masked.
-        read_set: what was read.
+        copies_rows: whether new files may contain rows of the removed or masked files.
+        read_set: the rows and applications that were read.
         adds: new files.
         masks: rows of existing files that are marked as deleted.
         cdc: new change data files.
         domains: domain metadata by name.
         app_transactions: application transactions by application.
         own_paths: files written for this transaction alone, decoded; deleted if it fails.
-        checks_base: whether the log is asked before the commit if it still has what was read.
+        checks_base: whether to check before the commit that the log still has what was read.
         is_sent: whether a commit request may be under way.
         checksum_before: of the version that was read, as its writer left it.
         is_committed: whether the commit has succeeded.
@@ -135,7 +135,7 @@ class PendingTransaction:
 
     @property
     def read_snapshot(self) -> Snapshot:
-        """The snapshot that the transaction has read: unlike a `CommitBase`, it never moves.
+        """The snapshot that the transaction has read; unlike a `CommitBase`, it never changes.
 
         Raises:
             InternalError: the table does not exist yet.
@@ -171,12 +171,12 @@ class PendingTransaction:
 
     @property
     def changes_protocol(self) -> bool:
-        """Whether the commit holds a protocol action."""
+        """Whether the commit contains a protocol action."""
         return self.snapshot is None or self.configuration.protocol != self.snapshot.protocol
 
     @property
     def changes_metadata(self) -> bool:
-        """Whether the commit holds a metaData action."""
+        """Whether the commit contains a metaData action."""
         return self.snapshot is None or self.configuration.metadata != self.snapshot.metadata
 
     @property
@@ -194,7 +194,7 @@ class PendingTransaction:
         Raises:
             InvalidInputError: the files were written for another table.
             SchemaMismatchError: the files were written for another schema of the table, or its
-                identity columns have moved on since.
+                identity columns have advanced since.
         """
         if not isinstance(written, WrittenFiles):
             self.adds.extend(written)
@@ -226,7 +226,7 @@ class PendingTransaction:
         """Add existing files again, with a new deletion vector, statistics or row ids.
 
         Args:
-            files: rows with `FILE_SCHEMA`, `dataChange` as the commit shall have it.
+            files: rows with `FILE_SCHEMA`, with the `dataChange` that the commit should have.
         """
         if files.num_rows:
             self._added_again.append(files.select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
@@ -249,7 +249,7 @@ class PendingTransaction:
         Args:
             files: rows of `snapshot.files()`, at least path, partitionValues, size, tags,
                 deletionVector, baseRowId and defaultRowCommitVersion.
-            data_change: whether the table loses rows by it.
+            data_change: whether the table loses rows by the removal.
         """
         if files.num_rows:
             self._removes.append((files, data_change))
@@ -287,7 +287,7 @@ class PendingTransaction:
         """Record an application transaction, and that the commit depends on it.
 
         Raises:
-            InvalidInputError: the application is recorded already, with another version.
+            InvalidInputError: the application is already recorded with another version.
         """
         known = self.app_transactions.get(transaction.app_id)
         if known is not None and known.version != transaction.version:
@@ -311,7 +311,7 @@ class PendingTransaction:
             predicate: resolved against the snapshot's schema; matching rows were read. None is the
                 whole table.
             files: rows of `snapshot.files`: the files that were read.
-            is_row_local: whether each row read decided about that row alone (`row_level`).
+            is_row_local: whether each row read affected that row alone (`row_level`).
         """
         found = self.read_set.with_predicate(predicate)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
@@ -324,9 +324,9 @@ class PendingTransaction:
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
 
     def add_metrics(self, metrics: Mapping[str, int | str]) -> None:
-        """Add the metrics of a verb to those of earlier ones: counts, bytes and times are summed.
+        """Add the metrics of an operation to those of earlier ones: sum counts, bytes and times.
 
-        The smallest and the greatest size is that of all; of texts and quantiles the last stays.
+        The smallest and the greatest size cover all operations; strings and quantiles are replaced.
         """
         for name, value in metrics.items():
             before = self.metrics.get(name)
@@ -404,10 +404,10 @@ class AddAction:
     Args:
         path: relative to the table, not encoded.
         size: bytes.
-        partition_values: column → its text, as in `partitions()`.
+        partition_values: column → its string, as in `partitions()`.
         modification_time: milliseconds since 1970, UTC.
         data_change: False if its rows were in the table before.
-        stats: JSON text, such as `{"numRecords": 3}`; whoever gives it answers for it.
+        stats: JSON string, such as `{"numRecords": 3}`; the caller is responsible for it.
     """
 
     path: str
@@ -425,7 +425,7 @@ class RemoveAction:
     Args:
         path: relative to the table, not encoded.
         data_change: False if its rows stay in the table, in another file.
-        deletion_timestamp: accepted for deltalake's users; the commit's time is told.
+        deletion_timestamp: accepted for deltalake's users; the commit records its own time.
         size: accepted likewise; the table knows it.
         partition_values: accepted likewise.
     """

@@ -1,8 +1,8 @@
 """Post-commit steps: checkpoint, checksum, log clean-up, Iceberg metadata, compaction.
 
-Owns their order and when each is due, for every commit path. A step cannot fail the commit, which
-is made already: failures are logged. Work that reads many files is handed in (`Maintenance`), since
-tasks of a cluster may do it.
+Owns the order of the steps and when each is due, for every commit path. A step cannot fail the
+commit, which is already made: failures are logged. The caller provides the work that reads many
+files (`Maintenance`), since tasks of a cluster may do it.
 
 Protocol: Checkpoints, Version Checksum File, Metadata Cleanup
 """
@@ -38,7 +38,7 @@ class Maintenance(Protocol):
     """The work after a commit that reads many files."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint; return whether this process has read all files of the version.
+        """Write a checkpoint; return whether this process read all files of the version.
 
         Args:
             snapshot: the version.
@@ -55,14 +55,14 @@ class LogMaintenance:
     """Maintenance without an engine: of the log alone, in this process."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """`upkeep.create_checkpoint`."""
+        """Call `upkeep.create_checkpoint`."""
         from deltalog.transaction.upkeep import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Leave files as they are: no engine is there to rewrite them."""
+        """Leave files unchanged: there is no engine to rewrite them."""
         del hooks
         return snapshot
 
@@ -75,10 +75,10 @@ class _PostCommit:
         pending: the transaction.
         snapshot: the version committed, or a later one that a step made.
         hooks: the caller's switches.
-        maintenance: does the work that reads many files.
+        maintenance: runs the steps that read many files.
         txn_id: id of the transaction.
         has_checkpoint: whether a step wrote a checkpoint.
-        was_read_whole: whether this process has read all files of the version for it.
+        was_read_whole: whether this process read all files of the version for the checkpoint.
     """
 
     pending: PendingTransaction
@@ -100,9 +100,9 @@ class _Step:
     Args:
         name: for log messages.
         is_due: whether it is enabled and due for this commit.
-        act: does it.
-        needs_published: whether the commit must stand in `_delta_log` under its final name: a
-            ratified commit that is not published yet gets neither checkpoint nor checksum.
+        act: runs the step.
+        needs_published: whether the commit must be in `_delta_log` under its final name: a
+            ratified but unpublished commit gets neither checkpoint nor checksum.
     """
 
     name: str
@@ -123,7 +123,7 @@ def _checkpoint(done: _PostCommit) -> None:
 
 
 def _checksum(done: _PostCommit) -> None:
-    """Write the version checksum, incrementally from the version before if its checksum is known.
+    """Write the version checksum, incrementally if the previous version's checksum is known.
 
     If all files were read for a checkpoint, it is computed from them.
     """
@@ -135,7 +135,7 @@ def _checksum(done: _PostCommit) -> None:
         if previous is None and not whole:
             if before.segment.checksum is None:
                 return
-            previous = done.pending.checksum_before  # of another writer: better to count, if whole
+            previous = done.pending.checksum_before  # another writer's: counting is safer, if whole
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id
     )
@@ -207,12 +207,12 @@ _STEPS: Final = (
 
 @contextmanager
 def reading_ahead(pending: PendingTransaction, hooks: PostCommitHookProperties) -> Iterator[None]:
-    """While the block sends the commit, read what the steps after it derive their results from.
+    """While the block sends the commit, read the input of the steps after it.
 
-    That is the checksum of the version before. Of local files it is not worth a thread.
+    That is the checksum of the version before. For local files a thread does not pay off.
 
     Args:
-        pending: what is being committed.
+        pending: the transaction that is being committed.
         hooks: the caller's switches.
 
     Cost: one request, beside those of the block.
@@ -247,10 +247,10 @@ def after_commit(
     """Run every step that is due; return the newest snapshot.
 
     Args:
-        pending: what was committed.
+        pending: the committed transaction.
         snapshot: the version just committed.
         hooks: the caller's switches.
-        maintenance: does the work that reads many files.
+        maintenance: runs the steps that read many files.
         txn_id: id of the transaction.
 
     Cost: one request for the checksum; at every checkpoint interval that of

@@ -1,8 +1,8 @@
-"""A transaction made again of the commit that a journal holds, on whatever the table is by now.
+"""Rebuild the transaction of a journal's commit on the current version of the table.
 
-Owns what is checked before: the files of the commit are the table's own and are there, files that
-leave are live. What was read is not in the journal, so that it counts as the whole table: where
-another writer changed rows meanwhile that the commit may depend on, the conflict rules refuse it.
+Owns the checks before that: the commit's files belong to the table and exist, and removed files are
+live. The journal does not record what was read, so the whole table counts as read. If another
+writer changed rows on which the commit may depend, the conflict rules refuse it.
 
 Protocol: Actions
 """
@@ -62,18 +62,18 @@ _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> PendingTransaction:
-    """The transaction of a prepared commit.
+    """Return the transaction of a prepared commit.
 
     Args:
-        prepared: of a journal.
+        prepared: from a journal.
         snapshot: the table's version `prepared.base_version`.
-        app_id: that the commit must record.
+        app_id: the application that the commit must record.
 
     Raises:
-        MalformedLogError: the commit is none that deltalog prepares for this table.
-        DataFileMissingError: a file that it adds is gone, or is another one.
+        MalformedLogError: deltalog does not prepare such a commit for this table.
+        DataFileMissingError: a file that it adds is gone, or was replaced.
 
-    Cost: the paths of the table's files; a request for each file and vector that is new.
+    Cost: the paths of the table's files, and a request for each new file and vector.
     """
     commit = _parsed(prepared, snapshot, app_id)
     info = commit.info
@@ -143,7 +143,7 @@ def _members(value: object) -> dict[str, Any]:
 
 
 def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Snapshot) -> None:
-    """Files that leave and files whose vector changes are live; the others are new."""
+    """Check that removed files and files with changed vectors are live; the others are new."""
     root = pending.store.root
     live = snapshot.files(FILE_SCHEMA.names)
     keys: Any = file_keys(live.column("path"), live.column("deletionVector"), root)
@@ -207,7 +207,7 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
 
 
 def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
-    """Read the vectors: one that is damaged, or of another table, must not be committed."""
+    """Read the vectors: a damaged or foreign vector must not be committed."""
     files = again.filter(again.column("deletionVector").is_valid())
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     counts: list[Any] = parse_stats(files.column("stats"), _NUM_RECORDS)[0].to_pylist()
@@ -222,7 +222,7 @@ def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
     map_in_pool(check, list(zip(vectors, counts, strict=True)))
 
 
-# Journals of transactions over several tables: the commits that one of them is about to make.
+# Journals of transactions over several tables: the commits that such a transaction will make.
 
 
 MOST_BYTES: Final = 256 << 20
@@ -235,13 +235,13 @@ _FILE_NAME: Final = re.compile(rf"(?P<id>{_UUID})\.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCommit:
-    """A commit of one table, as it was about to be made.
+    """A commit of one table, as prepared.
 
     Args:
-        name: the table's in its catalog.
-        table_id: of its metadata: another table may have the name later.
+        name: the table's name in its catalog.
+        table_id: the id in its metadata: another table may have the name later.
         base_version: the version on top of which it was prepared.
-        data: its actions, as a commit holds them.
+        data: its actions, in the form of a commit.
     """
 
     name: tuple[str, ...]
@@ -266,7 +266,7 @@ class Journal:
 
     @property
     def app_id(self) -> str:
-        """The application that each commit records, so that its table tells whether it has it."""
+        """The application that each commit records, so that its table shows whether it has it."""
         return app_id_of(self.transaction_id)
 
     @property
@@ -276,15 +276,15 @@ class Journal:
 
 
 def app_id_of(transaction_id: str) -> str:
-    """The application transaction of a transaction's commits."""
+    """Return the application transaction of a transaction's commits."""
     return f"deltalog-transaction-{transaction_id}"
 
 
 def encode_journal(journal: Journal) -> bytes:
-    """The stored form.
+    """Return the stored form.
 
     Raises:
-        InvalidInputError: it is longer than what a recovery would read.
+        InvalidInputError: it is longer than a recovery would read.
     """
     data = dumps(
         {
@@ -315,7 +315,7 @@ def decode_journal(data: bytes, path: str) -> Journal:
     """Parse a journal.
 
     Raises:
-        MalformedLogError: it is none, or damaged, or belongs to another transaction.
+        MalformedLogError: it is not a journal, is damaged, or belongs to another transaction.
     """
     where = f"journal {path}"
     node = JsonObject(loads(data, where), where)
@@ -352,20 +352,20 @@ def _commit(node: JsonObject) -> PreparedCommit:
 
 
 class Journals:
-    """A folder of journals; nothing else in it is looked at.
+    """A folder of journals; other files in it are ignored.
 
     Args:
-        store: whose root is the folder.
+        store: its root is the folder.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def put(self, journal: Journal) -> None:
-        """Keep a journal.
+        """Store a journal.
 
         Raises:
-            StorageError: perhaps it is kept, perhaps not, as the error says.
+            StorageError: the journal may or may not be stored, as the error states.
         """
         data = encode_journal(journal)
         try:
@@ -376,16 +376,16 @@ class Journals:
                 raise
 
     def ids(self) -> list[str]:
-        """The ids of all journals, in the order of their text. Cost: one listing."""
+        """Return the ids of all journals, in string order. Cost: one listing."""
         names = [_FILE_NAME.fullmatch(file.name) for file in self.store.list_from("", "")]
         return sorted(found["id"] for found in names if found is not None)
 
     def read(self, transaction_id: str) -> Journal | None:
-        """A journal; None if it is gone, because its transaction is complete.
+        """Return a journal; None if it is gone, because its transaction is complete.
 
         Raises:
-            MalformedLogError: it is damaged, or too long.
-            InvalidInputError: that is no id of a transaction.
+            MalformedLogError: it is damaged or too long.
+            InvalidInputError: the id is not a transaction id.
         """
         path = _path(transaction_id)
         try:
@@ -400,7 +400,7 @@ class Journals:
             return None
 
     def remove(self, transaction_ids: Sequence[str]) -> None:
-        """Forget journals; those that are gone already are no error."""
+        """Delete journals; missing journals are ignored."""
         self.store.delete_many([_path(one) for one in transaction_ids])
 
 

@@ -44,11 +44,11 @@ class CommitProperties:
     """Properties of a commit: custom metadata, retries, application transactions.
 
     Args:
-        custom_metadata: additional members of `commitInfo`, any values of JSON; `userMetadata` is
+        custom_metadata: additional members of `commitInfo`, any JSON values; `userMetadata` is
             Spark's name for a free text. `operationParameters` are added to those of the operation,
             and `readVersion` replaces the version that was read.
         max_commit_retries: how often a lost race is retried; None is 10,000 times, for 10 minutes.
-        app_transactions: recorded with the commit; if they are recorded already, it is skipped.
+        app_transactions: recorded with the commit; if already recorded, the commit is skipped.
     """
 
     custom_metadata: Mapping[str, Any] | None = None
@@ -56,7 +56,7 @@ class CommitProperties:
     app_transactions: Sequence[AppTransaction] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would fail in the middle of a commit."""
+        """Refuse values that would fail in the middle of a commit."""
         metadata, transactions = self.custom_metadata, self.app_transactions
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
@@ -76,11 +76,11 @@ class CommitProperties:
 
 
 def _check_storable(value: object, name: str) -> None:
-    """Refuse what JSON has no word for: a number that is none would be written as null."""
+    """Refuse values that JSON cannot represent: NaN would be written as null."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):
-                raise InvalidInputError(f"{name}: expected keys that are texts, found {key!r}")
+                raise InvalidInputError(f"{name}: expected strings as keys, found {key!r}")
             _check_storable(part, f"{name}[{key!r}]")
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
@@ -91,7 +91,7 @@ def _check_storable(value: object, name: str) -> None:
         or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63)
     ):
         raise InvalidInputError(
-            f"{name}: expected what JSON can hold, found {value!r}; give it as a text"
+            f"{name}: expected what JSON can hold, found {value!r}; pass it as a string"
         )
 
 
@@ -103,7 +103,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# What readers of other engines expect of these members, whoever sets them.
+# The values that other engines expect for these members, whoever sets them.
 _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "readVersion": ("a whole number of 0 or more", _is_version),
@@ -115,10 +115,10 @@ _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
-    """What is done right after a commit; its failure never fails the commit.
+    """The steps right after a commit; their failure never fails the commit.
 
     Args:
-        create_checkpoint: write a checkpoint where the table's interval is reached.
+        create_checkpoint: write a checkpoint when the table's interval is reached.
         cleanup_expired_logs: delete expired files of the log after a checkpoint; None follows the
             table's `delta.enableExpiredLogCleanup`.
         write_checksum: write the version checksum.
@@ -138,7 +138,7 @@ class CommitOptions:
 
     Args:
         properties: metadata, retries and application transactions of the commit.
-        hooks: what is done after it.
+        hooks: the steps after it.
         on_conflict: whether a conflict runs the operation again ("retry") or is raised.
 
     Raises:
@@ -169,7 +169,7 @@ USUAL: Final = CommitOptions()
 """The default: the properties of the table decide."""
 
 
-# The read set of a transaction: what no concurrent commit may change, and how strictly.
+# The read set of a transaction: the data that no concurrent commit may change, and how strictly.
 
 
 SERIALIZABLE: Final = "Serializable"
@@ -184,9 +184,9 @@ class ReadSet:
     Args:
         predicates: each resolved against the snapshot's schema: matching rows were read.
         whole_table: whether every row was read, including rows that others may have added.
-        files: paths of files whose rows were read, as they stand in the log (encoded).
+        files: paths of files whose rows were read, as in the log (encoded).
         app_ids: applications whose recorded version was read.
-        is_row_local: whether each row read decided about that row alone (`row_level`).
+        is_row_local: whether each row read affected that row alone (`row_level`).
     """
 
     predicates: tuple[Expression, ...] = ()
@@ -201,13 +201,13 @@ class ReadSet:
         return not self.predicates and not self.whole_table and self.files is None
 
     def with_predicate(self, predicate: Expression | None) -> ReadSet:
-        """The read set with the matching rows added; None is all rows."""
+        """Return the read set with the matching rows added; None is all rows."""
         if predicate is None:
             return replace(self, whole_table=True)
         return replace(self, predicates=(*self.predicates, predicate))
 
     def with_files(self, files: pa.Table) -> ReadSet:
-        """The read set with the rows of files added.
+        """Return the read set with the rows of files added.
 
         Args:
             files: rows of `snapshot.files`, at least with `path`.
@@ -218,7 +218,7 @@ class ReadSet:
         return replace(self, files=cast("pa.StringArray", _one_piece(paths)))
 
     def with_app(self, app_id: str) -> ReadSet:
-        """The read set with an application's recorded version added."""
+        """Return the read set with an application's recorded version added."""
         return replace(self, app_ids=self.app_ids | {app_id})
 
 

@@ -1,14 +1,15 @@
 """Row-level concurrency: two writers that mark different rows of one file do not conflict.
 
-Owns when that is so, and how the slower commit is rebased. If a winner has given a file a larger
-deletion vector, and it marks none of the rows that we mark, then the file's vector becomes the
-union of both, and our commit replaces the winner's file instead of the one that we read.
+Owns when there is no conflict, and how the slower commit is rebased. Suppose that a winner has
+given a file a larger deletion vector, and that it marks none of the rows that we mark. Then the
+file's vector becomes the union of both, and our commit replaces the winner's file instead of the
+one that we read.
 
-The result is that of our operation run after theirs. Which rows match is decided row by row: we
-mark no row that they deleted, rows that they left have the values that we saw, and rows that they
-added are judged by our predicates as ever. So it holds only for transactions that decide about each
-row alone (`ReadSet.is_row_local`), but not for a merge that inserts unmatched rows, or a check of
-the whole table.
+The result equals running our operation after theirs. Which rows match is decided row by row: we
+mark no row that they deleted, their remaining rows have the values that we saw, and our predicates
+judge their added rows as usual. So this requires that the transaction decides about each row alone
+(`ReadSet.is_row_local`). A merge that inserts unmatched rows, or a check of the whole table, does
+not.
 
 Protocol: Deletion Vectors
 """
@@ -59,7 +60,7 @@ class Shared:
 def find_shared(
     pending: PendingTransaction, configuration: TableConfiguration, winner: WinningCommit
 ) -> Shared:
-    """Find the files in which both marked rows, but different ones.
+    """Find the files in which both commits marked rows, but different rows.
 
     Args:
         pending: our transaction.
@@ -87,7 +88,7 @@ def find_shared(
 
 
 def _masked_by(winner: WinningCommit, root: str) -> dict[str, int]:
-    """Files that the winner removed and added again with a deletion vector."""
+    """Return files that the winner removed and added again with a deletion vector."""
     removed = set(_paths(winner.removes, root))
     has_vector: list[Any] = winner.adds.column("deletionVector").is_valid().to_pylist()
     return {
@@ -102,7 +103,7 @@ def _masked_by(winner: WinningCommit, root: str) -> dict[str, int]:
 def _are_disjoint(
     store: Store, masks: Masks, number: int, winner: WinningCommit, place: int
 ) -> bool:
-    """Whether the winner only added rows to the vector, none of them ours."""
+    """Whether the winner only added rows to the vector, and none of our rows."""
     num_rows = masks.num_records[number]
     theirs = old_rows(store, winner.adds, place, num_rows=num_rows)
     before = old_rows(store, masks.files, number, num_rows=num_rows)
@@ -136,7 +137,7 @@ def _on_top(masks: Masks, shared: Shared, root: str) -> Masks:
 
 
 def settle(pending: PendingTransaction) -> None:
-    """Write the united vectors; delete the vector files that they replace: no commit names them.
+    """Write the united vectors; delete the replaced vector files, which no commit names.
 
     Cost: one request for all vectors, and one for the old ones.
     """
@@ -175,11 +176,11 @@ def rebase(
     configuration: TableConfiguration,
     has_log_tail: bool,
 ) -> CommitBase:
-    """The base of the next attempt, on top of a winner; deletion vectors are united with its own.
+    """Return the base of the next attempt, on top of a winner; unite deletion vectors.
 
     Args:
         pending: our transaction.
-        base: of the attempt that lost, or the winner before.
+        base: of the lost attempt, or the previous winner.
         winner: the winning commit.
         configuration: of the table, as our commit would leave it.
         has_log_tail: whether a catalog decides which commits count.

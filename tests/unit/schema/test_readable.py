@@ -62,5 +62,5 @@ def test_columns_may_have_the_same_name() -> None:
 def test_what_python_lacks_is_refused_with_what_to_do() -> None:
     assert python_values(pa.array([1, None]), "column 'x'", "cast it") == [1, None]
     late = pa.array([2**60], pa.timestamp("us"))
-    with pytest.raises(InvalidInputError, match=r"values of column 'x' as Python's.*; cast it"):
+    with pytest.raises(InvalidInputError, match=r"values of column 'x' to Python.*; cast it"):
         python_values(late, "column 'x'", "cast it")

@@ -164,7 +164,7 @@ def test_names_and_locations_are_the_sessions(table: SqlTables) -> None:
         ("ADD COLUMN x INT AFTER nothing", "nothing"),
         ("DROP COLUMN nothing", "there is no column 'nothing'"),
         ("RENAME COLUMN v TO id", "id"),
-        ("ALTER COLUMN id TYPE STRING", "that is no widening"),
+        ("ALTER COLUMN id TYPE STRING", "it is not a wider type"),
         ("ALTER COLUMN nothing COMMENT 'x'", "there is no column 'nothing'"),
         ("DROP FEATURE nonsense", "there is no such table feature"),
         ("SET TBLPROPERTIES ('delta.appendOnly' = 'maybe')", "appendOnly"),
@@ -215,7 +215,7 @@ def test_columns_are_replaced(db: SqlTables) -> None:
     ("columns", "problem"),
     [
         ("(a INT)", "columnMapping"),
-        ("(a STRING, b STRING)", "no widening"),
+        ("(a STRING, b STRING)", "not a wider type"),
         ("(a INT, c STRING)", "may be meant as new names"),
         ("(a INT, A INT, b STRING)", "expected each column once"),
         ("(a INT, b STRING, c INT NOT NULL)", "NOT NULL"),

@@ -46,10 +46,10 @@ def test_values_that_python_does_not_have_are_shown_and_refused() -> None:
     assert "12921-08-18" in repr(deltalog.sql(sql, late=late))
     assert "12921-08-18" in deltalog.sql(sql, late=late)._repr_html_()
     assert deltalog.sql(sql, late=late).to_arrow() == late
-    with pytest.raises(InvalidInputError, match="values of column 'd' as Python's"):
+    with pytest.raises(InvalidInputError, match="values of column 'd' to Python"):
         deltalog.sql(sql, late=late).to_pylist()
     with deltalog.connect({"late": late}) as connection, connection.cursor() as cursor:
-        with pytest.raises(InvalidInputError, match="values of column 'd' as Python's"):
+        with pytest.raises(InvalidInputError, match="values of column 'd' to Python"):
             cursor.execute(sql).fetchall()
         assert cursor.execute("SELECT id FROM late").fetchall() == [(1,)]
 

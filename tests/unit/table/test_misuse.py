@@ -157,7 +157,7 @@ SERIES: Any = pd.Series([1])
         *(
             (
                 lambda t, one=one: t.to_pyarrow_dataset(file_pruning_predicate=[one]).to_table(),
-                r"text column '[vV]' with",
+                r"string column '[vV]' with",
             )
             for one in (
                 ("v", "=", {"x": 1}),

@@ -112,7 +112,7 @@ def test_parameters_are_added_to_those_of_the_operation_which_win() -> None:
         ({"readVersion": -1}, "found -1"),
         ({"readVersion": True}, "found True"),
         ({"userName": 1}, "expected a text, found 1"),
-        ({1: "x"}, "expected keys that are texts, found 1"),
+        ({1: "x"}, "expected strings as keys, found 1"),
         ({"a": [{"b": object()}]}, r"\['a'\]\[0\]\['b'\]: expected what JSON can hold"),
     ],
 )

@@ -345,7 +345,7 @@ class UnitySettings:
         client_id: of a service, for tokens that are fetched.
         client_secret: likewise.
         token_url: where these are fetched.
-        scope: that is asked for.
+        scope: that is requested.
     """
 
     url: str

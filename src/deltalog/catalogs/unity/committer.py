@@ -1,9 +1,9 @@
 """Commits to tables whose commits a Unity Catalog decides on.
 
-Owns the order: a commit is staged under a name of its own, proposed, and once it is ratified
-published as `N.json` together with every earlier one that is not; then the catalog may forget them.
-What the catalog's answer means for a commit is decided here; what an ambiguous one means is decided
-where it is read back (`transaction.attempt`).
+Owns the order. A commit is staged under a unique name and proposed. Once ratified, it is published
+as `N.json`, together with all earlier unpublished commits; then the catalog may forget them. This
+module decides what the catalog's answer means for a commit. An ambiguous answer is resolved where
+the commit is read back (`transaction.attempt`).
 
 Protocol: Catalog-managed tables (staged commits, publishing)
 """
@@ -66,7 +66,7 @@ _OF_TABLES: Final = "delta."
 
 
 class Coordinator(Protocol):
-    """The catalog as the one that takes the commits of one table; picklable."""
+    """The catalog in its role for the commits of one table; picklable."""
 
     @property
     def name(self) -> Name:
@@ -92,7 +92,7 @@ class Coordinator(Protocol):
         ...
 
     def report(self, commit: WinningCommit) -> None:
-        """Report what a commit did, if the catalog wants to know."""
+        """Report a commit's counts, if the catalog requests reports."""
         ...
 
 
@@ -103,7 +103,7 @@ class DeltaCoordinator:
     Args:
         api: of the catalog.
         name: of the table; three parts.
-        table_id: which the table must have: one of the same name is another table.
+        table_id: the id that the table must have: another table may have the same name.
         reports: whether commits are reported.
     """
 
@@ -143,7 +143,7 @@ class DeltaCoordinator:
         """The answer, if it is about this table.
 
         Raises:
-            TableNotFoundError: it was dropped, and another has its name.
+            TableNotFoundError: the table was dropped, and another table has its name.
         """
         if loaded.table_id != self.table_id:
             raise TableNotFoundError(
@@ -155,12 +155,12 @@ class DeltaCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class UnityCommitter:
-    """Commits through a Unity Catalog, and publishes what is ratified.
+    """Commits through a Unity Catalog, and publishes ratified commits.
 
     Args:
-        coordinator: takes the commits.
-        shows_iceberg: whether the catalog is told of the table's Iceberg metadata: that of the
-            version before, as the metadata of a version is written when it is ratified.
+        coordinator: decides on the commits.
+        shows_iceberg: whether the catalog gets the table's Iceberg metadata: that of the previous
+            version, as the metadata of a version is written when it is ratified.
     """
 
     coordinator: Coordinator
@@ -178,7 +178,7 @@ class UnityCommitter:
         tail = self._proposed(store, ratified, commit, before, uniform)
         try:
             is_published = self._publish(store, tail, {version: data})
-        except MalformedLogError as error:  # it is ratified: its files must stay
+        except MalformedLogError as error:  # the commit is ratified: its files must stay
             raise CommitOutcomeUnknownError(str(error), version=version) from error
         self._report(commit)
         return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
@@ -194,23 +194,23 @@ class UnityCommitter:
         return self.coordinator.tail()
 
     def publish(self, store: Store) -> int | None:
-        """Publish what is ratified and is not published yet; the last version, if there is one."""
+        """Publish all ratified but unpublished commits; return the last version, if any."""
         tail = self.coordinator.tail()
         self._publish(store, tail, {})
         return tail.last_version
 
     def _metadata_before(self, store: Store, commit: WinningCommit) -> Metadata | None:
-        """The metadata that a commit replaces. Cost: opens a version, where the commit has some."""
+        """Return the metadata that a commit replaces, if any. Cost: opening a version."""
         if commit.metadata is None:
             return None
         return self._version_before(store, commit).metadata
 
     def _uniform(self, store: Store, commit: WinningCommit) -> dict[str, Any] | None:
-        """What is told of Iceberg metadata; if it cannot be had, the catalog judges the commit."""
+        """Return the reported Iceberg metadata; if there is none, the catalog judges the commit."""
         try:
             return uniform_of(self._version_before(store, commit), is_asked=True)
         except DeltaError as error:
-            logger.warning("the catalog is not told of the Iceberg metadata: %s", error)
+            logger.warning("the Iceberg metadata is not reported to the catalog: %s", error)
             return None
 
     def _version_before(self, store: Store, commit: WinningCommit) -> Snapshot:
@@ -250,18 +250,18 @@ class UnityCommitter:
                 "more; nothing was committed"
             )
         if error.status == 409:
-            # Perhaps this very commit, whose first answer was lost: whoever called looks.
+            # Perhaps this same commit, whose first answer was lost: the caller checks.
             return AlreadyExistsError(f"version {version} of {shown} is ratified already")
         return None
 
     def _publish(self, store: Store, tail: LogTail, known: dict[int, bytes]) -> bool:
-        """Copy ratified commits to their final names, in order, and say so; whether all are there.
+        """Copy ratified commits to their final names, in order; return whether all were copied.
 
         It may fail: the commits are ratified, and the next writer publishes them.
 
         Raises:
-            MalformedLogError: another commit is published as one of the versions; the catalog is
-                not told that it may forget the ratified one.
+            MalformedLogError: another commit is published as one of the versions; the catalog must
+                then keep the ratified commit.
         """
         try:
             for commit in tail.commits:
@@ -293,7 +293,7 @@ class StagedCommitter:
         return FileSystemCommitter().commit(store, 0, data)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """As `Committer`: there is none yet, and the catalog decides nevertheless."""
+        """See `Committer`: nothing is ratified yet, although the catalog decides on commits."""
         return LogTail()
 
 
@@ -322,7 +322,7 @@ class UnityTeller:
             self.api.update(self.name, self.table_id, [*updates, _state(commit.version, time_ms)])
 
     def synchronize(self, snapshot: Snapshot) -> None:
-        """Tell everything that differs from what the catalog has."""
+        """Report everything that differs from the catalog's entry."""
         loaded = self.api.load(self.name)
         metadata = snapshot.metadata
         # What the catalog alone has stays, unless only tables have it.
@@ -354,7 +354,7 @@ def _time_of(commit: WinningCommit) -> int:
 
 
 def _is_full(error: CatalogError) -> bool:
-    """Whether the catalog wants commits to be published before it takes another.
+    """Whether the catalog requires commits to be published before it accepts another.
 
     In the older API it is all that a 429 can mean here.
     """
@@ -403,9 +403,9 @@ def add_commit(
     """The proposal of a staged commit.
 
     Args:
-        commit: that is proposed.
+        commit: the proposed commit.
         ratified: its file.
-        uniform: what the catalog is told of the table's Iceberg metadata; see `uniform_of`.
+        uniform: the table's Iceberg metadata for the catalog; see `uniform_of`.
 
     Raises:
         InvalidInputError: it has no in-commit timestamp, which catalogs require.
@@ -489,7 +489,7 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str, Any]:
-    """What `createTable` is told of a staged table, besides its name.
+    """Return the arguments of `createTable` for a staged table, besides its name.
 
     Args:
         staged: the table.
@@ -516,7 +516,7 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
 
 
 def counts_of(commit: WinningCommit) -> dict[str, int]:
-    """What is reported of a commit: its files, and its rows where the history has them."""
+    """Return the reported counts of a commit: its files, and its rows if the history has them."""
     adds, removes = commit.adds, commit.removes
     counts = {
         "num-files-added": adds.num_rows,
@@ -546,30 +546,30 @@ def _total(files: Any, column: str) -> int:
     return int(compute.sum(files.column(column)).as_py() or 0)
 
 
-# What a catalog is told of a table's Iceberg metadata (UniForm).
+# A table's Iceberg metadata (UniForm), in the form in which the catalog gets it.
 
 
 def shows_iceberg(properties: Mapping[str, str]) -> bool:
     """Whether a table with these properties has Iceberg metadata."""
     try:
         return "iceberg" in TableProperties(dict(properties)).universal_format_enabled_formats
-    except InvalidInputError:  # a catalog's answer may hold anything
+    except InvalidInputError:  # a catalog's answer may contain anything
         return False
 
 
 def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] | None:
-    """What the catalog is told of a version's Iceberg metadata, which is written if need be.
+    """Return a version's Iceberg metadata for the catalog; the metadata is written if needed.
 
     None for a table that has none.
 
     Args:
         snapshot: the version.
-        is_asked: whether it is to be shown to readers of Iceberg, even if it does not say so yet.
+        is_asked: whether to show the table to Iceberg's readers, even if not enabled yet.
 
     Raises:
         InvalidInputError: PyIceberg is not installed, or the version is not written for Iceberg.
 
-    Cost: two requests where the metadata stands already.
+    Cost: two requests if the metadata exists already.
     """
     if not is_asked and not shows_iceberg(snapshot.metadata.configuration):
         return None
@@ -583,7 +583,7 @@ def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] 
         from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is an extra, and slow
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"cannot tell the catalog of the Iceberg metadata of {snapshot.store.root}: "
+            f"cannot report to the catalog the Iceberg metadata of {snapshot.store.root}: "
             f"{error.name} is missing; install deltalog[iceberg]"
         ) from error
     found = sync(snapshot)

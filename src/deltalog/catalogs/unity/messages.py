@@ -1,4 +1,4 @@
-"""Messages of Unity Catalog's Delta API: JSON ⇄ what deltalog knows of a table.
+"""Messages of Unity Catalog's Delta API: convert between JSON and deltalog's values.
 
 Owns the spellings of the wire (`kebab-case`, also inside of types), and the checks of what comes
 from it. Sends nothing.
@@ -63,7 +63,7 @@ class LoadedTable:
         table_id: a UUID.
         location: as the catalog has it, unchecked.
         table_type: of the catalog.
-        etag: tells states of the catalog's entry apart.
+        etag: identifies the state of the catalog's entry.
         properties: as the catalog keeps them.
         columns: the wire's JSON; None if the catalog has none.
         tail: the ratified commits and the latest version.
@@ -80,11 +80,11 @@ class LoadedTable:
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether the catalog decides on the commits, as the table's protocol says."""
+        """Whether the catalog decides on the commits, according to the table's protocol."""
         return manages_commits(self.properties)
 
     def described(self) -> CatalogTable:
-        """What the catalog says, for callers."""
+        """The catalog's entry, for callers."""
         return CatalogTable(
             name=self.name,
             location=self.location,
@@ -108,7 +108,7 @@ class StagingAnswer:
 
 
 def manages_commits(properties: Mapping[str, str]) -> bool:
-    """Whether the features among a table's properties say that its catalog takes the commits."""
+    """Whether a table's properties have the feature of catalog-managed commits."""
     return any(
         canonical_name(key.removeprefix(FEATURE_PREFIX)) == CATALOG_MANAGED
         for key in properties
@@ -124,16 +124,16 @@ def parse_loaded(
     Args:
         node: the answer.
         name: of the table.
-        maintenance: which operations are allowed where the answer does not say.
+        maintenance: the allowed operations if the answer does not list them.
 
     Raises:
         MalformedMessageError: a member is missing or wrong, or commits have gaps.
-        UnsafePathError: a commit's file is none of its directory.
+        UnsafePathError: a commit's file is outside its directory.
     """
     found = node.child("metadata", lambda metadata: _loaded(node, metadata, name))
     if found is None:
         return _missing(node, "metadata")
-    # Newer servers say it; operations of later ones are none that deltalog does.
+    # Newer servers list them; deltalog ignores operations that it does not know.
     told = node.texts("allowed-maintenance-operations")
     if told is not None:
         maintenance = frozenset(one for one in MaintenanceOperation if one.value in told)
@@ -222,10 +222,10 @@ def _credential(value: object) -> LentCredential | None:
 def lent_credential(
     prefix: str, config: Mapping[str, object], expires_ms: int | None
 ) -> LentCredential | None:
-    """The credentials of one configuration; None if it holds none that deltalog knows.
+    """Return the credentials of one configuration; None if deltalog knows none of them.
 
     Raises:
-        MalformedMessageError: a value is no text.
+        MalformedMessageError: a value is not a string.
     """
     options: dict[str, str] = {}
     for wire, option in _CREDENTIAL_OPTIONS.items():

@@ -1,7 +1,7 @@
 """Scans: from a snapshot to rows, by planning, pruning and reading.
 
 Owns which files a read needs, which of their rows are live, and how a physical batch becomes a
-logical one. Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) uses this package.
+logical batch. Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) uses this package.
 `scan.dataset` is not imported here: importing `pyarrow.dataset` takes half a second.
 """
 

@@ -1,7 +1,7 @@
 """The change data feed: inserted, deleted and updated rows, version by version.
 
-Owns which files hold the changes of a version (its change files if it has any, else its added and
-removed files, by the difference of their deletion vectors) and which ranges can be read.
+Owns which files contain the changes of a version, and which ranges can be read. They are its change
+files if it has any; else its added and removed files, compared by their deletion vectors.
 
 Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 """
@@ -115,7 +115,7 @@ class Changes(Rows):
         return read_tasks(self.tasks())
 
     def _check_versions(self, table: CommitTable) -> dict[int, int]:
-        """Check that every version has the feed on and a compatible schema; return commit times."""
+        """Check that each version has the feed on and a compatible schema; return commit times."""
         protocol, metadata = self.first.protocol, self.first.metadata
         protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
         metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
@@ -189,7 +189,7 @@ def change_tasks(
     removes: Iterable[dict[str, Any]],
     constants: Constants = (),
 ) -> Iterator[ScanTask]:
-    """Yield tasks for the files that hold the changes of one version.
+    """Yield tasks for the files that contain the changes of one version.
 
     Args:
         snapshot: the version whose schema the rows have.
@@ -209,7 +209,7 @@ def change_tasks(
     deleted = (*constants, (CHANGE_TYPE, pa.array(["delete"])))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
-        """The rows that one deletion vector marks and the other does not."""
+        """Return a task for the rows that one deletion vector marks and the other does not."""
         row = {**row, "deletionVector": vector}
         rest = descriptor_of(without)
         return make_task(snapshot, spec, row, without=rest, only_deleted=True, constants=kind)
@@ -242,13 +242,13 @@ def open_changes(
 ) -> Changes:
     """Open the changes of a range of versions, both ends inclusive.
 
-    With column mapping the rows have the schema of the range's last version, without it that of
-    `latest`.
+    With column mapping, the rows have the schema of the range's last version; otherwise the schema
+    of `latest`.
 
     Args:
         latest: the newest version that may be read.
-        start: the first version, or the first at or after a moment.
-        end: the last version, or the last at or before a moment; None is `latest`.
+        start: the first version, or the first one at or after a timestamp.
+        end: the last version, or the last one at or before a timestamp; None is `latest`.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: treat versions after `latest` as empty instead of raising.
@@ -258,8 +258,8 @@ def open_changes(
         VersionNotFoundError: a version of the range is not in the log.
         UnsupportedFeatureError: deltalog cannot read the table's rows.
 
-    Cost: one listing, the snapshots of both ends; every commit, if a bound is a moment and the
-    table has in-commit timestamps.
+    Cost: one listing, and the snapshots of both ends. If a bound is a timestamp and the table has
+    in-commit timestamps, also every commit.
     """
     check_rows_readable(latest)
     listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
@@ -314,7 +314,7 @@ def _check_range(
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    # Downwards from the end: what is there is few, while a range may hold billions of versions.
+    # Downwards from the end: few versions exist, while a range may have billions of versions.
     start = last + 1
     while start > first and start - 1 in times:
         start -= 1
@@ -376,7 +376,7 @@ def _changing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def incompatibility(
     then: DataType, shown: DataType, mode: Mode, where: str = "column"
 ) -> str | None:
-    """Why rows of the type `then` cannot be read as `shown`; None if they can.
+    """Return why rows of the type `then` cannot be read as `shown`; None if they can.
 
     Fields added later are NULL in earlier rows. Any other difference (a column dropped, renamed,
     retyped, no longer nullable) would misrepresent earlier rows.

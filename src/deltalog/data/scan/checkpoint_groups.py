@@ -1,8 +1,8 @@
-"""Row groups of a checkpoint that need not be read: by their footers, no file in them can match.
+"""Skip row groups of a checkpoint if, by their footers, no file in them can match.
 
-Owns how the bounds of statistics become bounds of a row group: the least minimum and the greatest
-maximum of its files bound all of their rows, as if these were the rows of one file. A bound that is
-missing for a single file is missing for the row group, and a missing one keeps it.
+Owns how statistics' bounds become bounds of a row group. The smallest minimum and the largest
+maximum of its files bound all of their rows, as if these were the rows of one file. If a single
+file lacks a bound, the row group lacks it, too. A missing bound keeps the row group.
 
 Protocol: Per-file Statistics, Checkpoint Schema (`stats_parsed`, `partitionValues_parsed`)
 """
@@ -39,7 +39,7 @@ _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
 def may_hold_matches(
     predicate: Expression, configuration: TableConfiguration, groups: Sequence[PartialCheckpoint]
 ) -> list[bool]:
-    """Which row groups may have a file with a row for which `predicate` is true.
+    """Mark row groups that may have a file with a row for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's schema.
@@ -81,7 +81,7 @@ class _Columns:
 def _sources(
     schema: pa.Schema, configuration: TableConfiguration
 ) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    """Where a checkpoint has the leaves of statistics that bound the values of a column."""
+    """Return where a checkpoint has the statistics' leaves that bound a column's values."""
     mode = configuration.column_mapping_mode
     partitions = {}
     for name in configuration.partition_columns:
@@ -99,5 +99,5 @@ def _sources(
 
 
 def _is_read_alike(kind: Any) -> bool:
-    """Whether every writer makes the same value of a text: of a time without a zone, none does."""
+    """Whether all writers read a string as the same value: not for times without a zone."""
     return pt.is_integer(kind) or pt.is_date(kind) or pt.is_decimal(kind) or pt.is_string(kind)

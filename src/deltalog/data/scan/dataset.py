@@ -3,9 +3,9 @@
 Owns the translation: the projection and filter that an engine pushes down become a `Scan`, so that
 deletion vectors, column mapping and partition values are applied. Filters need exact column names.
 
-pyarrow's C++ cannot call back into a dataset of Python's. What asks a dataset in C++ (a union of
-datasets, `Scanner.from_dataset`, acero) would follow a null pointer, so there is a C++ dataset
-behind this one: a single file that cannot be opened, and whose error says what to do instead.
+pyarrow's C++ cannot call back into a Python dataset. C++ code that scans a dataset (a union of
+datasets, `Scanner.from_dataset`, acero) would follow a null pointer. So there is a C++ dataset
+behind this one: a single file that cannot be opened, and whose error states what to do instead.
 
 Protocol: none
 """
@@ -52,14 +52,14 @@ class DeltaDataset(ds.FileSystemDataset):
 
     Args:
         snapshot: the version.
-        predicate: rows for which it is not true are left out; not yet resolved.
+        predicate: keeps only rows for which it is true; not yet resolved.
         arrow_filter: likewise, as a pyarrow expression.
         schema: of the rows; names and types of the snapshot's columns, in any order.
 
         Cost: no I/O until the dataset is scanned.
 
     Attributes:
-        failure: the error of the last scan that failed; engines in C++ keep its text only.
+        failure: the error of the last failed scan; C++ engines keep only its message.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class DeltaDataset(ds.FileSystemDataset):
         make([fragment], self._shown, form, nowhere)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; those of datasets of files are not there."""
+        """Return an attribute; attributes of file datasets do not exist."""
         if name in _OF_FILES:
             raise AttributeError(
                 f"a DeltaDataset has no attribute {name!r}: it is no list of files"
@@ -108,12 +108,12 @@ class DeltaDataset(ds.FileSystemDataset):
         return self._snapshot.configuration.schema
 
     def estimated_rows(self) -> int | None:
-        """About how many rows the table has, for engines that order joins; None is unknown."""
+        """The approximate number of rows, for engines that order joins; None is unknown."""
         return estimate_rows(self._snapshot)
 
     @property
     def partition_expression(self) -> ds.Expression:
-        """Always true: a table may hold any row."""
+        """Always true: a table may contain any row."""
         return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
 
     def scanner(  # type: ignore[override]  # pyarrow's other options are hints
@@ -138,7 +138,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
-        """The filter as Arrow can follow it; None if the scan leaves out all that it leaves out."""
+        """Return the filter in Arrow's form; None if the scan itself applies all of it."""
         try:
             return for_arrow(wanted)
         except InvalidInputError:
@@ -156,7 +156,7 @@ class DeltaDataset(ds.FileSystemDataset):
     def _needed(
         self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None
     ) -> list[str]:
-        """The columns to read: those selected, and those that the filter names."""
+        """Return the columns to read: the selected ones, and those that the filter names."""
         every = self._shown.names
         if columns is None or not isinstance(columns, list):
             return every
@@ -176,7 +176,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return self._plan(predicate, names)
 
     def _understood(self, pushed: Expression) -> Expression | None:
-        """A filter as one of the table's types; None if only its engine knows what it means."""
+        """Resolve a filter to the table's types; None if only its engine understands it."""
         schema = self._snapshot.configuration.schema
         if self._asks_of_collations(pushed):
             return None
@@ -184,7 +184,7 @@ class DeltaDataset(ds.FileSystemDataset):
         if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
             try:
                 resolve_predicate(found, schema)
-            except InvalidInputError:  # of months, which Arrow takes for numbers
+            except InvalidInputError:  # on months, which Arrow treats as numbers
                 return None
         return found
 
@@ -200,19 +200,19 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
-        """The rows, batch by batch."""
+        """Yield the rows, batch by batch."""
         return self.scanner(**options).to_batches()
 
     def to_table(self, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
-        """The rows in memory."""
+        """Return the rows in memory."""
         return self.scanner(**options).to_table()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
-        """The first rows."""
+        """Return the first rows."""
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
-        """Rows by position."""
+        """Return rows by position."""
         return self.scanner(**options).take(indices)
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
@@ -222,7 +222,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def filter(self, expression: ds.Expression) -> DeltaDataset:
-        """A dataset of the matching rows."""
+        """Return a dataset of the matching rows."""
         both = expression if self._arrow_filter is None else self._arrow_filter & expression
         return DeltaDataset(
             self._snapshot,
@@ -232,7 +232,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
-        """A dataset with other column types; the names must be the table's."""
+        """Return a dataset with other column types; the names must be the table's."""
         unknown = [name for name in schema.names if name not in self._shown.names]
         if unknown:
             raise InvalidInputError(
@@ -247,7 +247,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
-        """Refused: a pyarrow fragment cannot leave out deleted rows."""
+        """Refuse: a pyarrow fragment cannot leave out deleted rows."""
         del filter
         raise InvalidInputError(
             "cannot give pyarrow fragments of a Delta table: they would show deleted rows and "
@@ -255,27 +255,27 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows sorted, in memory."""
+        """Return the rows sorted, in memory."""
         return _in_memory(self.to_table(**options).sort_by(sorting))
 
     def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
-        """The rows joined with another dataset's, in memory."""
+        """Return the rows joined with another dataset's, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
     def join_asof(  # type: ignore[override]  # the stubs know other options
         self, right_dataset: ds.Dataset, on: str, by: Any, tolerance: int, **options: Any
     ) -> ds.InMemoryDataset:
-        """The rows joined with the nearest ones of another dataset, in memory."""
+        """Return the rows joined with the nearest rows of another dataset, in memory."""
         right = right_dataset.to_table()
         return _in_memory(self.to_table().join_asof(right, on, by, tolerance, **options))
 
     def __repr__(self) -> str:
-        """Table and version."""
+        """Return table and version."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
 
 
 class _Nowhere(pafs.FileSystemHandler):
-    """The file system of a file that stands for a table's rows, and cannot be opened.
+    """The file system of a placeholder file for a table's rows, which cannot be opened.
 
     Args:
         table: location, for the error.
@@ -320,9 +320,9 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
-    """The columns that a pyarrow filter may name: too many is safe, too few is not."""
+    """Return the columns that a pyarrow filter may name: too many is safe, too few is not."""
     text = str(wanted)
-    if "FieldPath(" in text:  # a number counts among all columns: leaving one out would shift it
+    if "FieldPath(" in text:  # its numbers count all columns: leaving one out would shift them
         return set(every)
     return {name for name in every if name in text}
 
@@ -336,7 +336,7 @@ def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordB
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in other types; Arrow does not cast spans of time and months to those for engines."""
+    """Return rows in other types; Arrow cannot cast intervals and months to types for engines."""
     for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
         if pt.is_interval(wanted.type) and pt.is_duration(part.type):
             spans = calendar_intervals(batch.column(place))

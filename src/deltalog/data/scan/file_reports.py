@@ -35,11 +35,11 @@ _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.lis
 
 
 def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
-    """Locations of the files that may hold a matching row.
+    """Return locations of the files that may have a matching row.
 
     Raises:
         UnsupportedFeatureError: the table has a reader feature that deltalog does not support;
-            so for all functions here.
+            this holds for all functions here.
     """
     check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
@@ -48,7 +48,7 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
 
 
 def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[str, str | None]]:
-    """The distinct partitions that may hold a matching row, with serialised values."""
+    """Return the distinct partitions that may have a matching row, with serialised values."""
     check_rows_readable(snapshot)
     configuration = snapshot.configuration
     pruned = prune(snapshot, predicate)
@@ -62,10 +62,10 @@ def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[st
 
 
 def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
-    """One row per live file: path, size, time, partition values and statistics.
+    """Return one row per live file: path, size, time, partition values and statistics.
 
     Args:
-        snapshot: whose files.
+        snapshot: the version to report on.
         flatten: columns `partition.x`, `null_count.x`, `min.s.x`, … instead of structs.
 
     Cost: every statistic of every file.
@@ -108,7 +108,7 @@ def _leaves(name: str, values: pa.ChunkedArray[Any]) -> dict[str, pa.ChunkedArra
 
 
 def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], Field]]:
-    """The columns that may have statistics, with physical names."""
+    """Return the columns that may have statistics, with physical names."""
     keys = set(configuration.physical_partition_columns)
     data = StructType([field for field in configuration.physical_schema if field.name not in keys])
     return indexed_columns(
@@ -121,7 +121,7 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
 def _renamed(
     stats: pa.Table, title: str, schema: StructType, mode: Mode
 ) -> dict[str, pa.ChunkedArray[Any]]:
-    """The columns of one kind of statistics, with logical names at every depth."""
+    """Return the columns of one kind of statistics, with logical names at every depth."""
     if title not in stats.column_names:
         return {}
     values = stats.column(title)
@@ -161,7 +161,7 @@ def _typed_partitions(
 
 
 def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
-    """For each file with a deletion vector: its location and which of its rows are live.
+    """Return, for each file with a deletion vector, its location and which rows are live.
 
     Cost: one request per deletion vector.
     """

@@ -1,8 +1,8 @@
-"""The rows of an open file, piece by piece: masked by position, filtered, and made logical columns.
+"""Read the rows of an open file, piece by piece: mask, filter, and make logical columns.
 
 Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
 applied before any predicate. The predicate's columns are read first; the other columns are read
-only of row groups and pages with a match. Which of the steps are done ahead is the reader's.
+only from row groups and pages with a match. The reader decides which steps run ahead.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
+"""Up to this size, other columns are fetched with the predicate's: faster than waiting twice."""
 AT_ONCE_ROWS: Final = 32 * 1024
-"""Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
+"""Up to this many rows, all columns are read at once: most pages have a match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class OpenTask:
     """An open file: its footer, deletion vector and matched columns are loaded.
 
     Args:
-        decoded: the part of its rows that are read now, of those that take many bytes.
+        decoded: the part of the rows that is being read, if the rows need many bytes.
     """
 
     task: ScanTask
@@ -88,7 +88,7 @@ class OpenTask:
             yield Piece(self, tuple(merged(piece)))
 
     def keep_mask(self, runs: Sequence[RowRange]) -> pa.BooleanArray | None:
-        """Which of these physical rows the task returns; None is all."""
+        """Return a mask of the physical rows that the task returns; None is all."""
         if self.marked is None:
             return None
         parts = [self._keep_mask(start, end - start) for start, end in runs]
@@ -120,7 +120,7 @@ class Piece:
     def read(self) -> Iterable[pa.RecordBatch]:
         """Read the logical batches of these rows, masked and filtered.
 
-        Rows that take many bytes are read in parts, each when its batches are asked for.
+        Rows that need many bytes are read in parts, each when its batches are requested.
         """
         if (parts := self.in_parts(self.leaves(), None)) is not None:
             return parts
@@ -133,12 +133,12 @@ class Piece:
     def in_parts(
         self, leaves: Sequence[int], segments: Segments | None
     ) -> Iterator[pa.RecordBatch] | None:
-        """The same as `read` gives, in parts; None if the rows fit into memory at once.
+        """Return the result of `read` in parts; None if the rows fit into memory at once.
 
         Args:
             leaves: numbers of the columns about to be decoded.
-            segments: with their column chunks; without them, strings count as empty if the file's
-                bytes are not at hand.
+            segments: with their column chunks; without segments, strings count as empty if the
+                file's bytes are not in memory.
         """
         if self.file.decoded is not None:
             return None
@@ -164,12 +164,12 @@ class Piece:
                     yield from Piece(replace(file, decoded=part), within).read()
 
     def leaves(self) -> list[int]:
-        """The numbers of all columns that are read."""
+        """The numbers of all columns to read."""
         file = self.file
         return sorted({*file.of_predicate.leaves, *file.of_others.leaves, *file.unmapped.leaves})
 
     def decide(self, segments: Segments | None) -> KeptRows | None:
-        """Read the predicate's columns, and decide which rows are kept; None is no row.
+        """Read the predicate's columns, and return the rows to keep; None if no row is kept.
 
         Args:
             segments: with the column chunks of these columns; None fetches them.
@@ -183,7 +183,7 @@ class Piece:
         runs: Sequence[RowRange],
         segments: Segments | None,
     ) -> dict[str, pa.ChunkedArray[Any]]:
-        """Read the columns of projections; without `segments` they are fetched first."""
+        """Read the columns of projections; without `segments`, fetch them first."""
         wanted = [projection for projection in projections if projection.schema.names]
         if not wanted:
             return {}
@@ -230,15 +230,15 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """How many rows these are, kept or not."""
+        """The number of rows, kept or not."""
         return sum(end - start for start, end in self.runs)
 
     def _is_short(self) -> bool:
-        """Whether the rows are so few that reading all columns at once is quicker."""
+        """Whether there are so few rows that reading all columns at once is faster."""
         return self.num_rows <= AT_ONCE_ROWS
 
     def _row_bytes(self) -> int:
-        """About how many bytes a row takes, of all columns."""
+        """Return the approximate bytes of a row, over all columns."""
         reader = self.file.reader
         first = reader.metadata.row_group(
             bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
@@ -251,7 +251,7 @@ class FirstFetch:
     """The column chunks that decide which rows of a piece are kept, before they are fetched.
 
     Args:
-        piece: whose they are.
+        piece: the piece that they belong to.
         ranges: where they are; a few bytes of other columns are fetched with them.
         has_all: whether these are the column chunks of all columns.
     """
@@ -262,7 +262,7 @@ class FirstFetch:
 
     @classmethod
     def of(cls, piece: Piece) -> FirstFetch:
-        """What is fetched first of a piece. Cost: none."""
+        """Return what to fetch first of a piece. Cost: none."""
         file, paged = piece.file, piece.file.paged
         with noting(file.task):
             ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
@@ -274,46 +274,46 @@ class FirstFetch:
         return cls(piece, sorted({*ranges, *others}), has_all=True)
 
     def num_bytes(self) -> int:
-        """How many bytes are fetched, or were fetched with the footer."""
+        """The number of bytes to fetch, or fetched with the footer."""
         tail = self.piece.file.reader.footer.tail
         fetched = sum(end - start for start, end in self.ranges)
         return fetched if tail is None else fetched + len(tail.data)
 
     def run(self) -> tuple[Piece, Segments, bool]:
-        """Fetch them."""
+        """Fetch the column chunks."""
         with noting(self.piece.file.task):
             return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
 
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """The batches of rows that take too many bytes to be decoded at once.
+    """The batches of rows that need too many bytes to be decoded at once.
 
     Args:
-        batches: made when they are asked for.
+        batches: made on request.
     """
 
     batches: Iterator[pa.RecordBatch]
 
     def num_bytes(self) -> int:
-        """None are held."""
+        """0: no batch is in memory."""
         return 0
 
     def fetch(self) -> RowParts:
-        """Itself: its batches fetch what they need."""
+        """Return itself: its batches fetch what they need."""
         return self
 
     def read(self) -> Iterable[pa.RecordBatch]:
-        """The batches."""
+        """Return the batches."""
         return self.batches
 
 
 def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | RowParts, ...]:
-    """The kept rows of a piece, if there are any."""
+    """Return the kept rows of a piece, if any."""
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
-    if file.paged.is_at_hand:  # nothing else is fetched, and looked at then
+    if file.paged.is_at_hand:  # nothing else is fetched and inspected then
         first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
@@ -324,7 +324,7 @@ def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | Ro
 
 
 def read_fetched(fetched: tuple[Piece, Segments, bool]) -> Iterable[pa.RecordBatch]:
-    """The logical batches of a piece of which everything was fetched."""
+    """Return the logical batches of a piece that was fetched completely."""
     return chain.from_iterable([kept.read() for kept in decide_fetched(fetched)])
 
 
@@ -333,13 +333,13 @@ class KeptRows:
     """The rows of a piece that are kept, before their other columns are read.
 
     Args:
-        piece: whose rows they are.
-        found: the predicate's columns, of all rows of the piece.
+        piece: the piece that the rows belong to.
+        found: the predicate's columns, for all rows of the piece.
         mask: which rows are kept; None is all.
-        has_all: whether the other columns are among them.
+        has_all: whether `found` includes the other columns.
         segments: with the column chunks of the other columns; None fetches them.
-        ranges: where those are that are still to be fetched.
-        is_bare: whether only the metadata and the constants are read of them.
+        ranges: the ranges that must still be fetched.
+        is_bare: whether only the metadata and the constants are read.
     """
 
     piece: Piece
@@ -351,7 +351,7 @@ class KeptRows:
     is_bare: bool = False
 
     def with_ranges(self) -> KeptRows:
-        """Find where the other columns are, of row groups and pages that have kept rows."""
+        """Find the other columns, in row groups and pages that have kept rows."""
         if self.is_bare:
             return self
         file = self.piece.file
@@ -360,7 +360,7 @@ class KeptRows:
             return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
 
     def num_bytes(self) -> int:
-        """How many bytes these rows take, with what is fetched for them."""
+        """The size of these rows, with the bytes fetched for them."""
         own = sum(column.nbytes for column in self.found.values())
         return own + sum(end - start for start, end in self.ranges)
 
@@ -389,7 +389,7 @@ class KeptRows:
         return output.to_batches()
 
     def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:
-        """The rows around those that are kept, and which of them these are; None is all."""
+        """Return the runs around the kept rows, and a mask of the kept rows; None is all."""
         if self.mask is None:
             return self.piece.runs, None
         return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
@@ -397,7 +397,7 @@ class KeptRows:
     def _rest(self) -> Columns:
         """Read the columns that the predicate does not need, for the kept rows.
 
-        Cost: the row groups that have kept rows, or the pages that have.
+        Cost: reads the row groups, or only the pages, that have kept rows.
         """
         projection = self.piece.file.of_others
         if not projection.schema.names or self.has_all or self.is_bare:
@@ -408,22 +408,22 @@ class KeptRows:
 
 
 def _bare(task: ScanTask) -> pa.Schema:
-    """The schema of a task's batches without the table's columns."""
+    """Return the schema of a task's batches without the table's columns."""
     names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
     return pa.schema([field for field in task.spec.output if field.name in names])
 
 
-# Rows that take too many bytes to be decoded at once: read in parts, one after the other.
+# Rows that need too many bytes to be decoded at once: read in parts, one after the other.
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """A part that was decoded.
+    """A decoded part of the rows.
 
     Args:
         first_row: its number in the file.
-        num_rows: how many these are.
-        rows: with all columns that are asked for; of no columns, without rows.
+        num_rows: the number of rows.
+        rows: with all requested columns; if there are none, without rows.
     """
 
     first_row: int
@@ -431,7 +431,7 @@ class DecodedRows:
     rows: pa.Table
 
     def read(self, wanted: Sequence[RowRange]) -> pa.Table:
-        """Some of the rows, by their numbers in the file."""
+        """Return some of the rows, by their numbers in the file."""
         end = self.first_row + self.num_rows
         return cut_rows(self.rows, [(self.first_row, end)], wanted)
 
@@ -439,14 +439,14 @@ class DecodedRows:
 def decoded_parts(
     paged: PagedReader, leaves: Sequence[int], group: int, rows: RowRange, most_rows: int
 ) -> Iterator[DecodedRows]:
-    """The rows of a row group, in parts of at most so many.
+    """Yield the rows of a row group, in parts of at most `most_rows` rows.
 
     Args:
         paged: reads the file.
         leaves: numbers of the columns to decode.
         group: the row group.
         rows: numbers of its rows in the file.
-        most_rows: of a part.
+        most_rows: the maximum number of rows in a part.
     """
     first, end = rows
     if not leaves:
@@ -460,13 +460,13 @@ def decoded_parts(
 
 
 def clipped(runs: Iterable[RowRange], first: int, end: int) -> tuple[RowRange, ...]:
-    """The parts of runs of rows that are within others."""
+    """Return the parts of runs of rows that are within others."""
     cut = ((max(first, start), min(end, stop)) for start, stop in runs)
     return tuple((start, stop) for start, stop in cut if start < stop)
 
 
 def null_bytes(projection: FileProjection) -> int:
-    """How many bytes a row takes of columns that a file does not have, or has only in part."""
+    """Return a row's size in columns that a file does not have, or has only in part."""
     return sum(
         _width(field.type)
         for (name, adapter), field in zip(projection.columns, projection.schema, strict=True)
@@ -486,7 +486,7 @@ def _width(kind: Any) -> int:
 
 
 def constant_bytes(task: ScanTask) -> int:
-    """How many bytes the columns take in each row that have one value in all rows of a file."""
+    """Return a row's size in columns that have one value for all rows of a file."""
     spec = task.spec
     wanted = {*spec.output.names, *spec.physical_names}
     size = sum(
@@ -499,11 +499,11 @@ def constant_bytes(task: ScanTask) -> int:
     return 4 * size + (len(task.path) + len(task.store.root) if has_metadata else 0)
 
 
-# The columns of some rows of a file: what the file has, and what follows from the log.
+# The columns of some rows of a file: read from the file, or derived from the log.
 
 
 _MOST: Final = 0.97
-"""From this share of kept rows on, filtering column by column is faster."""
+"""If at least this share of rows is kept, filtering column by column is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,11 +511,11 @@ class TaskRows:
     """The columns of runs of physical rows, of which `mask` keeps some.
 
     Args:
-        task: whose rows they are.
-        found: columns that hold all rows of the runs.
-        runs: physical positions of each run's first row and the one behind its last; ascending.
+        task: the task that the rows belong to.
+        found: columns with all rows of the runs.
+        runs: physical positions of each run's first row and of the row after its last; ascending.
         mask: which rows are kept; None is all.
-        kept: columns that hold only the kept rows.
+        kept: columns with only the kept rows.
     """
 
     task: ScanTask
@@ -526,13 +526,13 @@ class TaskRows:
 
     @property
     def count(self) -> int:
-        """How many rows are kept."""
+        """The number of kept rows."""
         if self.mask is not None:
             return self.mask.true_count
         return sum(end - start for start, end in self.runs)
 
     def table(self, names: Sequence[str]) -> pa.Table:
-        """The named columns of the kept rows."""
+        """Return the named columns of the kept rows."""
         if not names:
             rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
@@ -546,7 +546,7 @@ class TaskRows:
         constants = dict(self.task.constants)
         if name in constants:
             return _repeat(constants[name][0], self.count)
-        if name in self.task.spec.physical_names:  # whatever the column is called
+        if name in self.task.spec.physical_names:  # for any name of the column
             return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
@@ -597,7 +597,7 @@ def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[
 
 
 def _table(columns: Mapping[str, Any]) -> pa.Table:
-    """A table of arrays and chunked arrays."""
+    """Return a table of arrays and chunked arrays."""
     return pa.table(dict(columns))
 
 

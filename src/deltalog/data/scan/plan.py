@@ -1,7 +1,6 @@
-"""Scan planning: which columns, files and rows a read of a snapshot needs.
+"""Plan a scan: which columns, files and rows a read of a snapshot needs.
 
-Owns `Scan` and the making of its tasks. Planning reads only the log; data files are read by
-`scan.reader`.
+Owns `Scan` and how its tasks are made. Planning reads only the log; `scan.reader` reads data files.
 
 Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -65,7 +64,7 @@ class Scan(Rows):
         snapshot: the version to read.
         spec: columns and predicate, checked against the snapshot's schema.
         limit: maximum number of rows.
-        order: what the rows are arranged by; there is a limit then.
+        order: the order of the rows; only with a limit.
     """
 
     snapshot: Snapshot
@@ -85,27 +84,27 @@ class Scan(Rows):
 
     @cached_property
     def pruned(self) -> Pruned:
-        """The files that may hold matching rows, and why the others do not.
+        """The files that may have matching rows, and why the others do not.
 
         Cost: the statistics of the predicate's columns, from the log.
         """
         return prune(self.snapshot, self.spec.predicate)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
-        """The same scan with a known result of pruning."""
+        """Return the same scan with a known result of pruning."""
         scan = replace(self)
-        scan.__dict__["pruned"] = pruned  # what `cached_property` would keep
+        scan.__dict__["pruned"] = pruned  # as `cached_property` would
         return scan
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
         """Yield a picklable task per file that may hold matching rows, without limit and order.
 
         Args:
-            with_rows: whether tasks say how many rows they give at most (`most_rows`), for those
-                who share out the work.
+            with_rows: whether tasks contain their maximum number of rows (`most_rows`), for callers
+                who distribute the work.
 
         Raises:
-            MalformedLogError: with `with_rows`, a file cannot have as many rows as it says.
+            MalformedLogError: with `with_rows`, a file's number of rows in the log is impossible.
 
         Cost: the log's columns for the files that survive pruning; with `with_rows` their
         `numRecords`, too.
@@ -118,7 +117,7 @@ class Scan(Rows):
             yield replace(task, most_rows=most_rows.as_py())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches; memory is bounded whatever the size of the table."""
+        """Yield the rows in batches; memory is bounded for any size of the table."""
         missing = self.limit
         if missing == 0:
             return
@@ -136,7 +135,7 @@ class Scan(Rows):
                 return
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
-        """The tasks; without a predicate, the log is read as far as they are asked for."""
+        """Yield the tasks; without a predicate, the log is read only as far as requested."""
         if self.spec.predicate is not None:
             yield from self.tasks()
             return
@@ -164,9 +163,9 @@ class Scan(Rows):
     def count(self) -> int:
         """Count the rows.
 
-        Cost: nothing is read but the log if every file has `numRecords` and pruning has decided the
-        predicate exactly: deletion vectors in files are taken by their cardinality, and those in
-        the log are checked. Otherwise footers, or the predicate's columns.
+        Cost: only the log is read if every file has `numRecords` and pruning has decided the
+        predicate exactly. Then deletion vectors in files count by their cardinality, and those in
+        the log are checked. Otherwise reads footers, or the predicate's columns.
         """
         total = self._count_unlimited()
         return total if self.limit is None else min(total, self.limit)
@@ -183,7 +182,7 @@ class Scan(Rows):
         return sum(batch.num_rows for batch in bare.to_batches())
 
     def explain(self) -> Explanation:
-        """Explain what the scan would read and why: text, and its `facts`.
+        """Explain what the scan would read and why: a string, with its `facts`.
 
         Cost: that of planning.
         """
@@ -202,7 +201,7 @@ class Scan(Rows):
         return Explanation(text, self.pruned)
 
     def __repr__(self) -> str:
-        """Table, version and predicate."""
+        """Return table, version and predicate."""
         where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
 
@@ -217,11 +216,11 @@ class Scan(Rows):
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """What rows are arranged by.
+    """The order of rows.
 
     Args:
         keys: of the order.
-        spec: of a read that gives the columns of the scan and of the keys.
+        spec: of a read that returns the columns of the scan and of the keys.
     """
 
     keys: tuple[SortKey, ...]
@@ -247,14 +246,14 @@ def plan_scan(
         predicate: only rows for which it is true; its names and types are resolved here.
         hidden: as for `read_spec`.
         limit: maximum number of rows, 0 or more.
-        order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
+        order_by: the order of the rows, see `sort_keys`; with a limit only.
         is_resolved: whether the predicate was resolved before, for the columns of this table and
             those of `_metadata`.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
         InvalidInputError: an unknown column, or a predicate that does not fit the schema.
-        DeltaProtocolError: row ids or row commit versions are wanted of a table without them.
+        DeltaProtocolError: row ids or row commit versions are requested, but the table has none.
     """
     check_rows_readable(snapshot)
     if limit is not None and limit < 0:
@@ -302,7 +301,7 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
         DeltaProtocolError: the table has no row tracking.
     """
     configuration = snapshot.configuration
-    # Where row tracking is supported and not enabled, rows have ids, which may change.
+    # If row tracking is supported but not enabled, rows have ids, which may change.
     if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 
@@ -310,7 +309,7 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
 def make_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
 ) -> Iterator[ScanTask]:
-    """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few are held at a time."""
+    """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few exist at a time."""
     for row in _rows(files):
         yield make_task(snapshot, spec, row, footers=footers)
 
@@ -324,15 +323,15 @@ def make_numbered_tasks(
     along: Allowance | None = None,
     footers: FetchedFooters | None = None,
 ) -> Iterator[ScanTask]:
-    """Yield tasks whose rows carry the number of their file in the column `FILE_NUMBER`.
+    """Yield tasks whose rows have the number of their file in the column `FILE_NUMBER`.
 
     Args:
-        snapshot: whose files.
+        snapshot: the version that the files belong to.
         spec: of the read; the number comes last.
         files: with at least `TASK_COLUMNS`.
         are_read: which files get a task; None is all of them.
-        along: of all tasks.
-        footers: of all tasks.
+        along: for all tasks; see `ScanTask`.
+        footers: for all tasks; see `ScanTask`.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
@@ -342,7 +341,7 @@ def make_numbered_tasks(
 
 
 def _check_inline_vectors(pruned: Pruned) -> None:
-    """Check the deletion vectors that are in the log: readable, and of rows that the files have.
+    """Check the deletion vectors in the log: they are readable, and mark existing rows.
 
     A count that reads no file must not trust a number that the log itself refutes.
 
@@ -399,7 +398,7 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
 
 
 def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
-    """Partition values with the keys of the schema, where a writer spelled them in another case."""
+    """Return partition values with the schema's keys, even if written in another case."""
     values: dict[str, str | None] = dict(pairs or ())
     missing = [name for name in names if name not in values]
     return {**values, **{name: value_of(values, name) for name in missing}} if missing else values
@@ -407,7 +406,7 @@ def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
 
 def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
     """The descriptor in one row of a `deletionVector` column; None without a vector."""
-    # A checkpoint may hold a struct of nulls instead of a null struct.
+    # A checkpoint may contain a struct of nulls instead of a null struct.
     if row is None or row["storageType"] is None:
         return None
     missing = [name for name in _DESCRIPTOR_PARTS if row[name] is None]
@@ -425,7 +424,7 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     )
 
 
-# Why a scan reads the files that it reads: text for people, facts for programs.
+# Explain why a scan reads the files that it reads: text for people, facts for programs.
 
 
 class Explanation(str):
@@ -433,23 +432,23 @@ class Explanation(str):
 
     Args:
         text: of the explanation.
-        pruned: what is explained.
+        pruned: the explained result.
     """
 
     __slots__ = ("_pruned",)
     _pruned: Pruned
 
     def __new__(cls, text: str, pruned: Pruned) -> Self:
-        """Keep what is explained with its text."""
+        """Keep the explained result with the string."""
         made = super().__new__(cls, text)
         made._pruned = pruned
         return made
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Numbers of files, what dropped them, and how many bytes are left.
+        """Numbers of files, the conditions that dropped them, and the remaining bytes.
 
-        Cost: the sizes of the files that are left, from the log.
+        Cost: the sizes of the remaining files, from the log.
         """
         exact = self._pruned.counted()
         return {
@@ -463,11 +462,11 @@ class Explanation(str):
         }
 
     def __repr__(self) -> str:
-        """The text itself: it has lines."""
+        """Return the string itself: it has lines."""
         return str(self)
 
     def __str__(self) -> str:
-        """The text alone."""
+        """Return the plain string."""
         return str.__str__(self)
 
     def _repr_html_(self) -> str:
@@ -476,5 +475,5 @@ class Explanation(str):
         return card(title, plain("\n".join(rest)))
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Pickle the text: what is explained may be large."""
+        """Pickle the string: the explained result may be large."""
         return str, (str(self),)

@@ -1,8 +1,8 @@
 """A version of a table as a lazy frame of Polars.
 
-Owns what Polars asks of a source of rows: columns, a filter, a number of rows. The filter prunes as
-far as it has an exact counterpart, and is applied to each batch by Polars itself, so that its own
-rules for nulls and NaN hold.
+Owns the interface that Polars requires of a source: columns, a filter, a number of rows. The filter
+prunes as far as it has an exact counterpart. Polars also applies it to each batch, so that its own
+rules for nulls and NaN apply.
 
 Protocol: none
 """
@@ -37,7 +37,7 @@ def lazy_frame(
     Args:
         snapshot: the version.
         columns: as for `plan_scan`.
-        predicate: resolved; rows for which it is not true are left out.
+        predicate: resolved; keeps only rows for which it is true.
 
     Raises:
         InvalidInputError: Polars is not installed, or a column is unknown.
@@ -63,8 +63,8 @@ class PolarsSource:
 
     Args:
         snapshot: the version.
-        columns: the name of each that Polars knows, with what `plan_scan` is asked for.
-        predicate: resolved; rows for which it is not true are left out.
+        columns: the name of each column for Polars → the column for `plan_scan`.
+        predicate: resolved; keeps only rows for which it is true.
     """
 
     snapshot: Snapshot
@@ -81,9 +81,9 @@ class PolarsSource:
         """Yield the rows for which a filter is true, in frames.
 
         Args:
-            with_columns: the columns wanted, in that order; None is all.
+            with_columns: the requested columns, in that order; None is all.
             predicate: the filter.
-            n_rows: so many rows are enough; None is all.
+            n_rows: maximum number of rows; None is all.
             batch_size: a hint, which is ignored: a scan bounds its batches.
         """
         del batch_size
@@ -94,7 +94,7 @@ class PolarsSource:
             self.snapshot,
             columns=[asked for name, asked in self.columns if used is None or name in used],
             predicate=self._narrowed(predicate),
-            # Polars decides which rows count, if it filters.
+            # If Polars filters, it decides which rows count.
             limit=n_rows if predicate is None else None,
             is_resolved=True,
         )

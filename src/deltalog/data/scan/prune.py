@@ -1,9 +1,9 @@
-"""File pruning: which files of a snapshot may hold a matching row.
+"""File pruning: find the files of a snapshot that may have a matching row.
 
-Owns which parts of the log are read for it, or for a few files without a predicate, and the
-explanation. The checkpoint of a large table is
-read row group by row group, on several cores; one whose footer says that no file in it can match is
-not read at all. What is cached of row groups is bounded.
+Owns which parts of the log are read for pruning, or for a few files without a predicate, and the
+explanation. The checkpoint of a large table is read row group by row group, on several cores. A row
+group whose footer shows that no file in it can match is not read at all. The cache of row groups is
+bounded.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -42,8 +42,8 @@ _Result = TypeVar("_Result")
 _LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
 MANY_ROWS: Final = 1_000_000_000
-"""So many rows a table counts as whose checkpoint is large, where an estimate is enough."""
-_PIECES_AHEAD: Final = 1  # beside the one that is waited for
+"""The estimated number of rows of a table with a large checkpoint, for rough estimates."""
+_PIECES_AHEAD: Final = 1  # beside the piece that is waited for
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
@@ -52,13 +52,13 @@ class Pruned:
     """The result of pruning a snapshot.
 
     Args:
-        snapshot: whose files these are.
+        snapshot: the version that the files belong to.
         keep: one boolean per live file, in the order of `snapshot.files`; None keeps all.
         num_files: live files.
         num_by_partition: files pruned by partition values.
         num_by_statistics: files pruned by statistics, of the others.
-        is_exact: whether every row of every file that is left matches the predicate.
-        reasons: the conditions that pruned, as text.
+        is_exact: whether every row of every remaining file matches the predicate.
+        reasons: the conditions that pruned, as strings.
     """
 
     snapshot: Snapshot
@@ -70,22 +70,22 @@ class Pruned:
     reasons: tuple[str, ...] = ()
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the files that are kept."""
+        """Return columns of the files that are kept."""
         table = self.snapshot.files(names)
         return table if self.keep is None else _kept(table, self.keep)
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        """Return statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
         table = self.snapshot.stats(schema)
         return table if self.keep is None else table.filter(self.keep)
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """Physical rows of each file that is kept; NULL without statistics."""
+        """Return the physical rows of each file that is kept; NULL without statistics."""
         counts: pa.ChunkedArray[Any] = self.stats(_NUM_RECORDS).column("numRecords")
         return counts
 
     def num_live_rows(self) -> int | None:
-        """Live rows of the files that are kept; None if some file lacks `numRecords`.
+        """Return the live rows of the files that are kept; None if a file lacks `numRecords`.
 
         Raises:
             MalformedLogError: as for `live_rows`.
@@ -96,10 +96,10 @@ class Pruned:
         return exact_sum(left)
 
     def live_rows(self) -> Any:
-        """Live rows of each file that is kept, as an Arrow array; NULL without `numRecords`.
+        """Return the live rows of each kept file, as an Arrow array; NULL without `numRecords`.
 
         Raises:
-            MalformedLogError: a file has fewer than no rows, by its statistics or after its
+            MalformedLogError: a file's number of rows is negative, by its statistics or after its
                 deletion vector.
 
         Protocol: Per-file Statistics (`numRecords` counts physical rows)
@@ -121,15 +121,15 @@ class Pruned:
 
     @property
     def num_left(self) -> int:
-        """Files that are kept."""
+        """The number of files that are kept."""
         return self.num_files - self.num_by_partition - self.num_by_statistics
 
     def counted(self) -> Pruned:
-        """The same result with exact numbers of files."""
+        """Return the same result with exact numbers of files."""
         return self
 
     def explain(self) -> list[str]:
-        """Explain the result, as lines of text."""
+        """Explain the result, as lines of a string."""
         lines = [f"files: {self.num_files} in the table, {self.num_left} to read"]
         if self.num_by_partition:
             lines.append(f"pruned by partition values: {self.num_by_partition}")
@@ -142,12 +142,12 @@ class Pruned:
 class _PrunedInPieces(Pruned):
     """The result for a large snapshot, piece by piece.
 
-    The numbers count all adds of the checkpoint but those that might match and that later commits
-    name.
+    The numbers count all adds of the checkpoint, except those that might match and that later
+    commits name.
 
     Args:
-        predicate: that pruned.
-        state: of the log, whose pieces these are.
+        predicate: the predicate that pruned.
+        state: of the log, to which the pieces belong.
         left: the results of pieces that have files left, in order.
         read: the pieces whose statistics were read.
         skipped: pieces that were not read.
@@ -160,28 +160,28 @@ class _PrunedInPieces(Pruned):
     skipped: tuple[SnapshotPiece, ...] = field(kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the files that are kept."""
+        """Return columns of the files that are kept."""
         none = pa.schema([FILE_SCHEMA.field(name) for name in names]).empty_table()
         return pa.concat_tables([none, *self._of_each(lambda one: one.files(names))])
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        """Return statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
         return pa.concat_tables(
             [schema.empty_table(), *self._of_each(lambda one: one.stats(schema))]
         )
 
     def explain(self) -> list[str]:
-        """Explain the result, as lines of text.
+        """Explain the result, as lines of a string.
 
-        Cost: if commits after the checkpoint name files, all paths, and what was read is judged
-        again.
+        Cost: if commits after the checkpoint name files, all paths; also judges again what was
+        read.
         """
         skipped = self._num_skipped
         more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
         return Pruned.explain(self.counted()) + more
 
     def counted(self) -> Pruned:
-        """The same result with exact numbers of files. Cost: as `explain`."""
+        """Return the same result with exact numbers of files. Cost: as `explain`."""
         if not self.state.names_files:
             return self
         return self._summed(
@@ -190,7 +190,7 @@ class _PrunedInPieces(Pruned):
 
     @property
     def _num_skipped(self) -> int:
-        """Files in pieces that were not read; without later commits that name files, adds."""
+        """Return the files in pieces that were not read; adds if no later commit names files."""
         if self.state.names_files:
             return sum(piece.num_files for piece in self.skipped)
         return sum(_num_adds(piece) for piece in self.skipped)
@@ -209,7 +209,7 @@ class _PrunedInPieces(Pruned):
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
         def run(state: LogState) -> list[_Result]:
             pruned: _PrunedInPieces = self
-            if state is not self.state:  # other files of the log stand in for damaged ones
+            if state is not self.state:  # other files of the log replace damaged ones
                 pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
             pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
             found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
@@ -222,11 +222,11 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     """Prune the files of a snapshot that cannot hold rows for which `predicate` is true.
 
     Args:
-        snapshot: whose files.
+        snapshot: the version to prune.
         predicate: resolved against the snapshot's schema; None keeps all files.
 
     Cost: the log's columns that the predicate needs: partition values, and the statistics of its
-    columns only. Of a large checkpoint, those of row groups that its footers do not rule out.
+    columns only. From a large checkpoint, only the row groups that its footers do not rule out.
     """
     if predicate is None or snapshot.is_piece:
         return _prune_at_once(snapshot, predicate)
@@ -238,9 +238,9 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
 
 
 def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Columns of all files, of a large checkpoint row group by row group, as they are asked for.
+    """Yield columns of all files on request, from a large checkpoint row group by row group.
 
-    Cost: the columns of what is asked for; none of it is cached here.
+    Cost: the requested columns; they are not cached here.
     """
     seen: list[pa.Table] = []
     begun: LogState | None = None
@@ -270,7 +270,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         seen.append(files)
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
-    if seen:  # other files of the log stand in for damaged ones
+    if seen:  # other files of the log replace damaged ones
         root = snapshot.store.root  # another writer may have spelled a path otherwise
         known = canonical_paths(pa.concat_tables(seen).column("path"), root)
         paths = canonical_paths(rest.column("path"), root)
@@ -279,9 +279,9 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
 
 def estimate_rows(snapshot: Snapshot) -> int | None:
-    """About how many rows a table has, as the log tells; None if it does not.
+    """Estimate the number of rows of a table by the log; None if the log does not record it.
 
-    A table with a large checkpoint has many rows, whose number is not looked for.
+    A table with a large checkpoint gets a fixed large number.
 
     Cost: `numRecords` of all files.
     """
@@ -334,16 +334,16 @@ def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
 
 
 def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: bool) -> Pruned:
-    """Prune a piece; only of files that may match is asked whether later commits replaced them.
+    """Prune a piece; only files that may match are checked against later commits.
 
     Args:
         piece: of a version.
         predicate: as for `prune`.
-        bounds_first: whether the other statistics are asked for only where bounds leave files.
+        bounds_first: whether to read other statistics only if the bounds leave files.
     """
     if piece.row_group is None:
         return _prune_at_once(piece, predicate)
-    # What is asked for again and again is cached: not so the statistics of a few files.
+    # Columns that are read repeatedly are cached; the statistics of a few files are not.
     is_first = bounds_first and not piece.held_bytes
     written = piece.in_checkpoint
     num_files = written.num_files
@@ -372,7 +372,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
     skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
     found: list[Pruned] = []
-    # Bounds decide where files are sorted; where they left files, the rest is asked for as well.
+    # Bounds decide if files are sorted; if they leave files, the rest is read as well.
     bounds_first = True
     results = read_ahead(
         lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
@@ -381,7 +381,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     )
     bound = _bounded(read)
     for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
-        if is_new:  # other columns are wanted of pieces with files left, and stay if they are read
+        if is_new:  # pieces with files left need other columns, and stay if they are read
             piece.forget(statistics=False)
         next(bound)
         found.append(pruned)
@@ -404,7 +404,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
 
 
 def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
-    """After each of the pieces was read, let it forget its columns if all hold too many."""
+    """After each piece was read, drop its columns if all pieces cache too many."""
     held = 0
     for piece in pieces:
         size = piece.held_bytes
@@ -416,7 +416,7 @@ def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
 
 
 def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
-    """The rows that are kept; no copy of those that follow each other, as in sorted tables."""
+    """Return the kept rows, without a copy of adjacent rows, as in sorted tables."""
     kept = compute.indices_nonzero(keep)
     count = len(kept)
     first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
@@ -427,7 +427,7 @@ def _num_adds(piece: SnapshotPiece) -> int:
     return 0 if piece.row_group is None else piece.row_group.num_actions("add")
 
 
-# Judging files: which of them may hold a row for which a predicate is true.
+# Judge files: which of them may have a row for which a predicate is true.
 
 
 _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
@@ -435,13 +435,13 @@ _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What the log says about a predicate, for each of some files.
+    """The log's answer to a predicate, for each of some files.
 
     Args:
-        by_partition: which files' partition values can match; None if no condition needs them.
-        keep: which files may hold a matching row; None is all of them.
-        is_exact: whether every row of every file that is kept matches.
-        reasons: the conditions that pruned, as text.
+        by_partition: files whose partition values can match; None if no condition needs them.
+        keep: which files may have a matching row; None is all of them.
+        is_exact: whether every row of every kept file matches.
+        reasons: the conditions that pruned, as strings.
     """
 
     by_partition: pa.BooleanArray | None
@@ -460,17 +460,17 @@ def judge(
     time_zone: str,
     stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
 ) -> Judged:
-    """Decide per file whether it may hold rows for which `predicate` is true.
+    """Decide for each file whether it may have rows for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's schema.
         configuration: of the table.
-        num_files: how many files there are.
+        num_files: the number of files.
         partition_values: returns the `partitionValues` of each.
         stats: returns the statistics of each, restricted to the leaves of a schema.
         time_zone: of partition values without a zone.
-        stats_where: returns the statistics of some files. With it, the bounds are asked for alone,
-            and the other statistics of the files that these leave.
+        stats_where: returns the statistics of some files. With it, the bounds are read first, and
+            the other statistics only for the remaining files.
     """
     partition_columns = set(configuration.partition_columns)
     by_partition: list[Expression] = []
@@ -499,7 +499,7 @@ def judge(
     bounds = skipping.keep(stats(asked), partitions)
     decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
     if stats_where is not None and asked != schema and decided.true_count:
-        # What was not asked for is unknown: more statistics can rule out more files, never fewer.
+        # Unread statistics are unknown: more statistics can rule out more files, never fewer.
         of_rest = None if partitions is None else partitions.filter(decided)
         rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))
@@ -528,7 +528,7 @@ def _typed(
     configuration: TableConfiguration,
     time_zone: str,
 ) -> pa.Table:
-    """The typed values of some partition columns, one row per file."""
+    """Return the typed values of some partition columns, one row per file."""
     found = {}
     for name in names:
         field = find_field(configuration.schema, (name,))

@@ -1,10 +1,9 @@
 """Read files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
 
-Owns how files are opened, and which threads do what, ahead of whom; `pieces` reads their rows.
-
-A file of a store that is reached by requests is fetched by threads that wait, and decoded by
-others: fetch the predicate's columns, decide which rows are kept, fetch the other columns, read the
-rows. Of a local file these are one step.
+Owns how files are opened, and which threads do which steps ahead of others; `pieces` reads their
+rows. For a store that is reached by requests, some threads wait for a file's bytes and others
+decode them. They fetch the predicate's columns, decide which rows are kept, fetch the other
+columns, and read the rows. For a local file these are one step.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 
 _FEW_FILES: Final = 2
-"""So many local files, if they have few rows that are wanted, are read without other threads."""
+"""Up to this many local files with few requested rows are read without other threads."""
 _NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
@@ -58,9 +57,9 @@ def read_tasks(
     """Yield the batches of all tasks, in the order of the tasks.
 
     Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
-    `pieces_ahead` decoded pieces of up to about a million rows. Of a store that is reached by
+    `pieces_ahead` decoded pieces of up to about a million rows. If the store is reached by
     requests, up to 64 files are opened ahead, and column chunks of up to 256 MiB are fetched ahead
-    (or of one piece, if that has more).
+    (or those of one piece, if it has more).
     """
     tasks = iter(tasks)
     first = next(tasks, None)
@@ -72,10 +71,10 @@ def read_tasks(
         return
     some = list(islice(tasks, 2))
     if len(some) == 1 and fetches_whole(first.store, first.path):
-        yield from read_task(first)  # no request is left that others could wait for
+        yield from read_task(first)  # no other request could run at the same time
         return
     tasks = chain(some, tasks)
-    # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
+    # A scan that opens no files ahead, because a few rows may be enough, also fetches none ahead.
     depth = MOST_REQUESTS if files_ahead else 0
     opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
     wanted = (FirstFetch.of(piece) for file in opened for piece in file.pieces())
@@ -129,7 +128,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
-    """The batches of one task, decoded by now but for those of many bytes."""
+    """Return the batches of one task, decoded already except those of many bytes."""
     return [piece.read() for piece in _open(task).pieces()]
 
 
@@ -172,7 +171,7 @@ def _open(task: ScanTask) -> OpenTask:
 
 
 def _tail_bytes(task: ScanTask) -> int:
-    """What opening a file fetches, of a small one all."""
+    """Return how many bytes to fetch on opening a file: all of a small file."""
     return tail_bytes(task.store, task.path, task.size_bytes or 0)
 
 
@@ -188,7 +187,7 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
-    """Columns outside the table's schema; column mapping does not apply to their names."""
+    """Return columns outside the table's schema; column mapping does not apply to them."""
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
         wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
@@ -206,7 +205,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 def _with_rows(
     groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
-    """The row groups with any row that is left, or that is deleted if only those are wanted."""
+    """Return the row groups with live rows, or with deleted rows if only those are requested."""
     starts = reader.row_group_starts
 
     def has_rows(group: int) -> bool:

@@ -1,10 +1,10 @@
-"""Pruning inside a file: which row groups, and which of their rows, may match a predicate.
+"""Prune inside a file: which row groups, and which of their rows, may match a predicate.
 
-Uses the bounds in the Parquet footer and in its column index like the statistics in the log, by the
-same rule: a missing bound keeps the rows. Pages of different columns begin at different rows, so
-that the bounds of a page hold for each run of rows that lies in one page of every column. Bounds
-of floating-point columns are not used: writers leave NaN out of them, and Spark orders NaN as the
-greatest value.
+Uses the bounds in the Parquet footer and column index like the statistics in the log, by the same
+rule: a missing bound keeps the rows. Pages of different columns begin at different rows. So a
+page's bounds apply to each run of rows that lies in one page of every column. Bounds of
+floating-point columns are not used: writers leave NaN out of them, and Spark orders NaN as the
+largest value.
 
 Protocol: none (Parquet column statistics and page index)
 """
@@ -48,10 +48,10 @@ _PARTS: Final = ("minValues", "maxValues", "nullCount")
 
 
 class FooterPruning:
-    """What a file's footer and page index rule out for a predicate.
+    """The parts of a file that its footer and page index rule out for a predicate.
 
     Args:
-        predicate: resolved; conditions on columns that are not data columns prune nothing.
+        predicate: resolved; conditions on other columns than data columns prune nothing.
         data_columns: logical columns that are read from the file.
         leaf_of: index of the file's leaf, for each column that is a leaf there.
         reader: of the file.
@@ -89,13 +89,13 @@ class FooterPruning:
         return sorted(self._leaves.values())
 
     def row_groups(self, paged: PagedReader) -> tuple[int, ...]:
-        """Numbers of the row groups that may hold a matching row.
+        """Return the numbers of the row groups that may have a matching row.
 
         Args:
-            paged: of the file. What it knows of pages from earlier reads decides at once.
+            paged: of the file; pages known from earlier reads are used at once.
 
-        Cost: local: a read of the footer's bytes. Elsewhere none: they were read before. Some
-        microseconds per row group and column of the predicate.
+        Cost: local files: a read of the footer's bytes. Other files: none, as already read.
+        Some microseconds per row group and column of the predicate.
         """
         every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
@@ -107,14 +107,14 @@ class FooterPruning:
         return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[RowRange]:
-        """The rows of row groups that may match: those of pages whose bounds do not rule it out.
+        """Return the rows of row groups that may match: those of pages that bounds leave.
 
         Args:
             groups: numbers, ascending.
-            paged: of the file, its index loaded as far as there is one.
+            paged: of the file, with its index loaded if there is one.
 
         Cost: some microseconds per page and column of the predicate, unless `row_groups` has
-        looked at these pages before.
+        inspected these pages before.
         """
         starts = self._reader.row_group_starts
         every = [(starts[group], starts[group + 1]) for group in groups]
@@ -136,12 +136,12 @@ class FooterPruning:
     def _judge(
         self, skipping: Skipping, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
     ) -> list[RowRange]:
-        """The runs of rows that may match, of those that lie in one page of each column.
+        """Return the runs of rows that may match; each run lies in one page of every column.
 
         Args:
             skipping: of the predicate.
             groups: numbers, ascending.
-            known: those whose pages are looked at; of the others the bounds of all rows.
+            known: row groups whose pages are used; for the others, the bounds of all rows.
             paged: of the file.
         """
         kept_facts = self._reader.footer.page_facts
@@ -159,7 +159,7 @@ class FooterPruning:
     def _cells(
         self, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
     ) -> tuple[list[RowRange], dict[int, list[ColumnChunk]]]:
-        """Runs of rows that lie in one page of each column, and what is known of each."""
+        """Return runs of rows that lie in one page of each column, with their statistics."""
         starts, leaves = self._reader.row_group_starts, self.leaves
         of_groups = self._reader.column_chunks(leaves) if leaves else ()
         groups = [group for group in groups if starts[group] < starts[group + 1]]
@@ -190,7 +190,7 @@ class FooterPruning:
         counts: Sequence[int],
         chunks: Mapping[int, Sequence[ColumnChunk]],
     ) -> pa.Table:
-        """What is known of runs of rows: how many they are, and what is known of each column."""
+        """Return the statistics of runs of rows: their number, and those of each column."""
         found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
         for path, kind in leaves_of_schema(skipping.stats_schema):
             values: pa.Array[Any] | None = None
@@ -205,7 +205,7 @@ class FooterPruning:
 
 
 def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
-    """How to skip rows of a file with some columns, by the conditions on these alone."""
+    """Plan how to skip rows of a file with some columns, by conditions on these alone."""
     known = set(data_columns.names)
     parts = tuple(
         part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
@@ -218,7 +218,7 @@ def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
 def _of_cells(
     cells: Sequence[RowRange], pages: Pages, bounds: Sequence[ColumnChunk]
 ) -> Iterator[ColumnChunk]:
-    """What is known of the rows of each cell, every one of which lies in one page."""
+    """Return the statistics of the rows of each cell, which lies in one page."""
     for start, end in cells:
         page = pages.around((start, end))[0]
         found, page_rows = bounds[page], pages.rows[page + 1] - pages.rows[page]
@@ -238,7 +238,7 @@ class _FileFacts:
 
 
 def _stats(found: Sequence[tuple[tuple[str, ...], pa.Array[Any]]], count: int) -> pa.Table:
-    """Statistics as a table with a row for each run of rows."""
+    """Return statistics as a table with a row for each run of rows."""
     shown = schema_of_leaves([(path, values.type) for path, values in found])
     by_path = dict(found)
     arrays = [_nested(field, (field.name,), by_path) for field in shown]
@@ -265,7 +265,7 @@ def _part_of(
     leaf: int,
     kind: pa.DataType,
 ) -> pa.Array[Any] | None:
-    """One statistic of each run of rows; None if the file has no such values of the column."""
+    """Return one statistic of each run of rows; None if the file lacks it for the column."""
     try:
         if part == "nullCount":
             return pa.array([chunk.null_count for chunk in chunks], kind)

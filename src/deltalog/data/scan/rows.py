@@ -1,7 +1,7 @@
 """Conversions of rows to batches, tables, data frames and Arrow streams.
 
-Owns what scans and change feeds share, also under the method names of `pyarrow.RecordBatchReader`.
-Data-frame libraries are imported only when they are used.
+Owns the parts that scans and change feeds share, also under `pyarrow.RecordBatchReader`'s method
+names. Data-frame libraries are imported only when they are used.
 
 Protocol: none
 """
@@ -40,15 +40,15 @@ class Rows:
         raise InvalidInputError(f"{type(self).__name__} says no schema")
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; memory stays bounded however many they are."""
+        """Yield the rows, batch by batch; memory stays bounded for any number of rows."""
         raise InvalidInputError(f"{type(self).__name__} gives no rows")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch."""
+        """Yield the rows, batch by batch."""
         return self.to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow reader."""
+        """Return the rows as an Arrow reader."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -57,11 +57,11 @@ class Rows:
         return reader.__arrow_c_stream__(requested_schema)
 
     def to_table(self) -> pa.Table:
-        """All rows in memory."""
+        """Return all rows in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
     def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame.
+        """Return all rows as a pandas data frame.
 
         Args:
             dtype_backend: as for `DeltaTable.to_pandas`.
@@ -72,20 +72,20 @@ class Rows:
         return to_frame(self.to_table(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a Polars data frame."""
+        """Return all rows as a Polars data frame."""
         frame: pl.DataFrame = require_library("polars").from_arrow(self.to_table())
         return frame
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """All rows as a DuckDB relation; a new connection in memory if none is given."""
+        """Return all rows as a DuckDB relation; by default on a new connection in memory."""
         return duckdb_relation(self.to_table(), connection)
 
     def read_all(self) -> pa.Table:
-        """All rows in memory."""
+        """Return all rows in memory."""
         return self.to_table()
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame."""
+        """Return all rows as a pandas data frame."""
         return self.to_pandas(**options)
 
     @cached_property
@@ -93,7 +93,7 @@ class Rows:
         return self.to_reader()
 
     def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration after the last."""
+        """Return the next batch; raise StopIteration after the last."""
         return self._position.read_next_batch()
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Rows:
             held.close()
 
     def __enter__(self) -> Self:
-        """Itself; `close` is called at the end."""
+        """Return itself; `close` is called at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,22 +115,22 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
     """Make a DuckDB relation over a dataset or a table.
 
     Args:
-        source: what DuckDB reads from.
-        connection: DuckDB's; None is a new one in memory.
+        source: the data for DuckDB to read.
+        connection: of DuckDB; None is a new one in memory.
     """
     connection = require_library("duckdb").connect() if connection is None else connection
     return connection.from_arrow(source)
 
 
 def require_library(name: str, *, extra: str | None = None) -> Any:
-    """Import a library that is optional.
+    """Import an optional library.
 
     Args:
         name: of the module.
-        extra: of deltalog, which brings it; None is that of this name.
+        extra: the extra of deltalog that installs it; None is the one of this name.
 
     Raises:
-        InvalidInputError: it is not installed; the message says how to do that.
+        InvalidInputError: it is not installed; the message states how to install it.
     """
     try:
         return import_module(name)
@@ -140,11 +140,11 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
         ) from error
 
 
-# Rows as pandas data frames, under the dtypes that pandas' own readers give.
+# Rows as pandas data frames, with the dtypes that pandas' own readers return.
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
-"""Which dtypes a frame gets, as pandas' readers call them."""
+"""The kind of dtypes of a frame, under the names of pandas' readers."""
 
 _NULLABLE: Final = {
     pa.bool_(): "BooleanDtype",
@@ -167,12 +167,12 @@ def to_frame(
 
     Args:
         table: the rows.
-        dtype_backend: None has the dtypes of pyarrow.
+        dtype_backend: None uses the dtypes of pyarrow.
         options: those of `pyarrow.Table.to_pandas`.
 
     Raises:
-        InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or pandas has
-            no such value in the dtype, such as a year after 9999.
+        InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or a value
+            that the pandas dtype cannot represent, such as a year after 9999.
     """
     is_mapped = options.get("types_mapper") is not None
     if dtype_backend is not None:
@@ -186,7 +186,7 @@ def to_frame(
     except pa.ArrowMemoryError:
         raise
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
-        if is_mapped:  # by the caller, whose error it may be
+        if is_mapped:  # by the caller, who may have caused the error
             raise
         raise InvalidInputError(
             f"cannot make a data frame of {table.num_rows:,} rows with "
@@ -196,7 +196,7 @@ def to_frame(
 
 
 def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
-    """The column that pandas cannot take, or all of them."""
+    """Return the column that pandas cannot represent, or all of them."""
     for place, name in enumerate(table.column_names):
         try:
             table.select([place]).to_pandas(**options)
@@ -206,13 +206,13 @@ def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
 
 
 def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:
-    """Return what gives each Arrow type a dtype that holds its values exactly, NULL among them.
+    """Return a function from Arrow types to dtypes that represent their values and NULL exactly.
 
     Args:
         dtype_backend: `pyarrow`: an Arrow dtype for every type. `numpy_nullable`: pandas' masked
-            dtypes for numbers, booleans and texts; NumPy's for moments, and Python's values for
-            the rest, as in pandas' readers; but Arrow's for nested types, whose numbers NumPy would
-            make floating-point numbers beside a NULL.
+            dtypes for numbers, booleans and strings; NumPy's for timestamps, and Python's values
+            for the rest, as in pandas' readers. Nested types use Arrow's dtypes, because NumPy
+            would make their numbers floating-point beside a NULL.
 
     Raises:
         InvalidInputError: there is no such backend.

@@ -1,7 +1,7 @@
 """Scan tasks: the description of one file to read, as picklable values.
 
 Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
-`scan.reader`, which stands on this file, adds how that is done when the package is imported.
+`scan.reader`, which builds on this file, adds the reading when the package is imported.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -53,21 +53,21 @@ if TYPE_CHECKING:
 Constants = tuple[tuple[str, Any], ...]
 """Columns that have one value for all rows of a file, as arrays of that value.
 
-Arrow's scalars are pickled as Python's values, which lack some.
+Arrow's scalars are pickled as Python values, which lack some types.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSpec:
-    """What all tasks of one scan share.
+    """The settings that all tasks of one scan share.
 
     Args:
         table: location, for messages.
         data_columns: logical columns to read from the files, pruned to the leaves needed.
         partition_columns: logical columns whose values are in the log.
         metadata_columns: names of `METADATA_COLUMNS`.
-        output: schema of the batches; its columns are among the three above.
-        predicate: resolved; rows for which it is not true are left out.
+        output: schema of the batches; its columns are among the three kinds above.
+        predicate: resolved; keeps only rows for which it is true.
         mode: the table's column mapping.
         physical_names: of the partition columns, by logical name.
         time_zone: of partition values without a zone.
@@ -90,7 +90,7 @@ class ReadSpec:
     reads_change_type: bool = False
 
     def without_output(self) -> ReadSpec:
-        """The same read without output, to count rows: only the predicate's columns are read."""
+        """Return the same read without output, to count rows: it reads the predicate's columns."""
         used = (
             {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
         )
@@ -101,7 +101,7 @@ class ReadSpec:
         )
 
     def with_columns(self, names: Sequence[str]) -> ReadSpec:
-        """The same read of some of its columns: names of `output`, in the order wanted."""
+        """Return the same read of some of its columns: names of `output`, in the given order."""
         paths = columns(self.predicate) if self.predicate is not None else ()
         used = {*names, *(path[0] for path in paths), *(".".join(path) for path in paths)}
         return replace(
@@ -120,15 +120,16 @@ class ScanTask:
         path: decoded.
         partition_values: physical name → serialised value.
         base_row_id: row id of the first physical row.
-        only_deleted: return the rows that `deletion_vector` marks and `without` does not, instead
-            of leaving them out: for the change data feed, and for changes of rows by position.
-        without: marks rows to take out of `deletion_vector`.
+        only_deleted: return only the rows that `deletion_vector` marks and `without` does not; for
+            the change data feed, and for changes of rows by position.
+        without: marks rows to remove from `deletion_vector`.
         constants: columns with one value for all rows, appended after the others.
-        along: how long the table's columns are read along with the metadata and the constants.
-            Batches that come when it is spent have no others. None reads them always.
-        footers: of files that are read again; those with rows that are wanted are put there.
-        most_rows: the task gives so many rows, or fewer if there is a predicate; None if that is
-            not known, or was not asked for.
+        along: the bytes of table columns that may be read along with the metadata and the
+            constants. Once they are spent, batches lack the table's columns. None always reads
+            them.
+        footers: collects the footers of files with requested rows, for reading the files again.
+        most_rows: the task returns this many rows, or fewer if there is a predicate; None if that
+            is unknown, or was not requested.
         size_bytes: of the whole file, as it is stored.
     """
 
@@ -148,7 +149,7 @@ class ScanTask:
     footers: FetchedFooters | None = None
     most_rows: int | None = None
 
-    _read: ClassVar[Callable[[ScanTask], Iterator[pa.RecordBatch]]]  # joined in by `reader`
+    _read: ClassVar[Callable[[ScanTask], Iterator[pa.RecordBatch]]]  # added by `reader`
 
     @property
     def schema(self) -> pa.Schema:
@@ -175,7 +176,7 @@ class Allowance:
     """The bytes of columns that a search of rows may read along with their positions; thread-safe.
 
     Args:
-        num_bytes: at first.
+        num_bytes: the initial number.
     """
 
     def __init__(self, num_bytes: int) -> None:
@@ -188,7 +189,7 @@ class Allowance:
         return self._left <= 0
 
     def take(self, num_bytes: int) -> bool:
-        """Take as many bytes, or all that is left; returns whether it was enough."""
+        """Take this many bytes, or all that is left; return whether it was enough."""
         with self._lock:
             is_enough = num_bytes <= self._left
             self._left -= min(num_bytes, self._left)
@@ -197,7 +198,7 @@ class Allowance:
 
 @contextmanager
 def noting(task: ScanTask) -> Iterator[None]:
-    """Say in errors which file of which table was read."""
+    """Add a note to errors with the file and table that was read."""
     try:
         yield
     except DeltaError as error:
@@ -205,7 +206,7 @@ def noting(task: ScanTask) -> Iterator[None]:
         raise
 
 
-# Which columns a read takes from files and from the log, by the names that were asked for.
+# Choose the columns that a read needs from files and from the log, by the requested names.
 
 
 def read_spec(
@@ -223,9 +224,9 @@ def read_spec(
         snapshot: the version to read.
         columns: as for `plan_scan`.
         predicate: likewise.
-        hidden: names of `METADATA_COLUMNS`, shown last. For who changes rows: a column `_metadata`
-            of the table hides such names from `columns` and `predicate`, and not from here.
-        more_columns: those that the tasks supply (`ScanTask.constants`).
+        hidden: names of `METADATA_COLUMNS`, shown last. For changes of rows: a table column
+            `_metadata` hides such names in `columns` and `predicate`, but not here.
+        more_columns: columns that the tasks supply (`ScanTask.constants`).
         is_resolved: as for `plan_scan`.
 
     Raises:
@@ -277,7 +278,7 @@ def _output(
     asked: Sequence[str],
     metadata: Mapping[str, pa.DataType],
 ) -> pa.Schema:
-    """Arrow schema of the columns that are asked for, each once, in that order."""
+    """Return the Arrow schema of the requested columns, each once, in that order."""
     fields = {field.name: field for field in to_arrow_schema(shown)}
     fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
     order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
@@ -285,11 +286,11 @@ def _output(
 
 
 def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -> pa.Schema:
-    """The schema with metadata columns at its end, whatever the table has of its own."""
+    """Return the schema with metadata columns at its end, for any columns of the table."""
     for name in hidden:
         if name in snapshot.configuration.schema.names:
             raise InvalidInputError(
-                f"cannot tell the rows of {snapshot.store.root} apart: the table has a column "
+                f"cannot identify the rows of {snapshot.store.root}: the table has a column "
                 f"{name!r}, the name by which deltalog finds a row's place; rename that column"
             )
         if name not in output.names:
@@ -298,7 +299,7 @@ def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -
 
 
 def _paths(schema: StructType) -> list[tuple[str, ...]]:
-    """The leaves of a pruned schema as paths, to be projected together with others."""
+    """Return the leaves of a pruned schema as paths, for projecting them with others."""
     found: list[tuple[str, ...]] = []
     for field in schema:
         if isinstance(field.type, StructType) and len(field.type):
@@ -308,7 +309,7 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
     return found
 
 
-# Runs of physical rows: which rows of a file are read, and where those are that are kept.
+# Runs of physical rows: the rows of a file that are read, and the kept rows among them.
 
 
 _GAP_ROWS: Final = 1024
@@ -316,7 +317,7 @@ _MOST_RUNS: Final = 512
 
 
 def merged(runs: Iterable[RowRange]) -> list[RowRange]:
-    """Ascending runs of rows, those that touch made one."""
+    """Return ascending runs of rows, with adjacent runs joined."""
     found: list[RowRange] = []
     for start, end in runs:
         if found and found[-1][1] == start:
@@ -327,13 +328,13 @@ def merged(runs: Iterable[RowRange]) -> list[RowRange]:
 
 
 def positions(runs: Sequence[RowRange]) -> pa.Array[Any]:
-    """The numbers of the rows, ascending."""
+    """Return the numbers of the rows, ascending."""
     parts = [arrow.arange(start, end) for start, end in runs]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[RowRange]:
-    """The runs, cut where row groups begin.
+    """Yield the runs, cut where row groups begin.
 
     Args:
         runs: to cut.
@@ -350,12 +351,12 @@ def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[R
 def live_runs(
     runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
 ) -> Sequence[RowRange]:
-    """The runs without long parts that a deletion vector leaves out.
+    """Return the runs without long parts that a deletion vector leaves out.
 
     Args:
-        runs: that may match.
-        marked: by the vector.
-        only_deleted: whether the marked rows are wanted, instead of the others.
+        runs: the runs that may match.
+        marked: the rows that the vector marks.
+        only_deleted: whether to keep the marked rows instead of the others.
     """
     if not runs:
         return runs
@@ -367,7 +368,7 @@ def live_runs(
         return runs
     marks = marked.between(first, end).to_arrow()
     starts, ends = _near(marks, _GAP_ROWS if only_deleted else 1)
-    if not only_deleted:  # only a long part that is gone saves something
+    if not only_deleted:  # only long deleted parts are worth skipping
         is_long = compute.greater_equal(compute.subtract(ends, starts), _GAP_ROWS)
         starts, ends = starts.filter(is_long), ends.filter(is_long)
     if len(starts) > _MOST_RUNS:
@@ -382,10 +383,10 @@ def live_runs(
 def hits(
     runs: Sequence[RowRange], mask: pa.BooleanArray, starts: Sequence[int]
 ) -> tuple[Sequence[RowRange], pa.BooleanArray]:
-    """The runs around the kept rows, and a mask over their rows.
+    """Return the runs around the kept rows, and a mask over their rows.
 
     Args:
-        runs: that were read.
+        runs: the runs that were read.
         mask: which of their rows are kept, at least one.
         starts: each row group's first row, and the number of rows.
     """
@@ -407,7 +408,7 @@ def hits(
 
 
 def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
-    """Runs of places that are true or near to such; None if they are nearly all of the mask."""
+    """Return runs of places at or near true values; None if they cover nearly all of the mask."""
     if mask.true_count > len(mask) // 2:
         return None
     kept: Any = compute.indices_nonzero(mask)
@@ -418,7 +419,7 @@ def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
 
 
 def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """First numbers, and ends, of runs of ascending numbers between which gaps are short."""
+    """Return first numbers and ends of runs of ascending numbers with short gaps between."""
     count = len(numbers)
     steps = compute.subtract(numbers.slice(1), numbers.slice(0, max(0, count - 1)))
     lasts = compute.indices_nonzero(compute.greater(steps, gap))
@@ -433,7 +434,7 @@ def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[RowRange]:
 
 
 def _common(some: Sequence[RowRange], others: Sequence[RowRange]) -> list[RowRange]:
-    """The rows that both have."""
+    """Return the rows that are in both."""
     found: list[RowRange] = []
     position = 0
     for start, end in some:

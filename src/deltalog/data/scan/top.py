@@ -1,7 +1,7 @@
-"""The first rows of an order: files are read by their bounds, until no other can hold a better row.
+"""Read the first rows of an order, by files' bounds, until no other file can have a better row.
 
-Owns in which order files are read, and when that ends. Bounds only choose which files are tried
-first; what need not be read is decided by pruning, with the last of the best rows as a condition.
+Owns the order in which files are read, and when to stop. Bounds only choose which files to try
+first. Pruning decides which files to skip, with the last of the best rows as a condition.
 
 Protocol: Per-file Statistics
 """
@@ -52,19 +52,19 @@ def first_rows(
     names: Sequence[str],
     tasks: Callable[[ReadSpec, pa.Table], Iterator[ScanTask]],
 ) -> pa.Table:
-    """The first rows of an order, with the columns of `spec`.
+    """Return the first rows of an order, with the columns of `spec`.
 
     Args:
         snapshot: the version to read.
         spec: of the read, with all columns of the keys in its output.
         keys: of the order.
-        limit: how many rows, 1 or more.
-        pruned: the files that may hold rows that `spec` wants.
-        names: of the log's columns that `tasks` needs.
+        limit: the number of rows, 1 or more.
+        pruned: the files that may have rows for `spec`.
+        names: the log's columns that `tasks` needs.
         tasks: makes the tasks of some files.
 
-    Cost: the files whose bounds do not rule out that they hold one of these rows, from the best
-    bound on; memory for some times as many rows.
+    Cost: the files whose bounds do not rule out such a row, the best bounds first. Memory for a
+    few times as many rows.
     """
     best = _Best(spec, keys, limit)
     waiting = _by_bound(pruned, names, keys[0])
@@ -87,7 +87,7 @@ def first_rows(
 
 
 class _Best:
-    """The first rows of an order among those that were added."""
+    """The first rows of an order among the added rows."""
 
     def __init__(self, spec: ReadSpec, keys: Sequence[SortKey], limit: int) -> None:
         self._schema = spec.output
@@ -111,7 +111,7 @@ class _Best:
         return arranged(rows, self._keys, columns).slice(0, self._limit)
 
     def bound(self) -> Expression | None:
-        """A condition that is true of all rows that may come before the last of the first ones."""
+        """A condition that is true for all rows that may come before the last of the best rows."""
         rows = self.rows()
         self._keep(rows)
         if rows.num_rows < self._limit:
@@ -130,7 +130,7 @@ def _values(rows: pa.Table, key: SortKey) -> Any:
 
 
 def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
-    """The files, those that may hold the first rows before others; with `numRecords`."""
+    """Return the files, those that may have the first rows first; with `numRecords`."""
     files = pruned.files(names)
     files = files.append_column("numRecords", pruned.num_records())
     bounds = _bounds(pruned, files, key)
@@ -142,7 +142,7 @@ def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
 
 
 def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
-    """A bound of the first value of each file, NULL where it may be any; None if all may."""
+    """Return a bound of each file's first value, NULL if unknown; None if all are unknown."""
     configuration = pruned.snapshot.configuration
     path = physical_path(configuration.schema, key.path, configuration.column_mapping_mode)
     if key.path[0] in configuration.partition_columns:
@@ -177,6 +177,6 @@ def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
 
 
 def _files_for(files: pa.Table, limit: int) -> int:
-    """How many of the first files are likely to hold as many rows."""
+    """Return how many of the first files are likely to have as many rows."""
     rows = compute.cumulative_sum(compute.fill_null(files.column("numRecords"), 1))
     return int(compute.sum(compute.less(rows, limit)).as_py() or 0) + 1

@@ -71,7 +71,7 @@ class FileProjection:
             that adapts its arrays (None: not needed).
         schema: of the logical columns.
         leaf_of: index of the file's leaf, for each logical column that is a single leaf and is
-            not rebased, so that the footer's bounds hold for its values.
+            not rebased, so that the footer's bounds apply to its values.
     """
 
     leaves: tuple[int, ...]
@@ -80,7 +80,7 @@ class FileProjection:
     leaf_of: Mapping[str, int]
 
     def apply(self, table: pa.Table) -> list[pa.ChunkedArray[Any]]:
-        """Make the logical columns from a physical table that holds the columns of `leaves`."""
+        """Make the logical columns from a physical table that has the columns of `leaves`."""
         found: list[pa.ChunkedArray[Any]] = []
         for (name, adapter), column in zip(self.columns, self.schema, strict=True):
             if name is None:
@@ -97,9 +97,9 @@ class FileProjection:
 def kept_projection(
     columns: StructType, reader: ParquetReader, mode: Mode, path: str, time_zone: str
 ) -> FileProjection:
-    """As `project_file`, of an open file; kept with its footer for other scans of these columns.
+    """Return `project_file` for an open file, kept with its footer for other such scans.
 
-    `time_zone` is that of old writers who did not record theirs.
+    `time_zone` is that of old writers that did not record theirs.
     """
     known, key = reader.footer.projections, (columns, mode, path, time_zone)
     found: FileProjection | None = known.get(key)
@@ -119,15 +119,15 @@ def kept_projection(
 class _RecentProjections:
     """The last projections that convert nothing, for other files with the same columns.
 
-    Most files of a table have the same ones, and matching thousands by name takes longer than
-    comparing two schemas.
+    Most files of a table have the same columns, and matching thousands of columns by name takes
+    longer than comparing two schemas.
     """
 
     def __init__(self) -> None:
         self._kept: tuple[tuple[StructType, Mode, pa.Schema, FileProjection], ...] = ()
 
     def get(self, columns: StructType, mode: Mode, schema: pa.Schema) -> FileProjection | None:
-        """The projection of these columns in files of this schema, if it is known."""
+        """Return the projection of these columns in files of this schema, if known."""
         for known_columns, known_mode, known_schema, projection in self._kept:
             is_same = known_mode is mode and known_columns == columns
             if is_same and known_schema.equals(schema, check_metadata=True):  # with ids of fields
@@ -137,7 +137,7 @@ class _RecentProjections:
     def keep(
         self, columns: StructType, mode: Mode, schema: pa.Schema, found: FileProjection
     ) -> None:
-        """Keep a projection that converts nothing: what does names its own file in errors."""
+        """Keep a projection that converts nothing; others name their own file in errors."""
         if all(adapter is None for _, adapter in found.columns):
             self._kept = ((columns, mode, schema, found), *self._kept[: _MOST_KEPT - 1])
 
@@ -156,7 +156,7 @@ def project_file(
     """Match the table's `columns` to the columns of the file at `path`.
 
     Args:
-        columns: logical columns wanted, pruned to the nested leaves wanted.
+        columns: requested logical columns, pruned to the requested nested leaves.
         file_schema: of the Parquet file, with field ids in the fields' metadata.
         mode: the table's column mapping.
         path: for messages.
@@ -213,11 +213,11 @@ class _Fields:
                 self._by_id.setdefault(number, []).append(field_)
 
     def named(self, name: str) -> list[pa.Field[Any]]:
-        """The fields of this name in any case: names of a table's columns never differ in it."""
+        """Return the fields of this name in any case: a table's names never differ only in case."""
         return self._by_folded_name.get(name_key(name), [])
 
     def with_id(self, number: int | None) -> list[pa.Field[Any]]:
-        """The fields with this field id."""
+        """Return the fields with this field id."""
         return [] if number is None else self._by_id.get(number, [])
 
 
@@ -309,7 +309,7 @@ class _ColumnMatcher:
             inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
             parts.append((match.name, inner))
         if len(self.leaves) == before and fields:
-            # None of the wanted fields is in the file: read a leaf to learn which structs are NULL.
+            # The file has no requested field: read a leaf to learn which structs are NULL.
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
@@ -433,7 +433,7 @@ def _num_leaves(kind: Any) -> int:
 
 
 def _first_leaf_type(kind: Any) -> Any:
-    """The type of the first leaf or map below: a map cannot be read in part."""
+    """Return the type of the first leaf or map below: a map cannot be read in part."""
     while pt.is_struct(kind) or _is_list(kind):
         kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type
     return kind
@@ -458,7 +458,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    if isinstance(found, pa.BaseExtensionType):  # of a library that has told Arrow of its own
+    if isinstance(found, pa.BaseExtensionType):  # of a library that registered a type with Arrow
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
     if pt.is_null(wanted):
@@ -487,7 +487,7 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
         plain = array.view(naive)
         if (
             naive.unit == "ns" and wanted.unit != "ns"
-        ):  # Spark and the protocol know microseconds only
+        ):  # Spark and the protocol only have microseconds
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)
@@ -544,7 +544,7 @@ _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """How the values of one file are rebased.
+    """The settings to rebase the values of one file.
 
     Args:
         datetimes: whether dates and INT64 timestamps are in the hybrid calendar.
@@ -579,7 +579,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
         time_zone: used if the writer did not record its own.
     """
     notes: Mapping[bytes, bytes] = metadata.metadata or {}
-    if _VERSION not in notes:  # as Spark does: without its version, values are taken as they are
+    if _VERSION not in notes:  # as in Spark: without its version, values are used unchanged
         return None
     version = _version(notes[_VERSION].decode(errors="replace"))
     datetimes = version < (3, 0) or _LEGACY in notes
@@ -598,7 +598,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Major and minor version; Spark's builds have all kinds of suffixes."""
+    """Return major and minor version; Spark's builds have all kinds of suffixes."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
@@ -626,7 +626,7 @@ def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
     fixed = _fixed_offset_us(zone)
     offset_us = _winter_offset_us(zone) if fixed is None else fixed
     shown = compute.add(micros, offset_us)
-    # Floor division, which Arrow's `divide` is not, for times before 1970 is that of the date.
+    # Floor division, unlike Arrow's `divide`, returns the date for times before 1970, too.
     days = shown.view(pa.timestamp("us")).cast(pa.date32(), safe=False).view(pa.int32())
     shown = compute.add(shown, compute.multiply(_shift(days), _DAY_US))
     moved = compute.subtract(shown, offset_us) if fixed is not None else _instants(shown, zone)
@@ -640,7 +640,7 @@ def _any_before(values: Any, first: int) -> bool:
 
 
 def _shift(days: Any) -> Any:
-    """Days to add to days of the hybrid calendar to rebase them."""
+    """Return the days to add to days of the hybrid calendar to rebase them."""
     shift = pa.scalar(2, pa.int64())
     for first, later in _switches():
         shift = compute.if_else(compute.greater_equal(days, first), later, shift)
@@ -649,9 +649,10 @@ def _shift(days: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _switches() -> tuple[tuple[int, int], ...]:
-    """Days of the hybrid calendar at which its offset to ISO changes, with that offset, ascending.
+    """Return days of the hybrid calendar at which its offset to ISO changes, with that offset.
 
-    It has a 29 February in years such as 1500; from the next day on the offset is one day more.
+    The days ascend. The calendar has a 29 February in years such as 1500; from the next day on, the
+    offset is one day more.
     """
     found = []
     for century in range(1, 16):
@@ -664,7 +665,7 @@ def _switches() -> tuple[tuple[int, int], ...]:
 
 
 def _fixed_offset_us(zone: str) -> int | None:
-    """The offset of a zone that is a fixed offset; None for a named zone."""
+    """Return the offset of a zone that is a fixed offset; None for a named zone."""
     if zone in {"UTC", "GMT", "UT", "Z", "Etc/UTC", "Zulu"}:
         return 0
     found = _FIXED_ZONE.fullmatch(zone)
@@ -685,9 +686,9 @@ def _winter_offset_us(zone: str) -> int:
 
 
 def _instants(shown: Any, zone: str) -> Any:
-    """The instants of wall-clock times in a zone; of two instants the later.
+    """Return the instants of wall-clock times in a zone; of two instants the later.
 
-    As in Java, a time skipped when clocks were put forward is read with the offset before that.
+    As in Java, a time skipped when clocks were put forward is read with the earlier offset.
     """
     texts = shown.view(pa.timestamp("us"))
     near = compute.assume_timezone(texts, zone, ambiguous="latest", nonexistent="earliest")
@@ -706,8 +707,8 @@ def load_bitmap(
     Args:
         store: of the table.
         descriptor: of the vector.
-        num_rows: physical rows of its data file, from the footer or, where that is not read,
-            `numRecords`. None if neither is known: then whoever reads the file checks it.
+        num_rows: physical rows of its data file, from the footer or, if that is not read,
+            `numRecords`. None if neither is known: then the reader of the file checks the rows.
 
     Raises:
         DataFileMissingError: its file does not exist.

@@ -1,13 +1,13 @@
 """Write rows to data files, and return their add actions: the worker's side of every write.
 
-`write_files` does all steps: `source` (anything that holds rows → batches), `enforce` (the
-table's schema, constraints, generated, identity and default columns), `encode` (logical →
-physical), `partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics).
-`rules` evaluates what of the table's rules is SQL, and `violations` says which rows broke one.
-`parts` does so with the rows of several callers, `spliced_files` with row groups that are copied;
-`adopted_files` describes files that another writer has made.
-The result, `WrittenFiles`, can be pickled or serialised as JSON and committed by another process;
-until then the files are not part of the table. Knows nothing of transactions.
+`write_files` runs all steps: `source` (any kind of rows → batches), `enforce` (the table's
+schema, constraints, generated, identity and default columns), `encode` (logical → physical),
+`partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics). `rules`
+evaluates the rules that are SQL, and `violations` reports the rows that broke a rule. `parts` does
+so with the rows of several callers, `spliced_files` with copied row groups; `adopted_files`
+describes files that another writer has made. The result, `WrittenFiles`, can be pickled or
+serialised as JSON and committed by another process; until then the files are not part of the
+table. The package does not depend on transactions.
 
 Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
 """

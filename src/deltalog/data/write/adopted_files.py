@@ -1,4 +1,4 @@
-"""Describe local data files that another writer made for a table, as what a commit adds.
+"""Describe local data files that another writer made for a table, in the form of a commit.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
-    """Return what a commit adds of complete files, once `take_staged` has moved them.
+    """Return the entries of a commit for complete files, once `take_staged` has moved them.
 
     Args:
         spec: of the write; the table has no partition columns, and its columns have the same names
             in files.
-        files: of one staging directory, with the table's columns, by a writer that cuts no bounds
-            off. Those without rows are left out.
+        files: of one staging directory, with the table's columns, by a writer that does not
+            truncate bounds. Files without rows are left out.
 
     Raises:
         DataFileUnreadableError: a file is damaged, or has other columns than the table.
 
     Cost: the footer of each file, several at a time; columns without exact bounds are decoded, one
-    column of one row group at a time. The files are on the disk afterwards, unless the store waits
-    for none.
+    column of one row group at a time. Afterwards the files are on the disk, unless the store does
+    not wait for the disk.
     """
     layout = Layout(spec.configuration)
     plan = FilePlan(spec=spec, layout=layout)

@@ -1,10 +1,9 @@
-"""Statistics of row groups that exist already, as if their rows were written now.
+"""Compute statistics of existing row groups, as if their rows were written now.
 
-They are copied into another file, or their whole file is taken into a table.
-
-A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
-off, texts that a collation orders, floating-point numbers (footers leave NaN out), geometries (a
-box is made of all of them), lists and maps (footers count their elements).
+The row groups are copied into another file, or their whole file is added to a table. A footer's
+bounds are used if they are exact. Other columns are decoded: strings that may be truncated, strings
+that a collation orders, floating-point numbers (footers leave NaN out), geometries (a box is made
+of all of them), lists and maps (footers count their elements).
 
 Protocol: Per-file Statistics
 """
@@ -48,18 +47,18 @@ def collect_copied(
 
     Args:
         stats: collects them.
-        reader: of the file; for this thread alone.
+        reader: of the file; only for this thread.
         footer: of the file.
         groups: numbers.
         schema: of the file, with the types of the table.
-        segments: with all column chunks of these row groups; None fetches those that are decoded.
-        cuts_nothing: whether the writer is known to have cut no bounds off; else the footer says.
+        segments: with all column chunks of these row groups; None fetches the decoded ones.
+        cuts_nothing: whether the writer is known not to truncate bounds; else the footer decides.
 
     Returns:
         Row group and leaf column of each column chunk that was decoded.
 
     Raises:
-        DataFileUnreadableError: a column that has to be decoded is damaged.
+        DataFileUnreadableError: a column that must be decoded is damaged.
 
     Cost: none beyond the footer for columns with exact bounds; the others are decoded, one column
     of one row group at a time.
@@ -102,12 +101,12 @@ def collect_copied(
 def check_decoding(
     reader: ParquetReader, group: int, leaf: int, num_rows: int, segments: Segments | None
 ) -> None:
-    """Decode a column chunk that is to be copied as it is stored: what is damaged is not spread.
+    """Decode a column chunk before it is copied as stored, so that damage is not spread.
 
     Raises:
         DataFileUnreadableError: it cannot be decoded, or has other rows.
 
-    Cost: decoding it; it is held in memory.
+    Cost: decoding it; it is in memory.
     """
     found = reader.read_leaves([leaf], [group], segments).num_rows
     if found != num_rows:
@@ -118,13 +117,13 @@ def check_decoding(
 
 
 def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
-    """Whether a column's bounds and its number of NULLs say all that is collected of it."""
+    """Whether a column's bounds and number of NULLs are all statistics collected for it."""
     is_plain = isinstance(field.type, PrimitiveType) and box_of(field) is None
     return is_plain and not stats.needs_values(number)
 
 
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
-    """A leaf column that shows which values of a list, a map or a variant are NULL."""
+    """Return a leaf column that shows which values of a list, map or variant are NULL."""
     return next(n for n, path in enumerate(paths) if path[: len(column)] == column)
 
 
@@ -138,7 +137,7 @@ def _known(
     has_bounds: bool,
     cuts_nothing: bool,
 ) -> tuple[pa.Array[Any], int] | None:
-    """The smallest and the greatest value, and the number of NULLs; None if it is not known."""
+    """Return the smallest and largest value, and the number of NULLs; None if unknown."""
     null_count = chunk.null_count
     if null_count is None:
         return None
@@ -159,7 +158,7 @@ def _known(
 def _stored_bounds(
     footer: StoredFooter, chunk: StoredChunk, physical: str, *, cuts_nothing: bool
 ) -> list[bytes | None] | None:
-    """The bounds as they are stored, if they are values of the column."""
+    """Return the stored bounds, if they are values of the column."""
     found = {number: value for number, (_, value) in chunk.statistics.items()}
     low, high = found.get(_MIN), found.get(_MAX)
     flags = (found.get(_MIN_IS_EXACT), found.get(_MAX_IS_EXACT))

@@ -36,7 +36,7 @@ class MaskedFiles:
     Args:
         files: rows to add again, with `FILE_SCHEMA`.
         paths: vector files that were written, not referenced by a commit yet.
-        num_bytes: size of those.
+        num_bytes: size of these files.
     """
 
     files: pa.Table
@@ -51,7 +51,7 @@ class StoredVectors:
     Args:
         descriptors: one for each vector, in the order of the vectors.
         paths: vector files that were written, not referenced by a commit yet.
-        num_bytes: size of those.
+        num_bytes: size of these files.
     """
 
     descriptors: tuple[DeletionVectorDescriptor, ...]

@@ -167,7 +167,7 @@ class Layout:
 
 
 def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
-    """The values; those of a partition column as the log has them, where "" and b"" are NULL."""
+    """Return the values; in a partition column, "" and b"" become NULL, as in the log."""
     values: Array = batch.column(column.name)
     if not column.is_partition or column.source not in {STRING, BINARY}:
         return values
@@ -176,7 +176,7 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
 
 
 def is_materialising(configuration: TableConfiguration) -> bool:
-    """Whether data files also hold the partition columns."""
+    """Return whether data files also contain the partition columns."""
     return (
         # This feature is active when supported; the others only if a property enables them.
         configuration.supports("materializePartitionColumns")
@@ -286,7 +286,7 @@ def _variant_parts(array: Array) -> Array:
 
 
 def _needs_copy(data_type: DataType) -> bool:
-    """Whether the physical array is no view: void fields, variants, types of files' own."""
+    """Whether the physical array cannot be a view: void fields, variants, special file types."""
     match data_type:
         case StructType():
             return any(_needs_copy(field.type) for field in data_type)
@@ -357,9 +357,9 @@ Path = tuple[str, ...]
 
 
 def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
-    """Return the values at a path below a column, and the row of each.
+    """Return the values at a path below a column, and the row of each value.
 
-    A field of a struct that is NULL is NULL. A list or a map that is NULL or empty has no values.
+    A field of a NULL struct is NULL. A NULL or empty list or map has no values.
 
     Args:
         array: of the column.
@@ -400,7 +400,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
     Args:
         mask: one boolean per value; NULL counts as false.
-        rows: of the values, as `values_at` gives them.
+        rows: of the values, as returned by `values_at`.
     """
     marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
     if rows is None:

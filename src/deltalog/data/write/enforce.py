@@ -1,8 +1,8 @@
 """Complete new rows, and check them against the table's constraints.
 
-Owns the order of steps: columns are matched (`fit`); defaults, identity values and generated
-columns are filled in; then NOT NULL, lengths, invariants and CHECK constraints are checked. `rules`
-evaluates what is SQL.
+Owns the order of steps. First, columns are matched (`fit`). Then defaults, identity values and
+generated columns are filled in. Then NOT NULL, lengths, invariants and CHECK constraints are
+checked. `rules` evaluates the rules that are SQL.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
 """
@@ -50,8 +50,8 @@ class Enforcer:
         identity_starts: identity column → first value to assign, instead of the next one.
         now_ms: the value of `current_timestamp()` in defaults and rules; None is the current time.
         keeps_identities: the rows were in the table before, and keep their identity values.
-        has_partitions: whether a partition column that the data lacks is refused; only MERGE leaves
-            out columns on purpose.
+        has_partitions: whether the data must have all partition columns; only MERGE leaves out
+            columns on purpose.
         casts: whether columns are cast, see `fit.Fit`.
         as_before: columns whose values were in the table before, which may break NOT NULL.
 
@@ -59,8 +59,8 @@ class Enforcer:
         schema: of the batches that `apply` returns.
         identity_marks: identity column → the last value assigned so far.
         identity_starts: identity column → the first value assigned so far.
-        sources: the number of the data's column behind each column of the table, where `apply`
-            takes them as they are; None if it fills in, converts or checks anything.
+        sources: the number of the data's column for each column of the table, if `apply` returns
+            them unchanged; None if it fills in, converts or checks anything.
 
     Raises:
         SchemaMismatchError: columns are missing, unknown, or of a type that does not fit.
@@ -109,7 +109,7 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Few tables have any; they need what evaluates SQL, a fifth of what a write loads.
+            # Few tables have any. They need the SQL evaluator, a fifth of what a write loads.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(
@@ -122,8 +122,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Rows that a change gives as they were may have been written before a rule was made, or by
-        # writers that take a NULL struct for one without fields.
+        # Unchanged rows of a change may have been written before a rule was made, or by writers
+        # that treat a NULL struct as one without fields.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
@@ -184,7 +184,7 @@ class Enforcer:
 
     @property
     def identity_next(self) -> Mapping[str, int]:
-        """Identity column → the value that the next row gets; only columns that the data lacks."""
+        """Identity column → the value of the next row; only for columns that the data lacks."""
         return self._next
 
     # --- made once

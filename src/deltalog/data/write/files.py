@@ -37,7 +37,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
     Args:
         spec: of the table.
-        data: anything that `open_batches` takes.
+        data: anything that `open_batches` accepts.
 
     Raises:
         SchemaMismatchError: the data's columns or types do not fit the table.
@@ -66,7 +66,7 @@ class FileWriter:
 
     Args:
         spec: of the table.
-        limits: how much is held in memory; None uses the defaults.
+        limits: on memory and open files; None uses the defaults.
 
     Attributes:
         spec: the same.
@@ -177,10 +177,10 @@ def written_files(
     identity_marks: Mapping[str, int] | None = None,
     identity_starts: Mapping[str, int] | None = None,
 ) -> WrittenFiles:
-    """Return complete files as what a commit adds.
+    """Return complete files in the form of a commit.
 
     Args:
-        spec: with which they were written.
+        spec: of the write.
         parts: the files.
         identity_marks: the last assigned identity values, for the high water marks.
         identity_starts: the first assigned identity values.
@@ -215,7 +215,7 @@ def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | Non
     return dict(zip(columns, part.values, strict=True))
 
 
-# Write the rows of several callers to data files together; each of them has an error of its own.
+# Write the rows of several callers to data files together; each part has its own error.
 
 
 def write_parts(
@@ -225,7 +225,7 @@ def write_parts(
 
     Args:
         spec: of the table.
-        parts: rows with columns as any write takes them; a part is written whole or not at all.
+        parts: rows with columns as for any write; a part is written whole or not at all.
 
     Returns:
         The new files, and for each part its error, or None if its rows are in the files.
@@ -233,8 +233,8 @@ def write_parts(
     Raises:
         StorageError: the store failed; the files of this call are deleted.
 
-    Cost: as one write of all rows; where a part is refused, neighbours with the same columns are
-    checked once more.
+    Cost: as one write of all rows; if a part is refused, neighbours with the same columns are
+    checked again.
     """
     errors: list[Exception | None] = []
     with FileWriter(spec) as writer:
@@ -265,7 +265,7 @@ def _write_run(
 
 
 class _Rules:
-    """Completes and checks the rows of parts; identity values go on from one part to the next."""
+    """Completes and checks the rows of parts; identity values continue from part to part."""
 
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
@@ -274,7 +274,7 @@ class _Rules:
         self.identity_starts: dict[str, int] = {}
 
     def apply(self, rows: pa.Table) -> list[pa.RecordBatch]:
-        """All rows in the table's schema.
+        """Return all rows in the table's schema.
 
         Raises:
             DeltaError: as `Enforcer.apply`.
@@ -283,7 +283,7 @@ class _Rules:
         try:
             batches = rows.combine_chunks().to_batches()
             return [enforcer.apply(batch) for batch in batches if batch.num_rows]
-        finally:  # values of refused rows are not given again
+        finally:  # values of refused rows are not assigned again
             self._next.update(enforcer.identity_next)
             self.identity_marks.update(enforcer.identity_marks)
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}

@@ -1,8 +1,8 @@
 """Match the columns of data with those of a table.
 
-Owns matching by name (ignoring case, at every depth), which types can be stored in which, which are
-cast, and the errors for missing and unknown columns. `enforce` fills in missing columns and checks
-constraints.
+Owns matching by name (ignoring case, at every depth), which types can be stored in which other
+types, which types are cast, and the errors for missing and unknown columns. `enforce` fills in
+missing columns and checks constraints.
 
 Protocol: Schema Serialization Format
 """
@@ -104,9 +104,9 @@ class Fit:
             as their values are filled in.
         partition_columns: columns that the data must not lack.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
-        casts: whether texts are read as numbers, dates and so on, numbers written as texts, and
-            decimals and floating-point numbers taken for each other, where a whole column is of
-            such a type; by ANSI rules: a value that has no such form is an error.
+        casts: whether whole columns are cast by ANSI rules: strings to numbers, dates and so on,
+            numbers to strings, and decimals to floating-point numbers and back. A value that
+            cannot be cast is an error.
 
     Attributes:
         missing: columns of the table that the data lacks, in the table's order.
@@ -210,7 +210,7 @@ def _casts(
             continue
         one, other = column.type, target.type
         if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
-            # A cast between texts and times would be in UTC, whatever zone the caller works in.
+            # A cast between strings and times would be in UTC, for any zone of the caller.
             has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
             if _is_assignable(one, other) and not has_zone:
                 found[target.name] = (one, other)
@@ -218,7 +218,7 @@ def _casts(
 
 
 def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
-    """Whether a column may be cast unasked: what Spark assigns, and texts, as deltalake does."""
+    """Whether a column is cast implicitly: Spark's assignments, and strings, as in deltalake."""
     kinds = {one.primitive.family, other.primitive.family}
     if STRING in (one, other):
         left = other if one == STRING else one
@@ -239,7 +239,7 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
 
 
 def in_microseconds(array: Array) -> Array:
-    """Return moments in microseconds; what is finer is cut off."""
+    """Return timestamps in microseconds; smaller units are cut off."""
     return _floored(array).cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
 
 
@@ -249,7 +249,7 @@ def is_finer(array: Array) -> bool:
 
 
 def tell_of_cut(name: str) -> None:
-    """Say that nanoseconds of a column are lost."""
+    """Log that nanoseconds of a column are lost."""
     logger.warning(
         "column %r: timestamps are stored in microseconds; what is finer was cut off", name
     )
@@ -263,7 +263,7 @@ def _floored(array: Array) -> Array:
 
 
 def _truncated(array: Array, name: str) -> Array:
-    """Return timestamps in microseconds, which is all that a table stores; say so if it matters."""
+    """Return timestamps in microseconds, which is all that a table stores; log a loss."""
     if is_finer(array):
         tell_of_cut(name)
     return in_microseconds(array)
@@ -322,7 +322,7 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
 def _check_nested_moments(
     incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
 ) -> None:
-    """Report nested `timestamp_ntz` values: they would silently be taken as UTC.
+    """Report nested `timestamp_ntz` values: otherwise they would be read as UTC.
 
     Only top-level columns are converted with the time zone.
     """
@@ -389,7 +389,7 @@ _MOST_COMPARED: Final = 1000
 
 
 def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> ConstraintViolationError:
-    """The error that a constraint is violated, with examples.
+    """Return the error for a violated constraint, with examples.
 
     Args:
         what: the constraint, for the message.
@@ -412,5 +412,5 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
 
 
 def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that look different, each once: the same one says nothing twice."""
+    """Return the rows that look different, each once."""
     return list({repr(row): row for row in rows}.values())

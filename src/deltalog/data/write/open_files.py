@@ -1,7 +1,7 @@
 """Write Parquet files in the background, one after another.
 
-Owns when a file is opened and closed, its name, and collecting its statistics while it is written.
-`rows_to_files` decides which rows go into it.
+Owns when a file is opened and closed, its name, and the collection of its statistics while it is
+written. `rows_to_files` decides which rows go into it.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -76,7 +76,7 @@ class FilePlan:
         directory: of the files; empty is the table's root.
         prefix: of their names.
         has_stats: whether statistics are collected.
-        row_group_rows: the greatest number of rows of a row group.
+        row_group_rows: the maximum number of rows of a row group.
 
     Attributes:
         finished: complete files, in any order.
@@ -98,7 +98,7 @@ class FilePlan:
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute what is the same for all files."""
+        """Compute the settings that are the same for all files."""
         table, writer = self.spec.configuration, self.spec.writer_properties
         if writer is not None and writer.max_row_group_size is not None:
             self.row_group_rows = writer.max_row_group_size
@@ -170,7 +170,7 @@ class FileQueue:
 
     @property
     def queued(self) -> int:
-        """How many pieces of work are waiting or running."""
+        """The number of pieces of work that are waiting or running."""
         return self._num_put - self._num_done
 
     @property
@@ -184,7 +184,7 @@ class FileQueue:
         self._work.append(rows)
 
     def run(self) -> None:
-        """Do the next piece of work."""
+        """Run the next piece of work."""
         with self._lock:
             rows = self._work.popleft()
             try:
@@ -266,7 +266,7 @@ class _GrowingFile:
 def _directory(configuration: TableConfiguration, values: Values) -> str:
     """Return the directory for files of a partition; readers must not parse it.
 
-    With column mapping it is random, as in Delta Spark: Hive directories would contain column
+    With column mapping the name is random, as in Delta Spark: Hive directories would contain column
     names, which may change.
     """
     properties = configuration.properties

@@ -54,7 +54,7 @@ class ColumnProperties:
         dictionary_enabled: whether to use dictionary encoding.
         statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
             does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
-            have a page index unless all columns say `NONE` or `CHUNK`.
+            have a page index unless all columns set `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
         encoding: without a dictionary: `PLAIN`, `RLE` (truth values), `DELTA_BINARY_PACKED`, …
     """
@@ -79,7 +79,7 @@ class ColumnProperties:
 class WriterProperties:
     """Options of Parquet files; None uses the table's property or pyarrow's default.
 
-    They can be changed afterwards, and are checked once more where files are written.
+    They can be changed afterwards, and are checked again when files are written.
 
     Args:
         data_page_size_limit: bytes of a data page.
@@ -87,8 +87,8 @@ class WriterProperties:
         data_page_row_count_limit: rows of a data page; 5,000 by default (20,000 before pyarrow 23).
         write_batch_size: values that are encoded at a time.
         max_row_group_size: rows of a row group.
-        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; where
-            it has levels, the attribute also tells the level: `ZSTD(3)`.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; if it
+            has levels, the attribute also contains the level: `ZSTD(3)`.
         compression_level: of `GZIP` (0 to 10, of which pyarrow has 1 to 9), `BROTLI` and `ZSTD`.
         statistics_truncate_length: accepted for compatibility with deltalake, without effect:
             pyarrow leaves long values out of the footer, and a table property truncates Delta's
@@ -171,11 +171,11 @@ def parquet_options(
         # Without the Arrow schema: it would contain logical names and types, which readers must
         # not use.
         "store_schema": False,
-        # So that pages can be copied into other files without a look at their values.
+        # So that pages can be copied into other files without inspecting their values.
         "write_page_checksum": True,
         # Small decimals as integers, as Spark writes them and every reader supports.
         "store_decimal_as_integer": True,
-        # So that readers need decode no more than the pages that hold the rows they want.
+        # So that readers need not decode more than the pages with the requested rows.
         "write_page_index": True,
     }
     if LIMITS_PAGE_ROWS:
@@ -208,7 +208,7 @@ def dictionary_leaves(rows: pa.Table, leaves: Sequence[tuple[Leaf, str]]) -> lis
     of the encoding.
 
     Args:
-        rows: the first ones of a write, with physical names.
+        rows: the first rows of a write, with physical names.
         leaves: as for `parquet_options`.
     """
     sample = rows.slice(0, _SAMPLE_ROWS)
@@ -237,7 +237,7 @@ def _column_options(writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]
     if not found:
         return {}
     options: dict[str, Any] = {
-        # pyarrow takes lists of the columns for which it is on.
+        # pyarrow expects lists of the columns for which it is enabled.
         "use_dictionary": [
             leaf
             for leaf, column in found.items()
@@ -292,7 +292,7 @@ def _properties_by_leaf(
 
 
 def _dotted_key(path: str) -> tuple[str, ...]:
-    """What paths of names joined by dots have in common whose names differ in case only."""
+    """Return a key that is equal for dotted paths whose names differ only in case."""
     return path_key(path.split("."))
 
 
@@ -309,7 +309,7 @@ def _check_word(name: str, text: str | None, words: Mapping[str, object] | froze
 
 
 def _codec_and_level(text: str, given: int | None = None) -> tuple[str, int | None]:
-    """Return the word and the level of `ZSTD`, `zstd(3)` or such; None where it has no levels.
+    """Return codec and level of `ZSTD`, `zstd(3)` or such; None if the codec has no levels.
 
     Raises:
         InvalidInputError: there is no such codec, or no such level.
@@ -396,8 +396,8 @@ class WriteSpec:
         store: of the table.
         configuration: protocol and metadata that the rows must fit.
         time_zone: of timestamps without a zone.
-        target_file_size_bytes: a file that has reached it is closed, and another one opened.
-        max_rows_per_file: so many rows at most in each file; None is no limit.
+        target_file_size_bytes: a file that has reached this size is closed, and another one opened.
+        max_rows_per_file: at most this many rows in each file; None is no limit.
         writer_properties: Parquet options; None uses the table's properties.
         identity_starts: identity column → the first value to assign, for workers that write at the
             same time; other columns continue after their high water mark.
@@ -418,5 +418,5 @@ class WriteSpec:
     casts: bool = False
 
     def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
-        """The same, with other first values of identity columns."""
+        """Return the same settings with other first values of identity columns."""
         return replace(self, identity_starts=dict(identity_starts))

@@ -1,8 +1,9 @@
-"""Row groups that lose some of their rows, with as few pages decoded and encoded as possible.
+"""Remove rows from row groups, with as few pages decoded and encoded as possible.
 
-Owns which pages those are, and the statistics of what stays. Pages in which no row is gone are
-copied as they are stored. A column whose pages cannot be replaced (with a dictionary, whose entries
-may belong to rows that are gone; nested; without an offset index) is decoded and encoded whole.
+Owns which pages these are, and the statistics of the remaining rows. Pages without removed rows are
+copied as they are stored. Some columns are decoded and encoded whole, because their pages cannot be
+replaced: columns with a dictionary, whose entries may belong to removed rows; nested columns; and
+columns without an offset index.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -59,11 +60,11 @@ class Patching:
     """When pages are replaced instead of whole row groups; tests change it.
 
     Args:
-        is_on: whether at all.
-        least_rows: of a row group of which it is worth while.
-        most_rows: of a row group: Arrow writes 64 Mi at most, and columns may be held whole.
+        is_on: whether pages are replaced at all.
+        least_rows: minimum rows of a row group for which it is worthwhile.
+        most_rows: of a row group: Arrow writes 64 Mi at most, and columns may be in memory whole.
         most_share: of the rows that are on pages to replace. Above, all are decoded.
-        most_bytes: of columns that are held in memory whole, when they are decoded.
+        most_bytes: of columns that are in memory whole when they are decoded.
     """
 
     is_on: bool = True
@@ -77,7 +78,7 @@ PATCHING: Final = Patching()
 
 
 def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
-    """Whether few enough pages of a row group have rows that are gone.
+    """Return whether few enough pages of a row group have removed rows.
 
     Args:
         gone: numbers of rows in the file.
@@ -96,9 +97,9 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
 
 
 def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, codec: int) -> bool:
-    """Whether the pages of most of a row group can be replaced.
+    """Return whether the pages of most of a row group can be replaced.
 
-    The columns of the rest are held in memory whole.
+    The other columns are in memory whole.
 
     Args:
         group: as the footer describes it.
@@ -122,23 +123,23 @@ def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, c
 
 
 def _are_bounds_whole(chunk: StoredChunk, created_by: str) -> bool:
-    """Whether the bounds of pages are values.
+    """Whether the bounds of pages are values of the column.
 
-    Of texts that were copied into a file of ours from one of a writer that cuts them off, nothing
-    is said about exactness.
+    Strings may have been copied into our file from a writer that truncates bounds. Then nothing
+    states whether the bounds are exact.
     """
     return not chunk.is_text or (chunk.are_bounds_exact and created_by.startswith(CUTS_NOTHING))
 
 
 class GroupPatch:
-    """A row group without the rows that are gone.
+    """A row group without its removed rows.
 
     Args:
-        reader: of the file; for this thread alone.
+        reader: of the file; only for this thread.
         source: its bytes.
         footer: its footer.
         number: of the row group.
-        gone: numbers of rows in the file.
+        gone: numbers of the removed rows in the file.
         schema: of the file, with the types of the table.
         options: how the pages are encoded; see `encode_parquet`.
         segments: with all column chunks of the row group; None fetches those that are decoded.
@@ -172,7 +173,7 @@ class GroupPatch:
         )
 
     def encode(self, stats: StatsCollector) -> GroupsToCopy:
-        """Decode and encode what has to be, and add the statistics of what stays.
+        """Decode and encode what is needed, and add the statistics of the remaining rows.
 
         Args:
             stats: collects them.
@@ -180,9 +181,9 @@ class GroupPatch:
         Raises:
             DataFileUnreadableError: a page or a column is damaged.
 
-        Cost: decoding and encoding the pages with rows that are gone, and the columns whose pages
-            cannot be replaced; decoding the columns whose bounds are not known, and those whose
-            pages have no checksums.
+        Cost: decoding and encoding the pages with removed rows, and the columns whose pages
+            cannot be replaced; decoding the columns whose bounds are unknown, and those whose pages
+            have no checksums.
         """
         paged = self._paged_leaves()
         whole = {leaf.parts[0] for n, leaf in enumerate(self._leaves) if n not in paged}
@@ -213,7 +214,7 @@ class GroupPatch:
     def _known_stats(
         self, stats: StatsCollector, paged: Mapping[int, PagedLeaf]
     ) -> dict[int, tuple[pa.Array[Any], int]]:
-        """By number of the column: the smallest and the greatest value, and how many are NULL."""
+        """Return, by column number, the smallest and largest value, and the number of NULLs."""
         found: dict[int, tuple[pa.Array[Any], int]] = {}
         leaf_of = {self._leaves[number].parts: leaf for number, leaf in paged.items()}
         for number, (path, field) in enumerate(stats.columns()):
@@ -229,7 +230,7 @@ class GroupPatch:
         return found
 
     def _paged_leaves(self) -> dict[int, PagedLeaf]:
-        """The leaf columns of which pages are replaced."""
+        """Return the leaf columns whose pages are replaced."""
         by_rows: dict[tuple[RowRange, ...], dict[int, tuple[ColumnPages, list[RowRange]]]] = {}
         chunks = self._reader.column_chunks()[self._number]
         for number, leaf in enumerate(self._leaves):
@@ -260,7 +261,7 @@ class GroupPatch:
         return found
 
     def _hit(self, pages: ColumnPages) -> Iterator[RowRange]:
-        """Numbers of the first page and the one behind the last, of each run with rows that go."""
+        """Yield the first page, and the page after the last, of each run with removed rows."""
         first: int | None = None
         for number, (start, end) in enumerate(pairwise(pages.pages.rows)):
             is_hit = self._gone.count_between(self._first_row + start, self._first_row + end) > 0
@@ -277,7 +278,7 @@ class GroupPatch:
         rows: Sequence[RowRange],
         columns: Mapping[int, tuple[ColumnPages, Sequence[RowRange]]],
     ) -> Iterator[tuple[int, PagedLeaf]]:
-        """Decode the pages of some columns, which begin at the same rows, and encode what stays."""
+        """Decode pages of columns that begin at the same rows, and encode the remaining rows."""
         table = self._decoded(rows, {number: pages for number, (pages, _) in columns.items()})
         if table is None:
             return
@@ -305,14 +306,14 @@ class GroupPatch:
                 physical_type=self._reader.metadata.schema.column(number).physical_type,
                 arrow_type=self._leaves[number].type,
             )
-            # Row groups are left out by their bounds: a column that loses them is better encoded.
+            # Row groups are skipped by their bounds: a column that loses them is better encoded.
             if leaf.bounds is not None or pages.chunk.is_floating:
                 yield number, leaf
 
     def _decoded(
         self, rows: Sequence[RowRange], columns: Mapping[int, ColumnPages]
     ) -> pa.Table | None:
-        """Some rows of columns; None if pages are damaged: reading the whole column says why."""
+        """Return some rows of columns; None if pages are damaged: a full read reports the cause."""
         chunks = self._reader.column_chunks()[self._number]
         parts = [
             [Part(number, chunks[number], pages.pages, rows, is_repeated=False)]
@@ -328,12 +329,12 @@ class GroupPatch:
             return None
 
     def _left(self, table: pa.Table, first_row: int) -> pa.Table:
-        """The rows that stay, of rows of the row group from the first one on."""
+        """Return the remaining rows, given rows of the row group from the first one on."""
         mask = keep_mask(self._gone, self._first_row + first_row, table.num_rows)
         return table if mask is None else table.filter(mask)
 
     def _encoded(self, table: pa.Table) -> Iterator[EncodedLeaf]:
-        """Whole columns, encoded as they were: with dictionaries or without."""
+        """Yield whole columns, encoded as before: with dictionaries or without."""
         if not table.num_columns:
             return
         dictionaries = [
@@ -350,5 +351,5 @@ class GroupPatch:
 
 
 def _continues(old: ColumnPages, new: ColumnPages | None) -> bool:
-    """Whether pages can stand in the same column chunk."""
+    """Whether pages can be in the same column chunk."""
     return new is not None and new.chunk.codec == old.chunk.codec

@@ -1,6 +1,6 @@
 """Write rows that must all match a predicate: the writing half of `replaceWhere`.
 
-Owns the check. The verb deletes the rows that are replaced.
+Owns the check. The operation deletes the replaced rows.
 
 Protocol: Add CDC File
 """

@@ -2,8 +2,8 @@
 
 In the background, rows are split by partition and row groups are encoded, in several files at a
 time if there are enough rows. Memory is bounded: rows wait up to a limit, then the partitions with
-the most rows are written; the number of open files is limited and, on object stores, where an open
-file is held in memory, also their size.
+the most rows are written. The number of open files is limited. On object stores, where an open file
+is in memory, their size is limited, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WriteLimits:
         files_at_once: how many files of one partition are written at the same time.
         split_bytes: less data stays in one file: two small files cost readers more than a second
             core saves.
-        spliced_bytes: from this size on, a file with copied row groups takes no rows of further
+        spliced_bytes: from this size on, a file with copied row groups accepts no rows of further
             files: their bounds stay narrow, and they are written at the same time.
     """
 
@@ -159,7 +159,7 @@ class RowsToFiles:
                 self._add_all(rows)
 
     def _split_rest(self) -> None:
-        """Split the last rows here: they are mostly few, and other threads split those before."""
+        """Split the last rows here: there are mostly few, and other threads split earlier rows."""
         rest = list(self._split(self._gathered))
         self._gathered = []
         for rows in (*self._splitting.wait(), rest):
@@ -170,7 +170,7 @@ class RowsToFiles:
             self._add(values, some)
 
     def _split(self, gathered: _Gathered) -> Iterator[_Rows]:
-        """The rows of each partition, in their order."""
+        """Yield the rows of each partition, in their order."""
         names = [column.name for column in self._columns]
         for kept in _by_schema([physical for physical, _ in gathered]):
             numbers = [n for n, (physical, _) in enumerate(gathered) if physical.schema == kept]

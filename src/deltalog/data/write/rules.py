@@ -55,7 +55,7 @@ class _Rule(NamedTuple):
 
 
 class Rules:
-    """The rules of a table whose text is SQL, resolved for the data of one write.
+    """The rules of a table that are SQL, resolved for the data of one write.
 
     Args:
         schema: of the table.
@@ -108,7 +108,7 @@ class Rules:
         ]
 
     def defaults(self, num_rows: int) -> dict[str, Array]:
-        """The columns that the data lacks and that have a default, of so many rows."""
+        """Return `num_rows` rows of the columns that the data lacks and that have a default."""
         return {name: pa.repeat(value, num_rows) for name, value in self._constants.items()}
 
     def generate(self, found: dict[str, Array], schema: pa.Schema) -> None:
@@ -130,14 +130,14 @@ class Rules:
                 found[name] = evaluate(expression, base)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Raise ConstraintViolationError if there is a row for which a rule does not hold."""
+        """Raise ConstraintViolationError if a rule is not true for a row."""
         for rule in self._rules:
             self._check_rule(rule, batch)
 
     # --- made once
 
     def _default(self, name: str, text: str) -> Any:
-        """Evaluate a default to the constant that all rows get."""
+        """Evaluate a default to the constant for all rows."""
         what = f"the default of column {name!r} ({text})"
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
@@ -163,7 +163,7 @@ class Rules:
             value, computed = Column((name,)), self._parse(text)
             is_same: Expression = value.equals_null_safe(computed)
             if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
-                # It is the same text, and not one that a collation takes for equal.
+                # The same string, not one that a collation treats as equal.
                 is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
             resolved = resolve_predicate(is_same, self._logical, self._session)
             self._check_zone(text, resolved, self._logical)

@@ -1,7 +1,7 @@
 """Open data of any supported type as a stream of Arrow batches.
 
-Owns which types of data a write takes, and how each is streamed without holding it whole. `enforce`
-matches the columns with the table.
+Owns which types of data a write accepts, and how each is streamed without keeping it whole in
+memory. `enforce` matches the columns with the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ACCEPTED = (
 
 
 class Rereadable:
-    """Rows that can be asked for again, with the same answer."""
+    """Rows that can be requested again, with the same result."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class RereadableRows(Rereadable, ABC):
 
     @abstractmethod
     def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader; what it raises reaches the caller as it is."""
+        """Return the rows as a reader; its errors reach the caller unchanged."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
@@ -66,7 +66,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
             DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
             dict of columns (a list or an array each), a list of dicts (a key that is missing is
             NULL), of dataclasses or of pydantic models, or an iterable of batches or tables of one
-            schema. No rows and no schema at all give a reader without columns. The index of a
+            schema. No rows and no schema at all return a reader without columns. The index of a
             pandas DataFrame is a column, unless it is a nameless range; without a name it is
             `__index_level_0__`.
 
@@ -150,10 +150,10 @@ def _is_pandas(data: object) -> TypeGuard[Any]:
 
 
 def _has_keys(index: Any) -> bool:
-    """Whether a pandas index holds more than the numbers of the rows.
+    """Whether a pandas index contains more than the numbers of the rows.
 
-    The keys of `groupby` and `pivot` are only there. deltalake keeps them too, and loses a range
-    with a name, which somebody gave it.
+    The keys of `groupby` and `pivot` are only in the index. deltalake keeps them too, but loses a
+    range that somebody gave a name.
     """
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
@@ -245,7 +245,7 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
 
 
 def _as_mapping(row: Any) -> Mapping[str, Any] | None:
-    """A dataclass or a pydantic model as a dict; None if the row is neither."""
+    """Return a dataclass or a pydantic model as a dict; None if the row is neither."""
     if is_dataclass(row) and not isinstance(row, type):
         return asdict(row)
     dump = getattr(row, "model_dump", None)
@@ -332,7 +332,7 @@ if TYPE_CHECKING:
         | Mapping[str, Any]
         | Iterable[Row | ArrowStream | ArrowArray | pd.DataFrame]
     )
-    """Whatever `write_deltalake` takes: rows in memory or elsewhere, as columns or one by one."""
+    """Any data that `write_deltalake` accepts: rows in memory or elsewhere, in any layout."""
 
 
 # Frames of Polars as streams of Arrow batches, lazy ones in bounded memory.
@@ -343,7 +343,7 @@ _OBJECT: Final = "Object"
 
 
 def frame_kind(data: object) -> str | None:
-    """Return `DataFrame` or `LazyFrame` for those of Polars, None for anything else."""
+    """Return `DataFrame` or `LazyFrame` for frames of Polars, None for anything else."""
     kind = type(data)
     is_frame = kind.__module__.startswith("polars.") and kind.__name__ in {"DataFrame", "LazyFrame"}
     return kind.__name__ if is_frame else None
@@ -354,7 +354,7 @@ def open_frame(frame: pl.DataFrame) -> pa.RecordBatchReader:
 
     Raises:
         InvalidInputError: such a number has more than 38 digits, or is inside another value; or a
-            column has objects of Python that are no UUIDs, paths or decimals.
+            column has Python objects other than UUIDs, paths and decimals.
     """
     return pa.RecordBatchReader.from_stream(_narrowed(frame))
 
@@ -373,13 +373,13 @@ def column_of_series(data: Any, name: str) -> pa.ChunkedArray[Any] | None:
 
 
 def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
-    """Return a reader of what a lazy frame gives; its query runs while the rows are read.
+    """Return a reader of a lazy frame's rows; its query runs while the rows are read.
 
     Raises:
-        InvalidInputError: this release of Polars gives no batches; or as for `open_frame`.
+        InvalidInputError: this release of Polars returns no batches; or as for `open_frame`.
 
-    Cost: memory for what the query itself keeps, and for a few batches; with a column of objects of
-    Python for all rows.
+    Cost: memory for what the query itself keeps, and for a few batches; with a column of Python
+    objects, for all rows.
     """
     import polars as pl  # noqa: PLC0415  # optional, and there: this is a frame of it
 
@@ -390,7 +390,7 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
         )
     kinds = frame.collect_schema()
     if _object_columns(kinds):
-        return open_frame(frame.collect())  # all of their values tell what they are
+        return open_frame(frame.collect())  # all values are needed to determine their type
     schema = open_frame(pl.DataFrame(schema=kinds)).schema
     return pa.RecordBatchReader.from_batches(schema, _collected(frame))
 
@@ -401,7 +401,7 @@ def _collected(frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
 
 
 def exportable(data: Any) -> Any:
-    """Return rows that other libraries read through Arrow; a frame without Python's objects.
+    """Return rows that other libraries read through Arrow; a frame without Python objects.
 
     Raises:
         InvalidInputError: a frame of Polars has values that Arrow does not have.
@@ -418,13 +418,13 @@ def exportable(data: Any) -> Any:
 
 
 def native_frame(data: Any) -> Any:
-    """Return what a frame or series of narwhals stands for; else the data."""
+    """Return the native frame or series of a narwhals object; else the data."""
     is_wrapped = type(data).__module__.startswith("narwhals.") and hasattr(data, "to_native")
     return data.to_native() if is_wrapped else data
 
 
 def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with types that Arrow has, for integers of 128 bits and for Python's objects."""
+    """Return the frame with Arrow types for integers of 128 bits and for Python objects."""
     import polars as pl  # noqa: PLC0415  # as above
 
     wide = []
@@ -456,7 +456,7 @@ def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _names_of_parts(kind: Any) -> set[str]:
-    """The names of the types inside a type, and its own."""
+    """Return the names of a type and of the types inside it."""
     fields = [part.dtype for part in getattr(kind, "fields", ())]
     inner = getattr(kind, "inner", None)
     parts = [*fields, *([] if inner is None else [inner])]
@@ -468,7 +468,7 @@ def _object_columns(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _without_objects(column: pl.Series) -> pl.Series:
-    """The values of a column of Python's objects; its stream of Arrow has their addresses."""
+    """Return the values of a column of Python objects; its Arrow stream has their addresses."""
     import polars as pl  # noqa: PLC0415  # as above
 
     values = column.to_list()

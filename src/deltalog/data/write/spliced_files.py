@@ -1,9 +1,9 @@
-"""Write files of which some row groups are copied from other files, and the others are encoded.
+"""Write files with some row groups copied from other files, and the others encoded.
 
-Owns the order of row groups, which is that of the calls, and that a file of the target size is
-followed by another. Which row groups are copied is decided by the caller. Row groups are encoded,
-and those that are copied are checked, in the background, several at a time: column chunks whose
-pages have checksums by these, others by decoding them once.
+Owns the order of row groups, which is the order of the calls, and starts another file when one has
+the target size. The caller decides which row groups are copied. Encoding and checking run in the
+background, several row groups at a time. Copied column chunks are checked by the checksums of their
+pages, or by decoding them once.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # Beside those of the open files: the next file's are prepared while one waits for the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
-"""Of row groups that are in memory together, where their bytes are fetched."""
+"""Limit on row groups that are in memory together, if their bytes are fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,12 @@ class SourceFile:
     """A file whose row groups are copied.
 
     Args:
-        store: where it is.
+        store: of the file.
         path: decoded.
         size_bytes: its length.
-        footer: that was read of it.
-        stored: the same, as it is stored.
-        gone: numbers of rows that are left out.
+        footer: its parsed footer.
+        stored: the same footer, as stored.
+        gone: numbers of rows to leave out.
     """
 
     store: Store
@@ -74,18 +74,18 @@ class SourceFile:
     gone: DeletionBitmap
 
     def num_gone(self, group: int) -> int:
-        """How many rows of a row group are left out."""
+        """Return how many rows of a row group are left out."""
         starts = self.footer.row_group_starts
         return self.gone.count_between(starts[group], starts[group + 1])
 
 
 @dataclass(slots=True)
 class CopiedGroups:
-    """What was copied as it is stored.
+    """Counts of what was copied as stored.
 
     Attributes:
-        num_groups: row groups, with those some of whose pages were replaced.
-        num_rows: rows in them, without those that were left out.
+        num_groups: row groups, including those with replaced pages.
+        num_rows: rows in them, except rows that were left out.
         num_bytes: their length before.
     """
 
@@ -123,7 +123,7 @@ class SplicedFiles:
         self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
-        """Begin with the rows of another file: they go into a new one if they do not fit.
+        """Begin with the rows of another file: they go into a new file if they do not fit.
 
         Args:
             values: serialised partition values.
@@ -175,13 +175,13 @@ class SplicedFiles:
             file.abandon()
 
     def _file_for(self, values: Values, more_bytes: int) -> _OpenFile:
-        """The open file of a partition, or a new one if that is full."""
+        """Return the open file of a partition, or a new one if that is full."""
         file = self._files.pop(values, None)
         if file is not None and file.is_full(self._target, more_bytes):
             self._close(file)
             file = None
         if file is None:
-            self._make_room(more_bytes)
+            self._limit_open_files(more_bytes)
             file = _OpenFile(self._plan, values, self.template)
         self._files[values] = file
         return file
@@ -205,7 +205,7 @@ class SplicedFiles:
         file.turns.append(turn)
         self._background.submit(lambda: file.run(turn))
 
-    def _make_room(self, num_bytes: int) -> None:
+    def _limit_open_files(self, num_bytes: int) -> None:
         """Close the least recently used files, if there are too many."""
         for values in list(self._files):
             held = sum(file.num_bytes for file in self._files.values()) + num_bytes
@@ -218,7 +218,7 @@ class SplicedFiles:
 def _parts(
     source: SourceFile, numbers: Sequence[int], most_bytes: int
 ) -> Iterator[tuple[int, ...]]:
-    """Row groups in parts of at most so many bytes, or of one; one that loses rows is alone."""
+    """Yield row groups in parts of limited bytes; a row group that loses rows is alone."""
     part: list[int] = []
     size = 0
     for number in numbers:
@@ -236,15 +236,15 @@ class _Part(Protocol):
     """A part of a file."""
 
     def prepare(self) -> None:
-        """Do what needs no other part; in any order."""
+        """Run the steps that need no other part; in any order."""
         ...
 
     def append_to(self, file: _OpenFile) -> None:
-        """Append it to the file, after the parts before it."""
+        """Append this part to the file, after the parts before it."""
         ...
 
     def release(self) -> None:
-        """Close what was opened; may be called twice."""
+        """Close everything that was opened; may be called twice."""
         ...
 
 
@@ -280,17 +280,17 @@ class _OpenFile:
 
     @property
     def num_bytes(self) -> int:
-        """Its length so far, as far as it is known."""
+        """The file's length so far, as far as known."""
         return max(self._sink.size_bytes, self.copied_bytes)
 
     @property
     def expected_bytes(self) -> int:
-        """Its length with the waiting rows, if these take as much as those that were copied."""
+        """The file's length with the waiting rows, if these take as much as the copied rows."""
         waiting = self.copied_bytes * self.waiting.num_rows // max(1, self.copied_rows)
         return self.num_bytes + waiting
 
     def is_full(self, target_bytes: int, more_bytes: int) -> bool:
-        """Whether it has the target size, or would exceed it with so many bytes more."""
+        """Whether the file has the target size, or would exceed it with `more_bytes` more."""
         size = self.num_bytes
         return size >= target_bytes or (self.copied_bytes > 0 and size + more_bytes > target_bytes)
 
@@ -424,7 +424,7 @@ class _Copy:
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
-        """Say in errors which file of which table was read."""
+        """Add a note to errors with the file and table that was read."""
         try:
             yield
         except DeltaError as error:

@@ -36,7 +36,7 @@ class WrittenFiles:
         identity_starts: identity column → the first assigned value.
         num_rows: rows in the data files.
         num_bytes: size of all files.
-        table_id: of the table that they were written for.
+        table_id: of the table for which they were written.
         schema_string: the table's `schemaString` when they were written.
         rules: digest of the other settings when they were written, see `rules_of`; empty is
             unknown.
@@ -81,7 +81,7 @@ class WrittenFiles:
         """Parse the JSON of `to_json`.
 
         Raises:
-            MalformedLogError: the text is not in that form.
+            MalformedLogError: the string is not in that form.
         """
         where = "written files"
         node = JsonObject(loads(text, where), where)
@@ -139,9 +139,9 @@ class WrittenFiles:
 
 
 def rules_of(configuration: TableConfiguration) -> str:
-    """Return a digest of partition columns, properties and protocol, by which files are written.
+    """Return a digest of the partition columns, properties and protocol for written files.
 
-    Properties include constraints: rows that were checked against others must not be committed.
+    Properties include constraints: rows checked against others must not be committed.
     """
     metadata, protocol = configuration.metadata, configuration.protocol
     facts = [

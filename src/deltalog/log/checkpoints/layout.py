@@ -1,7 +1,7 @@
-"""Reading one file of a checkpoint, Parquet or JSON.
+"""Read one file of a checkpoint, Parquet or JSON.
 
 Owns how a file is read, and where sidecars are. `log.segment` decides which files make up a
-checkpoint, `replay` what their actions mean.
+checkpoint; `replay` decides what their actions mean.
 
 Protocol: Checkpoints, V2 Spec, Sidecar Files
 """
@@ -40,47 +40,47 @@ Leaf = tuple[str, ...]
 
 
 class CheckpointFile(Protocol):
-    """One file that holds actions."""
+    """One file that contains actions."""
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-        """The actions of each kind as dicts: for all kinds except file actions."""
+        """Return the actions of each kind as dicts, for all kinds except file actions."""
         ...
 
     def leaves(self, kind: str) -> Sequence[Leaf]:
-        """The leaves that the file has of this kind; each path starts with `kind`."""
+        """Return the file's leaves of this kind; each path starts with `kind`."""
         ...
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
-        """The actions of a kind in the file's order, as structs with the leaves of `fields`."""
+        """Return the actions of a kind in the file's order, as structs with the given leaves."""
         ...
 
     def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
-        """Parts of the file that can be read in parallel, in the file's order.
+        """Return parts of the file that can be read in parallel, in the file's order.
 
         A file with less than `least_bytes` of such actions is one part.
         """
         ...
 
     def count(self, kind: str) -> int:
-        """The number of actions of the kind."""
+        """Return the number of actions of the kind."""
         ...
 
     def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """The least and the greatest value of leaves that every action of the kind has.
+        """Return the smallest and largest value of leaves that every action of the kind has.
 
-        Those that the file does not tell are left out.
+        Leaves for which the file does not record these values are left out.
         """
         ...
 
     def batches(
         self, kind: str, fields: Sequence[Leaf], batch_rows: int
     ) -> Iterator[pa.ChunkedArray[Any]]:
-        """As `actions`, in batches; only one batch is in memory."""
+        """Yield the result of `actions` in batches; only one batch is in memory."""
         ...
 
 
 def sidecar_location(sidecar: Sidecar) -> str:
-    """The path of a sidecar: in the sidecar directory, unless it is absolute.
+    """Return the path of a sidecar: in the sidecar directory, unless it is absolute.
 
     Raises:
         UnsafePathError: the path leads out of that directory.
@@ -94,13 +94,13 @@ def sidecar_location(sidecar: Sidecar) -> str:
 def open_checkpoint_file(
     store: Store, info: FileInfo, *, keeps_bytes: bool = False
 ) -> CheckpointFile:
-    """The file, by its format; nothing is read yet.
+    """Open a file by its format; nothing is read yet.
 
     Args:
         store: of the table.
         info: of the file.
-        keeps_bytes: whether those of a small file, which come with its footer, stay in memory. Of
-            thousands of small sidecars that would be too much.
+        keeps_bytes: whether the bytes of a small file, which are read with its footer, stay in
+            memory. For thousands of small sidecars that would be too much.
     """
     if info.name.endswith(".json"):
         return JsonCheckpointFile(store, info)
@@ -131,7 +131,7 @@ class ParquetCheckpointFile:
         return self._open().leaves
 
     def _open(self) -> ParquetReader:
-        # A reader is for one thread at a time, so each call opens one; the footer is shared.
+        # Only one thread at a time may use a reader, so each call opens one; the footer is shared.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         footer = reader.footer
@@ -202,7 +202,7 @@ class ParquetCheckpointFile:
         return part
 
     def count(self, kind: str) -> int:
-        """See `CheckpointFile`. Cost: the footer, where it has statistics; else a small column."""
+        """See `CheckpointFile`. Cost: the footer if it has statistics; else a small column."""
         reader = self._open()
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
@@ -215,7 +215,7 @@ class ParquetCheckpointFile:
         return rows - sum(count or 0 for count in nulls)
 
     def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """See `CheckpointFile`; nothing if several row groups hold them. Cost: the footer."""
+        """See `CheckpointFile`; empty if several row groups have such actions. Cost: the footer."""
         reader = self._open()
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         groups = self._row_groups(reader, kind)
@@ -226,7 +226,7 @@ class ParquetCheckpointFile:
         found: dict[Leaf, pa.Array[Any]] = {}
         for leaf in leaves:
             index = reader.leaf_indices([leaf])
-            # A leaf that is null where the action is not is unknown there.
+            # If a leaf is null where the action is not, its value there is unknown.
             if len(index) != 1 or absent is None or chunks[index[0]].null_count != absent:
                 continue
             chunk, kind_of_leaf = chunks[index[0]], _type_at(reader.arrow_schema, leaf)
@@ -243,7 +243,7 @@ class ParquetCheckpointFile:
         return found
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
-        """The row groups that may have such actions, by the null counts of the footer."""
+        """Return the row groups that may have such actions, by the null counts of the footer."""
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
             return []
@@ -261,7 +261,7 @@ class ParquetCheckpointFile:
 
 
 def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
-    """The type of a leaf below structs alone; None if there is none."""
+    """Return the type of a leaf below structs only; None if there is no such leaf."""
     found: Any = pa.struct(schema)
     for name in leaf:
         place = found.get_field_index(name) if pa.types.is_struct(found) else -1
@@ -273,7 +273,7 @@ def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
 
 
 def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
-    """The fields, with the marker leaf if nothing else shows which rows have such an action."""
+    """Return the fields, with the marker leaf if no other shows which rows have such an action."""
     if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
         return [*fields, (kind, MARKERS[kind])]
     return fields

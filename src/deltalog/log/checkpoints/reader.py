@@ -1,4 +1,4 @@
-"""Reading a checkpoint by column: only requested columns, and each of them once.
+"""Read a checkpoint by column: only requested columns, and each column once.
 
 Owns where the actions of a checkpoint are, across its files and sidecars, and caches the columns
 that it read. Every failure is raised as `CheckpointUnreadableError`, so that the caller can fall
@@ -71,20 +71,20 @@ def read_stats(
     leaves: Sequence[StatsLeaf],
     where: pa.BooleanArray | None = None,
 ) -> list[pa.ChunkedArray[Any]]:
-    """One column per leaf, one row per `add` of the file.
+    """Return one column per leaf, one row per `add` of the file.
 
     Args:
         file: of the checkpoint.
         leaves: of the statistics.
-        where: which adds are wanted; None is all.
+        where: selects the adds; None is all.
 
-    Cost: the leaves of `stats_parsed`, or the JSON texts up to the last one that is wanted, and one
-    pass through those that are.
+    Cost: the leaves of `stats_parsed`; or the JSON strings up to the last selected one, and one
+    pass through the selected strings.
     """
     sources = stats_sources(set(file.leaves("add")), leaves)
     if _JSON not in sources and where is None:
         return stats_of(file.actions("add", sources), leaves)
-    # JSON texts are many times larger than the columns parsed from them: few are held at a time.
+    # JSON strings are many times larger than the columns parsed from them: keep few at a time.
     parts = []
     row = 0
     end = _end(where)
@@ -104,7 +104,7 @@ def read_stats(
 
 
 def _end(where: pa.BooleanArray | None) -> int | None:
-    """The number of rows up to the last that is wanted; None is all."""
+    """Return the number of rows up to the last selected row; None is all."""
     if where is None:
         return None
     wanted = compute.indices_nonzero(where)
@@ -114,7 +114,7 @@ def _end(where: pa.BooleanArray | None) -> int | None:
 def stats_sources(
     have: Collection[tuple[str, ...]], leaves: Sequence[StatsLeaf]
 ) -> list[tuple[str, ...]]:
-    """The columns of a file from which `leaves` are made: typed ones, and JSON for the others."""
+    """Return the columns of a file that provide `leaves`: typed ones, JSON for the others."""
     stored = [_stored_as(path, have) for path, _ in leaves]
     fields = [source for source in stored if source is not None]
     return [*fields, _JSON] if len(fields) < len(leaves) and _JSON in have else fields
@@ -123,7 +123,7 @@ def stats_sources(
 def stats_of(
     actions: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
 ) -> list[pa.ChunkedArray[Any]]:
-    """One column per leaf, one row per action, from the columns of `stats_sources`."""
+    """Return one column per leaf, one row per action, from the columns of `stats_sources`."""
     have = set(_members(actions.type))
     parsed = [leaf for leaf in leaves if _stored_as(leaf[0], have) is not None]
     others = [leaf for leaf in leaves if _stored_as(leaf[0], have) is None]
@@ -148,9 +148,9 @@ def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
 
 
 def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """`stats_parsed` as the JSON texts that `stats` would hold.
+    """Return `stats_parsed` as the JSON strings that `stats` would contain.
 
-    Cost: some kernels per statistic; needed only for checkpoints without the texts.
+    Cost: some kernels per statistic; needed only for checkpoints without the strings.
     """
     chunks: list[pa.Array[Any]] = []
     structs: Any = member_of(actions, "stats_parsed").chunks
@@ -161,7 +161,7 @@ def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-    """A member of a struct column, not converted; empty if the struct does not have it."""
+    """Return a member of a struct column, not converted; empty if the struct lacks it."""
     if actions.type.get_field_index(name) < 0:
         return chunked([], pa.struct([]))
     member: pa.ChunkedArray[Any] = compute.struct_field(actions, name)
@@ -169,7 +169,7 @@ def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
 
 
 def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The path at which the file stores a leaf of the statistics; None if it does not."""
+    """Return the path at which the file stores a leaf of the statistics; None if it does not."""
     spellings = (path[0], _ALIASES.get(path[0], path[0]))
     for name in spellings:
         if (*_PARSED, name, *path[1:]) in have:
@@ -177,11 +177,11 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
     return None
 
 
-# Reading a checkpoint by column: only requested columns, and each of them once.
+# Read a checkpoint by column: only requested columns, and each column once.
 
 
 _STATS_AHEAD: Final = 2
-# Then what lies between two columns costs less to read than another request.
+# Up to this gap, reading the bytes between two columns costs less than another request.
 _SMALL_BYTES: Final = 1024 * 1024
 _MOST_RECENT_VALUES: Final = 100  # of a checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
@@ -192,14 +192,14 @@ class Checkpoint:
     """The actions of one checkpoint, read on demand.
 
     Columns stay in memory once read; a pickled copy starts without them. Two threads that request
-    the same column at once may both read it: the columns are equal.
+    the same column at once may both read it: their results are equal.
 
     Args:
         store: of the table.
         files: of the checkpoint.
 
     Attributes:
-        held_row_groups: its adds, one row group each, once somebody has asked for them.
+        held_row_groups: the checkpoint's adds, one row group each, once requested.
     """
 
     def __init__(self, store: Store, files: CheckpointFiles) -> None:
@@ -228,7 +228,7 @@ class Checkpoint:
         return self._store
 
     def parts_of_adds(self) -> list[CheckpointFile]:
-        """The row groups that hold adds, in order. Cost: the footers, which are read at once."""
+        """Return the row groups with adds, in order. Cost: the footers, which are read at once."""
         with self._unreadable():
             files = self._sources("add")
             parts = map_in_pool(lambda file: file.parts("add", least_bytes=0), files)
@@ -236,12 +236,12 @@ class Checkpoint:
 
     @property
     def held_bytes(self) -> int:
-        """The size of the columns that are cached."""
+        """Return the size of the cached columns."""
         columns = (*self._columns.values(), *self._stats.values())
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        """Drop the cached columns; `statistics` is whether cached statistics are dropped, too."""
         self._columns = {}
         if statistics:
             self._stats = {}
@@ -253,14 +253,14 @@ class Checkpoint:
         self.__init__(*state)  # type: ignore[misc]  # a copy starts without columns
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-        """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
+        """Return the actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
 
-        Cost: their leaves, in the row groups that have such actions; no sidecar is read. Of a small
-        checkpoint all such kinds are read at once: who opens a table to commit asks for each. Those
-        of a local one are kept for others who open the table by its path.
+        Cost: their leaves, in the row groups that have such actions; no sidecar is read. From a
+        small checkpoint, all such kinds are read at once, as opening a table to commit requests
+        each of them. Those of a local one are kept for others who open the table by its path.
         """
         if self._is_small and not self._values:
-            with suppress(errors.CheckpointUnreadableError):  # perhaps not where it is asked for
+            with suppress(errors.CheckpointUnreadableError):  # the requested kinds may be readable
                 self._read_small_values()
         self._read_values([kind for kind in kinds if kind not in self._values])
         return {kind: self._values[kind] for kind in kinds}
@@ -281,12 +281,12 @@ class Checkpoint:
             self._values.update(known)
 
     def _local_states(self) -> list[FileState]:
-        """The states of the top-level files; none if they are not local."""
+        """Return the states of the top-level files; empty if they are not local."""
         paths = [native_path(self._store, file.path) for file in self.files.files]
         try:
             return [local_state(path) for path in paths if path is not None]
         except OSError:
-            return []  # reading says what is wrong
+            return []  # reading the file raises the error
 
     def _read_values(self, kinds: Sequence[str]) -> None:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -298,14 +298,14 @@ class Checkpoint:
         self._values.update(found)
 
     def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
-        """Members of all `add` or `remove` actions, in the order of the files.
+        """Return members of all `add` or `remove` actions, in the order of the files.
 
         Args:
             kind: `add` or `remove`.
             names: of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
 
         Returns:
-            One row per action; every call gives the same rows in the same order.
+            One row per action; every call returns the same rows in the same order.
 
         Cost: the leaves of the columns that are not cached.
         """
@@ -322,16 +322,16 @@ class Checkpoint:
             return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """All `add` actions with members and statistics, in the order of `columns`, for one pass.
+        """Yield all `add` actions with members and statistics, in the order of `columns`, once.
 
         Args:
             leaves: of the statistics.
-            batch_rows: most rows of a batch.
+            batch_rows: maximum number of rows in a batch.
 
         Returns:
             Batches that are read but not decoded.
 
-        Cost: the leaves that are not cached; they are not cached here either.
+        Cost: the leaves that are not cached; this pass does not cache them.
         """
         columns = dict(self._columns)
         held = [name for name in FILE_SCHEMA.names if ("add", name) in columns]
@@ -361,7 +361,7 @@ class Checkpoint:
             return pa.Table.from_arrays(columns, schema=FILE_SCHEMA), stats_of(actions, leaves)
 
     def num_actions(self, kind: str) -> int:
-        """The number of `add` or `remove` actions.
+        """Return the number of `add` or `remove` actions.
 
         Cost: the footers, or one small column if they have no null counts.
         """
@@ -369,7 +369,7 @@ class Checkpoint:
             return sum(map_in_pool(lambda file: file.count(kind), self._sources(kind)))
 
     def stats(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
-        """Statistics of all `add` actions, a column per leaf, rows as in `columns`.
+        """Return statistics of all `add` actions, a column per leaf, rows as in `columns`.
 
         Args:
             leaves: paths with types, as in `stats.schema`.
@@ -381,7 +381,7 @@ class Checkpoint:
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few at a time: JSON texts are many times larger than the columns parsed from them.
+                # Few at a time: JSON strings are many times larger than the parsed columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )
@@ -393,13 +393,13 @@ class Checkpoint:
     def stats_where(
         self, leaves: Sequence[StatsLeaf], where: pa.BooleanArray
     ) -> list[pa.ChunkedArray[Any]]:
-        """Statistics of some `add` actions, a column per leaf; they are not cached.
+        """Return statistics of some `add` actions, a column per leaf; they are not cached.
 
         Args:
             leaves: paths with types, as in `stats.schema`.
-            where: which of the actions, one boolean for each.
+            where: selects the actions, one boolean for each.
 
-        Cost: the leaves; of JSON texts, only those wanted are parsed.
+        Cost: the leaves; only the selected JSON strings are parsed.
         """
         parts = []
         row = 0
@@ -422,7 +422,7 @@ class Checkpoint:
 
     @cached_property
     def data_files(self) -> Sequence[FileInfo]:
-        """The files that hold file actions: the sidecars, or the top-level files."""
+        """Return the files that contain file actions: the sidecars, or the top-level files."""
         rows = self.values(["sidecar"])["sidecar"]
         if not rows:
             return self.files.files
@@ -443,7 +443,7 @@ class Checkpoint:
         return [open_checkpoint_file(self._store, info) for info in infos]
 
     def _sources(self, kind: str) -> Sequence[CheckpointFile]:
-        """The files from which actions of a kind are read."""
+        """Return the files from which actions of a kind are read."""
         del kind
         return self._data_files
 
@@ -469,12 +469,12 @@ class Checkpoint:
 def _read_members(
     kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
 ) -> list[pa.ChunkedArray[Any]]:
-    """One column per member, one row per action of the file."""
+    """Return one column per member, one row per action of the file."""
     return _members_of(kind, fields, file.actions(kind, _member_sources(kind, fields, file)))
 
 
 def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile) -> list[Leaf]:
-    """The leaves of a file from which the members can be made."""
+    """Return the leaves of a file from which the members can be made."""
     if kind != "add" or {field.name for field in fields}.isdisjoint(_FROM_TYPED):
         return [(kind, field.name) for field in fields]
     present = {leaf[1] for leaf in file.leaves(kind)}
@@ -488,7 +488,7 @@ def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: Checkpoint
 def _members_of(
     kind: str, fields: Sequence[pa.Field[Any]], actions: pa.ChunkedArray[Any]
 ) -> list[pa.ChunkedArray[Any]]:
-    """The members, from the leaves of `_member_sources`."""
+    """Return the members, from the leaves of `_member_sources`."""
     present = {field.name for field in actions.type}
     columns = []
     for field in fields:
@@ -500,7 +500,7 @@ def _members_of(
     return columns
 
 
-# A writer may omit these members if it writes the typed ones: how to make them from those.
+# A writer may omit these members if it writes typed ones: how to derive them from these.
 _FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),

@@ -1,7 +1,7 @@
-"""Actions as rows of a checkpoint: a struct column for each kind, one of which is not null.
+"""Actions as rows of a checkpoint: a struct column for each kind, exactly one of which is not null.
 
 Owns the columns that table properties require: statistics as JSON or typed, typed partition values.
-The caller decides which actions there are; `writer` owns files and names.
+The caller provides the actions; `writer` owns files and names.
 
 Protocol: Checkpoint Schema
 """
@@ -58,7 +58,7 @@ _V2_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
-    """The leaves of `stats_parsed`, by physical names; none if typed statistics are not written.
+    """Return the leaves of `stats_parsed`, by physical names; empty if not written typed.
 
     Protocol: Checkpoint Schema (`stats_parsed`), Table Properties
     """
@@ -83,13 +83,13 @@ class ActionRows:
 
     Args:
         configuration: of the table; its properties decide which statistics are written.
-        kinds: of action, a column for each.
+        kinds: the kinds of actions, a column for each.
         time_zone: of partition values without one.
-        domains: of the table; in the draft their configuration is a map, today it is a string.
+        domains: of the table; their configuration is a map in the draft, and a string today.
 
     Attributes:
         schema: of the tables.
-        leaves: of the statistics that `adds` takes.
+        leaves: of the statistics that `adds` accepts.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ActionRows:
         self._nothing = self.schema.empty_table()
 
     def values(self, actions: Iterable[Action]) -> pa.Table:
-        """A row for each of a few actions, in order."""
+        """Return a row for each of a few actions, in order."""
         objects = [action_to_json(action) for action in actions]
         columns = [
             pa.array(
@@ -127,7 +127,7 @@ class ActionRows:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def removes(self, tombstones: pa.Table) -> pa.Table:
-        """A row for each tombstone.
+        """Return a row for each tombstone.
 
         Args:
             tombstones: has the members of `REMOVE_TYPE`.
@@ -136,14 +136,14 @@ class ActionRows:
         return self._rows("remove", {**members, "dataChange": _all_false(tombstones.num_rows)})
 
     def adds(self, files: pa.Table, stats: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
-        """A row for each live file.
+        """Return a row for each live file.
 
         Args:
             files: of `FILE_SCHEMA`.
             stats: a column for each of `leaves`.
 
         Raises:
-            InvalidPartitionValueError: a text cannot be parsed as its column's type.
+            InvalidPartitionValueError: a string cannot be parsed as its column's type.
         """
         members: dict[str, Any] = {field.name: files.column(field.name) for field in arrow.ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
@@ -209,7 +209,7 @@ class ActionRows:
 
 
 def _parsed_partitions(configuration: TableConfiguration) -> StructType:
-    """The partition columns whose values are written typed, by physical names."""
+    """Return the partition columns whose values are written typed, by physical names."""
     if not configuration.properties.checkpoint_write_stats_as_struct:
         return StructType([])
     by_name = {field.name: field for field in configuration.physical_schema.fields}
@@ -228,7 +228,7 @@ def _domain_type(domains: Sequence[DomainMetadata]) -> pa.DataType:
 
 
 def _arrow_value(value: Any, data_type: Any) -> Any:
-    """A member of a JSON object as the Python value that Arrow expects."""
+    """Return a member of a JSON object as the Python value that Arrow expects."""
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
@@ -249,7 +249,7 @@ def _one_chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-# Writing the Parquet files of a checkpoint, row group by row group.
+# Write the Parquet files of a checkpoint, row group by row group.
 
 
 _FEW_ROWS: Final = 1 << 15
@@ -269,7 +269,7 @@ _REPETITIVE: Final = (
 class RowFile:
     """A Parquet file of actions; rows are buffered until they fill a row group.
 
-    A full row group is encoded while the caller makes the rows of the next.
+    A full row group is encoded while the caller makes the rows of the next one.
 
     Attributes:
         info: path, size and time, once closed.
@@ -296,7 +296,7 @@ class RowFile:
             self._encoding.submit(lambda: self._encode(tables))
 
     def begin_kind(self) -> None:
-        """Announce rows of another kind; if they are many, they get row groups of their own.
+        """Announce rows of another kind; if there are many, they get row groups of their own.
 
         Then readers of the few small actions skip the row groups of files, and the columns of files
         have no rows of other kinds.
@@ -372,7 +372,7 @@ class Sidecars:
             self._open.begin_kind()
 
     def close(self) -> list[Sidecar]:
-        """Finish the last one, and return the actions that name them all."""
+        """Finish the last sidecar, and return the actions that name all sidecars."""
         self._finish()
         return [
             Sidecar(path=i.name, size_bytes=i.size_bytes, modification_time_ms=i.modified_ms)
@@ -380,7 +380,7 @@ class Sidecars:
         ]
 
     def abandon(self) -> None:
-        """Delete the sidecars that are written: no checkpoint names them."""
+        """Delete the written sidecars, which no checkpoint names."""
         if self._open is not None:
             self._open.abandon()
         with contextlib.suppress(DeltaError):
@@ -388,7 +388,7 @@ class Sidecars:
 
 
 def _file_options(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet options: dictionaries and statistics only where they can be of use."""
+    """Return Parquet options: dictionaries and statistics only where they are useful."""
     leaves = [leaf.path for leaf in leaf_columns(schema)]
     return {
         "compression": "snappy",
@@ -398,13 +398,13 @@ def _file_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-# The columns of a checkpoint as they are in memory, whatever its writer.
+# The columns of a checkpoint as they are in memory, for any writer.
 
 
 PARTITION_VALUES: Final = "partitionValues"
 PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
 
-# A member that every action of the kind has: its null count shows which rows hold such actions.
+# A member that every action of the kind has: its null count shows which rows have such actions.
 MARKERS: Final[Mapping[str, str]] = {
     "add": "path",
     "remove": "path",
@@ -417,25 +417,25 @@ MARKERS: Final[Mapping[str, str]] = {
     "checkpointMetadata": "version",
 }
 SMALL_KINDS: Final = tuple(kind for kind in MARKERS if kind not in {"add", "remove"})
-"""The kinds of which a checkpoint holds few actions."""
+"""The kinds of which a checkpoint has few actions."""
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """The chunks as one column, which has its type even without chunks."""
+    """Return the chunks as one column, which has its type even without chunks."""
     return arrow_kernels.chunked_array(chunks, data_type)
 
 
 def nulls(rows: int, data_type: pa.DataType) -> pa.Array[Any]:
-    """A column of nulls."""
+    """Return a column of nulls."""
     return arrow_kernels.nulls(rows, data_type)
 
 
 def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """One member of a struct column as `data_type`; all null if the struct does not have it.
+    """Return one member of a struct column as `data_type`; all null if the struct lacks it.
 
     Raises:
-        pa.ArrowException: the values cannot be converted, or a text is no UTF-8: of a damaged file,
-            Arrow would hand it on to whoever makes Python values of it.
+        pa.ArrowException: the values cannot be converted, or a string is not UTF-8. Without this
+            check, a damaged file would only fail where its values become Python strings.
     """
     struct_type = actions.type
     if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
@@ -450,11 +450,11 @@ def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArra
 
 
 def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
-    """The values as `data_type`, from whatever type the writer chose.
+    """Return the values as `data_type`, from any type that the writer chose.
 
     Raises:
         pa.ArrowException: the values cannot be converted.
-        MalformedLogError: a deletion vector's descriptor has a value that it cannot have.
+        MalformedLogError: a deletion vector's descriptor has an invalid value.
     """
     if values.type.equals(data_type):
         return values
@@ -491,7 +491,7 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
 
 
 def valid_rows(table: pa.Table, kind: str) -> pa.ChunkedArray[Any]:
-    """The rows of the struct column `kind` that hold such an action.
+    """Return the rows of the struct column `kind` that contain such an action.
 
     Cost: no copy if they are contiguous, as in the checkpoints of all known writers.
     """
@@ -509,7 +509,7 @@ def _valid_run(chunk: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """`partitionValues_parsed` as the map of strings that `partitionValues` would be.
+    """Return `partitionValues_parsed` as the map of strings in `partitionValues`.
 
     Cost: Python for each value; needed only for checkpoints without the map.
     """

@@ -1,4 +1,4 @@
-"""Writing a checkpoint: the state of one version as one file, as parts, or as a V2 checkpoint.
+"""Write a checkpoint: the state of one version as one file, as parts, or as a V2 checkpoint.
 
 Owns names, files and the distribution of rows. Rows are streamed: memory does not grow with the
 number of files. The caller provides the state, decides when to write, and updates the hint.
@@ -61,16 +61,16 @@ class CheckpointLayout(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointContent:
-    """The state that a checkpoint holds.
+    """The state that a checkpoint contains.
 
     Args:
         version: of the table.
         configuration: of the table at that version.
         time_zone: of partition values without one.
-        transactions: the latest of each application, without expired ones.
-        domains: without removed ones.
+        transactions: the latest transaction of each application, without expired ones.
+        domains: without removed domains.
         high_water_mark: the draft's action, if the table has it.
-        tombstones: unexpired ones, with the members of `REMOVE_TYPE`.
+        tombstones: unexpired tombstones, with the members of `REMOVE_TYPE`.
         paths: of the live files; called for multi-part checkpoints only.
         iter_adds: the live files in batches, with the requested statistics.
     """
@@ -140,21 +140,21 @@ def write_checkpoint(
         store: of the table.
         content: of the checkpoint.
         layout: of the checkpoint.
-        part_rows: most rows of a part or a sidecar; None is one classic file.
+        part_rows: maximum number of rows in a part or sidecar; None is one classic file.
 
     Raises:
         AlreadyExistsError: the checkpoint exists.
         InvalidInputError: the table does not allow the layout.
 
     Protocol: Checkpoints
-    Cost: one pass over the live files, with a few batches in memory; for a remote store, also one
-    file.
+    Cost: one pass over the live files, with a few batches in memory; for a remote store, also
+    one file in memory.
     """
     check_layout(store, content.configuration, layout, part_rows)
     if layout is CheckpointLayout.CLASSIC:
         return _write_classic(store, content, part_rows)
     sidecars = write_sidecars(store, content, part_rows=part_rows)
-    # If this fails, the file may exist all the same. So the sidecars stay; cleanup removes orphans.
+    # After a failure the file may still exist, so the sidecars stay; cleanup removes orphans.
     return write_v2_top(store, content, layout, [sidecars])
 
 
@@ -229,8 +229,8 @@ def write_sidecars(
 
     Args:
         store: of the table.
-        content: all live files and tombstones of the version, or some; the rest of it is not used.
-        part_rows: most rows of a sidecar.
+        content: all or some live files and tombstones of the version; the rest is not used.
+        part_rows: maximum number of rows in a sidecar.
 
     Protocol: Sidecar Files
     """
@@ -280,7 +280,7 @@ def write_v2_top(
 
 
 def classic_rows(content: CheckpointContent) -> ActionRows:
-    """Makes the rows of a classic checkpoint."""
+    """Return an object that makes the rows of a classic checkpoint."""
     return _rows(content, *_CLASSIC_KINDS)
 
 
@@ -295,7 +295,7 @@ def _rows(content: CheckpointContent, *kinds: str) -> ActionRows:
 
 
 def part_paths(version: int, parts: int) -> list[str]:
-    """The paths of the parts of a multi-part checkpoint."""
+    """Return the paths of the parts of a multi-part checkpoint."""
     return [
         names.log_path(names.checkpoint_part_name(version, number + 1, parts))
         for number in range(parts)
@@ -320,7 +320,7 @@ def _write_top(
 def file_rows(
     content: CheckpointContent, rows: ActionRows
 ) -> tuple[Iterator[pa.Table], Iterator[pa.Table]]:
-    """The rows of the tombstones, and those of the live files."""
+    """Return the rows of the tombstones, and those of the live files."""
     return _remove_rows(content, rows), _add_rows(content, rows)
 
 
@@ -330,7 +330,7 @@ def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Ta
 
 
 def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
-    """The rows of the live files; the next batches are encoded while one is written."""
+    """Yield the rows of the live files; the next batches are encoded while one is written."""
 
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
@@ -344,9 +344,9 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
 
 
 def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
-    """The first path of every part but the first.
+    """Return the first path of every part but the first.
 
-    They depend on the live files only, so that two writers of one version write equal parts.
+    The paths depend on the live files only, so that two writers of one version write equal parts.
     """
     paths = content.paths()
     parts = count_parts(store, content.version, len(paths), part_rows)
@@ -357,10 +357,10 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
 
 
 def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
-    """The number of parts of a multi-part checkpoint."""
+    """Return the number of parts of a multi-part checkpoint."""
     parts = max(1, -(-num_files // max(part_rows, 1)))
-    # Parts that a failed attempt left, perhaps another engine's with other path ranges, must not
-    # be mixed with these: the number of parts is in the name, so another number keeps them apart.
+    # A failed attempt, perhaps of another engine with other path ranges, may have left parts. The
+    # names contain the number of parts, so another number keeps the two sets apart.
     taken = {
         file.parts
         for info in store.list_from(LOG_DIRECTORY, names.first_name_of(version))
@@ -372,12 +372,12 @@ def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> i
 
 
 def part_places(num_files: int, parts: int) -> list[int]:
-    """The positions, in the sorted paths, at which every part but the first begins."""
+    """Return the positions, in the sorted paths, at which every part but the first begins."""
     return [num_files * number // parts for number in range(1, parts)]
 
 
 def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> None:
-    """Write each row to the part whose range has its path.
+    """Write each row to the part whose range contains its path.
 
     Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
     """
@@ -394,7 +394,7 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
 
 
 def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
-    """The part of each row, from 0.
+    """Return the part of each row, from 0.
 
     Args:
         starts: the first path of every part but the first.

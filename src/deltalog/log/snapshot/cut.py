@@ -1,8 +1,8 @@
 """Split a version into pieces that can be read independently, also by other processes.
 
-Owns the splitting: the checkpoint is split by its row groups, the commits after it are one more
-piece, and every piece knows which files these commits name. A piece has the interface of a
-snapshot, with some of its files; each live file is in exactly one piece.
+Owns the splitting. The checkpoint is split by its row groups; the commits after it are one more
+piece. Every piece knows which files these commits name. A piece has the interface of a snapshot,
+with some of its files; each live file is in exactly one piece.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -41,16 +41,16 @@ _Result = TypeVar("_Result")
 SHARE_BYTES: Final = 16 << 20
 """Target size of a checkpoint's share: some hundred thousand files without statistics."""
 _FEWEST_BYTES: Final = 8
-"""Least size of a live file in a checkpoint, whatever the compression."""
+"""Minimum size of a live file in a checkpoint, for any compression."""
 _ONE_SHARE: Final = 1 << 62
 
 
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
-    """Whether the checkpoint of a version holds more than `num_files` live files.
+    """Return whether the checkpoint of a version has more than `num_files` live files.
 
-    Files of the commits after it do not count: they are in memory in any case.
+    Files of the commits after it do not count: they are in memory anyway.
 
-    Cost: none for small checkpoints; else the footers that were read to open it. With sidecars
+    Cost: none for small checkpoints; else the footers that were read to open it. With sidecars,
     the hint, or their footers if the hint has no count.
     """
 
@@ -88,17 +88,17 @@ class CutSnapshot:
 
     @property
     def num_pieces(self) -> int:
-        """The number of pieces; the last one holds the commits after the checkpoint."""
+        """The number of pieces; the last one contains the commits after the checkpoint."""
         return len(self.shares) + 1
 
     def piece(self, number: int) -> SnapshotPiece:
-        """The piece with this number."""
+        """Return the piece with this number."""
         if number == len(self.shares):
             return SnapshotPiece(self, None, self.newer)
         return SnapshotPiece(self, self._checkpoint(number), _nothing())
 
     def small_pieces(self, number: int) -> Iterator[SnapshotPiece]:
-        """The live files of a piece, as pieces of one row group each; without tombstones."""
+        """Yield the live files of a piece, as pieces of one row group each; without tombstones."""
         if number == len(self.shares):
             yield self.piece(number)
             return
@@ -135,9 +135,9 @@ def cut_snapshot(
 
 
 def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
-    """The live files of a version, one row group of the checkpoint each; the commits' come last.
+    """Return a version's live files as pieces: one per row group, and at last the commits' files.
 
-    The state keeps them, with the columns that they cache; `SnapshotPiece.forget` drops them.
+    The state keeps the pieces and their cached columns; `SnapshotPiece.forget` drops these columns.
 
     Args:
         snapshot: the version.
@@ -182,8 +182,8 @@ class SnapshotPiece(Snapshot):
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
         """Return `act(state)`.
 
-        If the checkpoint is damaged, no other files can replace a piece of it: the error is left
-        to the caller, who has the whole.
+        If the checkpoint is damaged, no other files can replace a piece of it. The caller, who has
+        the whole version, handles the error.
         """
         return act(self._state)
 
@@ -195,34 +195,34 @@ class SnapshotPiece(Snapshot):
 
     @cached_property
     def in_checkpoint(self) -> SnapshotPiece:
-        """The files of the share, also those that later commits name: these cost no keys."""
+        """The files of the share, including those that later commits name: this needs no keys."""
         cut = replace(self._cut, named=pa.chunked_array([], pa.string()))
         return SnapshotPiece(cut, self.row_group, _nothing())
 
     def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
-        """Those of some files of the share that no later commit names.
+        """Mark selected files of the share that no later commit names.
 
         Args:
-            where: which files, one boolean for each row of `in_checkpoint.files`.
+            where: selects the files, one boolean for each row of `in_checkpoint.files`.
 
         Cost: their paths and deletion vectors.
         """
         return self._piece.live_where(where)
 
     def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Statistics of some live files, typed; nothing of it is cached.
+        """Return statistics of some live files, typed; they are not cached.
 
         Args:
             schema: as in `stats`.
-            where: which files, one boolean for each row of `files`.
+            where: selects the files, one boolean for each row of `files`.
 
-        Cost: as `stats`; of JSON texts, only those of the files are parsed.
+        Cost: as `stats`; only the JSON strings of the selected files are parsed.
         """
         return self._piece.stats_where(schema, where)
 
     @property
     def held_bytes(self) -> int:
-        """The size of the columns that are cached."""
+        """Return the size of the cached columns."""
         written: SnapshotPiece | None = self.__dict__.get("in_checkpoint")
         if written is not None:
             return self._piece.held_bytes + written.held_bytes
@@ -230,7 +230,7 @@ class SnapshotPiece(Snapshot):
         return self._piece.held_bytes + of_checkpoint
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        """Drop the cached columns; `statistics` is whether cached statistics are dropped, too."""
         self._piece.forget(statistics=statistics)
         if (written := self.__dict__.get("in_checkpoint")) is not None:
             written.forget(statistics=statistics)
@@ -246,17 +246,17 @@ class _PieceState(LogState):
     ) -> None:
         segment = replace(whole.segment, checkpoint=None, commits=(), compactions=(), checksum=None)
         super().__init__(whole.store, segment, checkpoint=checkpoint)
-        # What `cached_property` would keep.
+        # Set the values that `cached_property` would keep.
         self.__dict__["commits"] = newer
         self.__dict__["survivors"] = Survivors(
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
         )
 
     def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
-        """Those of some adds of the checkpoint that no later commit names.
+        """Mark selected adds of the checkpoint that no later commit names.
 
         Args:
-            where: which of them, one boolean for each.
+            where: selects the adds, one boolean for each.
         """
         if self.checkpoint is None or not self.names_files:
             return where
@@ -267,12 +267,12 @@ class _PieceState(LogState):
 
     @property
     def held_bytes(self) -> int:
-        """The size of the columns of live files that are cached."""
+        """Return the size of the cached columns of live files."""
         columns = (*self._live.values(), *self._live_stats.values())
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the columns that are cached; which files are live and how many they are stays.
+        """Drop the cached columns; which files are live, and their number, stay cached.
 
         Args:
             statistics: whether statistics are dropped, too.
@@ -285,11 +285,11 @@ class _PieceState(LogState):
             self.checkpoint.forget(statistics=statistics)
 
     def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Statistics of some live files.
+        """Return statistics of some live files.
 
         Args:
             schema: as in `stats`.
-            where: which of them, one boolean for each.
+            where: selects the files, one boolean for each.
         """
         leaves = leaves_of_schema(schema)
         if all(leaf in self._live_stats for leaf in leaves):
@@ -320,7 +320,7 @@ def _nothing() -> CommitTable:
     return concat_commits([])
 
 
-# A checkpoint in splits that can be read independently: each is some row groups of some files.
+# Split a checkpoint into parts that can be read independently: row groups of its files.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +328,7 @@ class RowGroupRange:
     """A range of a file's row groups, one of `count` ranges of about equal size.
 
     Args:
-        file: that holds them.
+        file: the file with the row groups.
         number: of the range, from 0.
         count: number of ranges of the file.
     """
@@ -372,7 +372,7 @@ class PartialCheckpoint(Checkpoint):
     Args:
         store: of the table.
         files: the top-level files of the whole.
-        split: to read.
+        split: the split to read.
     """
 
     def __init__(self, store: Store, files: CheckpointFiles, split: Split) -> None:
@@ -381,7 +381,7 @@ class PartialCheckpoint(Checkpoint):
         self._parts: dict[str, Sequence[CheckpointFile]] = {}
 
     def row_groups(self) -> Iterator[PartialCheckpoint]:
-        """The adds of this split, one row group at a time; without the removes."""
+        """Yield the adds of this split, one row group at a time; without the removes."""
         with self._unreadable():
             adds = self._sources("add")
         for part in adds:
@@ -395,9 +395,9 @@ class PartialCheckpoint(Checkpoint):
 
     @classmethod
     def each_of_adds(cls, whole: Checkpoint) -> Sequence[PartialCheckpoint]:
-        """The adds of a checkpoint, one row group each, in order; without the removes.
+        """Return the adds of a checkpoint, one row group each, in order; without the removes.
 
-        The checkpoint keeps them, with the columns that they cache.
+        The checkpoint keeps the row groups with the columns that they cache.
 
         Cost: the footers, which are read at once.
         """
@@ -407,14 +407,14 @@ class PartialCheckpoint(Checkpoint):
         return cast("Sequence[PartialCheckpoint]", whole.held_row_groups)
 
     def bounds(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """The least and the greatest value of some leaves of its adds, as the footer has them.
+        """Return the smallest and largest value of some leaves of its adds, from the footer.
 
         Args:
             leaves: paths below `add`.
 
         Returns:
-            Two values for each leaf that every add has, and whose bounds the footer tells; only of
-            a single row group.
+            Two values for each leaf that every add has and whose bounds the footer records; only
+            for a single row group.
         """
         with self._unreadable():
             parts = self._sources("add")
@@ -424,7 +424,7 @@ class PartialCheckpoint(Checkpoint):
         if kind not in self._parts:
             found: list[CheckpointFile] = []
             for one in self._split:
-                # The footer's null counts show which row groups hold such actions.
+                # The footer's null counts show which row groups contain such actions.
                 parts = open_checkpoint_file(self._store, one.file).parts(kind, least_bytes=0)
                 first = len(parts) * one.number // one.count
                 found += parts[first : len(parts) * (one.number + 1) // one.count]

@@ -1,8 +1,8 @@
-"""Open the log of a table, and fall back to other files if one of them cannot be used.
+"""Open the log of a table, and fall back to other files if some are unusable.
 
-Owns also whether the log still has a version: a table may be deleted, created anew at the same
-location, set back, or its old commits cleaned up, while somebody holds one of its versions. That is
-known again by the first bytes of its commit, which name the writer, the time and the transaction.
+Also owns the check whether the log still has a version. While someone uses a version, a table may
+be deleted, recreated at the same location or rolled back, or its old commits may be cleaned up. A
+version is recognised by the first bytes of its commit: writer, time and transaction.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -47,7 +47,7 @@ def open_log(
 
     Raises:
         TableNotFoundError, VersionNotFoundError: there is no such table or version.
-        MalformedLogError: the version cannot be built from the log; its subclasses say why.
+        MalformedLogError: the version cannot be built from the log; its subclasses give the reason.
 
     Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
     footer and the leaves of two actions. Two listings if the hint is stale.
@@ -76,11 +76,11 @@ def open_log(
 
 
 def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | None) -> LogState:
-    """Build the same version without what may be at fault: compactions, then the checkpoint.
+    """Build the same version without the files at fault: compactions, then the checkpoint.
 
     Raises:
-        MalformedLogError: `error`, if it is a commit that is damaged, or nothing else is left; with
-            a note of the versions that are readable.
+        MalformedLogError: `error`, if a commit is damaged or no other files are left; with a note
+            of the readable versions.
     """
     lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
     with suppress(MalformedLogError):
@@ -95,7 +95,7 @@ def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | No
 def note_readable_versions(
     error: MalformedLogError, state: LogState, log_tail: LogTail | None
 ) -> None:
-    """Note which versions are readable despite a damaged commit. Cost: every commit again."""
+    """Add a note of the readable versions despite a damaged commit. Cost: reads every commit."""
     for file in state.segment.commits:
         try:
             read_commits(state.store, [file])
@@ -115,7 +115,7 @@ def other_way(
 ) -> LogState:
     """Build the same version from other files.
 
-    That is from commits instead of compactions; then from another checkpoint, or all commits.
+    It uses commits instead of compactions; then another checkpoint, or all commits.
 
     Raises:
         CheckpointUnreadableError: no other files can replace the checkpoint.
@@ -140,7 +140,7 @@ def other_way(
 
 
 def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> bool:
-    """Whether the log still has a version; true where a catalog decides, which knows its tables.
+    """Whether the log still has a version; always true if a catalog decides on the commits.
 
     Args:
         context: of the table.
@@ -158,7 +158,7 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
             return store.read_ranges(target.path, [(0, len(state.head))]) == [state.head]
         if target is not None:
             return is_same_commit(target, store.stat(target.path), knows_time=knows_time)
-        if checkpoint is not None:  # nothing else is left of the version
+        if checkpoint is not None:  # only the checkpoint of the version is left
             return is_same_commit(checkpoint.files[0], store.stat(checkpoint.files[0].path))
     except ObjectNotFoundError:
         return False
@@ -166,9 +166,9 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
 
 
 def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool:
-    """Whether a listing can be of the log that a version was read from.
+    """Whether a listing may show the log from which a version was read.
 
-    A version that was cleaned up is gone together with all before it.
+    If a version was cleaned up, so were all versions before it.
 
     Args:
         state: of the log at the version.
@@ -187,13 +187,13 @@ def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool
 def list_after(
     context: TableContext, state: LogState, *, knows_time: bool, is_long: bool
 ) -> LogListing | None:
-    """List what is in the log after a version; None if it is not there any more.
+    """List the log after a version; None if the log no longer has that version.
 
     Args:
         context: of the table; its log tail is the newest.
         state: as for `is_in_place`.
         knows_time: as for `is_in_place`.
-        is_long: whether all of it is listed, because a newer checkpoint would help.
+        is_long: whether to list everything, because a newer checkpoint would help.
 
     Cost: a request for the version's commit, and those of `list_newer`; or one listing.
     """
@@ -201,7 +201,7 @@ def list_after(
     known = state.segment.target_commit
     if known is None:
         return None
-    # Some services tell times in seconds, and of our own commits the time is not known.
+    # Some services report times in seconds, and the time of our own commits is unknown.
     is_doubtful = not knows_time or isinstance(store, PeekingStore)
     if is_doubtful and state.head and log_tail is None:
         newer: Callable[[], LogListing] = partial(list_newer, store, version + 1, expected=1)
@@ -225,7 +225,7 @@ def list_after(
 
 
 def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
-    """Whether two listings of a log are about one file, for all that they say."""
+    """Whether two listings of a log show the same file, as far as they show."""
     # Publishing a staged commit changes its path and its modification time.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes

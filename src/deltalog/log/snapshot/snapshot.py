@@ -107,7 +107,7 @@ class Snapshot:
         return self.context.store
 
     def with_data_of(self, store: Store) -> Snapshot:
-        """Return the same version, whose data files are read from another store of the table."""
+        """Return the same version, with its data files read from another store of the table."""
         return Snapshot(
             replace(self.context, store=store),
             self._state,
@@ -163,8 +163,8 @@ class Snapshot:
             type is NULL.
 
         Protocol: Per-file Statistics
-        Cost: the leaves of the checkpoint's `stats_parsed` if it has them, else its JSON texts
-        and one pass through them; nothing for leaves that are cached.
+        Cost: the leaves of the checkpoint's `stats_parsed` if it has them, else its JSON strings
+        and one pass through them; nothing for cached leaves.
         """
         return self.read_log(lambda state: state.stats(schema))
 
@@ -186,7 +186,7 @@ class Snapshot:
     def app_transactions(self) -> Mapping[str, SetTransaction]:
         """The latest transaction of each application.
 
-        Those older than `delta.setTransactionRetentionDuration` are left out; those without
+        Transactions older than `delta.setTransactionRetentionDuration` are left out. Those without
         `lastUpdated` never expire (ledger D-62).
 
         Protocol: Transaction Identifiers
@@ -233,10 +233,10 @@ class Snapshot:
 
     @cached_property
     def commit_timestamp_ms(self) -> int:
-        """When this version was committed, milliseconds since 1970, UTC.
+        """The time of this version's commit, milliseconds since 1970, UTC.
 
         Protocol: In-Commit Timestamps
-        Cost: one request on tables with in-commit timestamps, and after a commit of our own;
+        Cost: one request on tables with in-commit timestamps, and after a commit of this process;
         otherwise none.
         """
         own_times, target = self.configuration.in_commit_timestamps, self.segment.target_commit
@@ -245,7 +245,7 @@ class Snapshot:
         return read_commit_time_ms(self.store, self.segment, own_times)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The provenance of the commits up to this version, newest first.
+        """Return the provenance of the commits up to this version, newest first.
 
         Commits that were cleaned up are missing.
 
@@ -278,14 +278,14 @@ class Snapshot:
         log_tail: LogTail | None = None,
         commit_timestamp_ms: int | None = None,
     ) -> Snapshot:
-        """The snapshot after commits whose bytes are known.
+        """Return the snapshot after commits whose bytes are known.
 
         Args:
-            commits: those directly after this version, ascending; the modification time of the last
-                one is not known.
+            commits: the commits directly after this version, ascending; the last one's modification
+                time is unknown.
             configuration: protocol and metadata after them.
             log_tail: the newest commits of a catalog-managed table.
-            commit_timestamp_ms: in-commit timestamp of the last one, if it has one.
+            commit_timestamp_ms: in-commit timestamp of the last commit, if it has one.
 
         Cost: no I/O; cached columns of this version are reused.
         """
@@ -294,7 +294,7 @@ class Snapshot:
         return _after_commit(context, state, configuration, commit_timestamp_ms)
 
     def check_listed(self, listing: LogListing) -> None:
-        """Raise `VersionNotFoundError` for a log that is not that of this version any more."""
+        """Raise `VersionNotFoundError` if the listed log no longer has this version."""
         if not is_listed(self._state, listing, knows_time=self._knows_file_time):
             raise VersionNotFoundError(
                 f"cannot read the commits up to version {self.version} of {self.store.root}: the "
@@ -302,18 +302,18 @@ class Snapshot:
             )
 
     def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
-        """Load the latest version; returns this snapshot itself if it is the latest.
+        """Load the latest version; return this snapshot itself if it is the latest.
 
-        Cached columns of this version are reused, unless the table was deleted and created anew
-        at the same location.
+        Cached columns of this version are reused, unless the table was deleted and recreated at the
+        same location.
 
         Args:
-            log_tail: the newest commits of a catalog-managed table; None asks the context's
-                committer.
-            same_table: whether a table that was created anew is an error, as for who writes.
+            log_tail: the newest commits of a catalog-managed table; None requests them from the
+                context's committer.
+            same_table: whether a recreated table is an error, as writers need.
 
         Raises:
-            TableNotFoundError: the table is gone; with `same_table`, also if another one is there.
+            TableNotFoundError: the table is gone; with `same_table`, also if it was replaced.
 
         Cost: two requests, and two per new commit; also a listing, if there are many new commits
         or a newer checkpoint would help.
@@ -349,7 +349,7 @@ class Snapshot:
         return is_in_place(self.context, self._state, knows_time=self._knows_file_time)
 
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
-        """This state extended by new commits; None if it cannot be extended."""
+        """Return this state extended by new commits; None if it cannot be extended."""
         state = self._state
         context = self.context.with_log_tail(log_tail)
         is_long = not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT
@@ -392,7 +392,7 @@ class Snapshot:
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
         """Return `act(state)` for the state of the log.
 
-        `act` is run again on other files of the log if some were deleted or are damaged.
+        On damaged or deleted files, `act` runs again on other files of the log.
         """
         while True:
             state = self._state
@@ -417,7 +417,7 @@ def new_table_snapshot(
     *,
     commit_timestamp_ms: int | None = None,
 ) -> Snapshot:
-    """The snapshot of version 0, just committed; arguments as for `Snapshot.committed`."""
+    """Return the snapshot of version 0, just committed; arguments as `Snapshot.committed`."""
     file, data = commit
     segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
     state = LogState(context.store, segment, retained={file.info.path: data})
@@ -433,7 +433,7 @@ def _after_commit(
     snapshot = Snapshot(
         context, state, protocol=configuration.protocol, metadata=configuration.metadata
     )
-    snapshot.__dict__["configuration"] = configuration  # what `cached_property` would keep
+    snapshot.__dict__["configuration"] = configuration  # as `cached_property` would
     if commit_timestamp_ms is not None:
         snapshot.__dict__["commit_timestamp_ms"] = commit_timestamp_ms
     snapshot._knows_file_time = False  # noqa: SLF001  # made here
@@ -463,10 +463,10 @@ def _mark_of(domain: DomainMetadata) -> int | None:
 def load_snapshot(
     context: TableContext, *, version: int | None = None, timestamp_ms: int | None = None
 ) -> Snapshot:
-    """Load the latest version of a table, the given version, or that at a timestamp.
+    """Load the latest version of a table, the given version, or the version at a timestamp.
 
     Args:
-        context: of the table; its committer is asked for the newest commits.
+        context: of the table; its committer returns the newest commits.
         version: the version to load.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 
@@ -474,7 +474,7 @@ def load_snapshot(
         TableNotFoundError: there is no table.
         VersionNotFoundError: the version is after the latest one; the timestamp is before the first
             one, or in the future.
-        MalformedLogError: the version cannot be built from the log; its subclasses say why.
+        MalformedLogError: the version cannot be built from the log; its subclasses give the reason.
 
     Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
     checkpoint. Nothing per file.
@@ -500,7 +500,7 @@ def load_if_any(context: TableContext) -> Snapshot | None:
         context: as for `load_snapshot`.
 
     Raises:
-        TableNotFoundError: there is a part of a log: a checkpoint that is incomplete.
+        TableNotFoundError: there is only a part of a log: an incomplete checkpoint.
         MalformedLogError: as for `load_snapshot`.
 
     Cost: as for `load_snapshot`; one listing if there is no table.
@@ -523,11 +523,10 @@ def find_version(
     Args:
         context: of the table.
         timestamp_ms: milliseconds since 1970, UTC.
-        latest: the latest version, if it is loaded already.
+        latest: the latest version, if already loaded.
 
     Raises:
-        VersionNotFoundError: the timestamp is before the first version that can be read, or in the
-            future.
+        VersionNotFoundError: the timestamp is before the first readable version, or in the future.
 
     Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
     a request per step of a binary search.
@@ -543,13 +542,13 @@ def find_version(
 
 
 def in_place(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot, if the log still has its version; else the latest of the same table.
+    """Return the same snapshot if the log still has its version; else the table's latest version.
 
-    Whoever writes on top of a version that was read some time ago asks first: the name of the next
-    version is free, too, where the table is gone, was created anew, was set back, or cleaned up.
+    Call this before writing on top of a version that was read some time ago. The name of the next
+    version is also free if the table is gone, or was recreated, rolled back or cleaned up.
 
     Raises:
-        TableNotFoundError: the table is gone, or is another one.
+        TableNotFoundError: the table is gone, or was replaced by another table.
 
     Cost: one request; if the version is gone, also those of opening the table.
     """
@@ -557,14 +556,14 @@ def in_place(snapshot: Snapshot) -> Snapshot:
 
 
 def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
-    """The same snapshot; refuses to write files for a version that the log has no more.
+    """Return the same snapshot; refuse to write files for a version that the log no longer has.
 
     Args:
         snapshot: the version.
-        operation: what is to be done, as a verb: `write a checkpoint of`.
+        operation: the attempted operation as a phrase: `write a checkpoint of`.
 
     Raises:
-        TableNotFoundError: the table is gone, or is another one.
+        TableNotFoundError: the table is gone, or was replaced by another table.
         VersionNotFoundError: the version is gone.
 
     Cost: as `in_place`.
@@ -577,7 +576,7 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
     return snapshot
 
 
-# What is at a location that has no log: the mistake that was made, and what to do.
+# Describe a location without a log: the mistake that was made, and what to do.
 
 
 _SHOWN: Final = 3
@@ -588,13 +587,13 @@ _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi ta
 
 
 def absent_table(store: Store) -> TableNotFoundError:
-    """Return the error for a location without a table, which says what was found there.
+    """Return the error for a location without a table, which states what was found there.
 
     Args:
         store: of the location.
 
-    Cost: one request for the file of that name, a listing of each directory above that may be the
-    table's, and of the directory: two, and one for each partition column.
+    Cost: one request for a file of that name, a listing of each parent directory that may be the
+    table's, and listings of the directory: two, and one for each partition column.
     """
     found, advice = _found(store)
     text = f"cannot open {store.root}: expected a Delta table, found {found}"
@@ -602,7 +601,7 @@ def absent_table(store: Store) -> TableNotFoundError:
 
 
 def _found(store: Store) -> tuple[str, str]:
-    """What is there, and what to do."""
+    """Return what is at the location, and what to do."""
     root = store.root.rstrip("/")
     parent, _, name = root.rpartition("/")
     if name == LOG_DIRECTORY and _has_table_at(store, parent):
@@ -662,7 +661,7 @@ def _holds_parquet(store: Store, files: Sequence[str], directories: Sequence[str
 
 
 def _level(store: Store, directory: str) -> tuple[list[str], list[str]]:
-    """The names of files and of directories in a directory."""
+    """Return the names of files and of directories in a directory."""
     with suppress(DeltaError):
         if isinstance(store, LevelStore):
             files, directories = store.list_level(directory)
@@ -676,7 +675,7 @@ def _name(path: str) -> str:
 
 
 def _above(root: str, *, is_file: bool) -> Iterator[str]:
-    """The directories above that may be a table's: those of a file, or of partition values."""
+    """Yield the parent directories that may be a table's: of a file, or of partition values."""
     parent, _, name = root.rpartition("/")
     while parent and not parent.endswith(("/", ":")) and (is_file or "=" in name):
         yield parent
@@ -685,7 +684,7 @@ def _above(root: str, *, is_file: bool) -> Iterator[str]:
 
 
 def _predicate(directories: str) -> str:
-    """What holds for the rows of directories that are named after partition values."""
+    """Return the condition for the rows of directories that are named after partition values."""
     conditions = []
     for column, equals, value in (name.partition("=") for name in directories.split("/")):
         if equals:

@@ -81,17 +81,17 @@ class LogState:
     Args:
         store: of the table.
         segment: the log files of the version.
-        parsed: the actions of the segment's first commits, if they are known.
+        parsed: the actions of the segment's first commits, if known.
         parsed_to: the last version in `parsed`.
         checkpoint: the segment's checkpoint with its cache, if it is open.
-        unreadable: names of checkpoints and compactions of no use, with the reason.
+        unreadable: names of unusable checkpoints and compactions, with the reason.
         retained: bytes of the newest commits by path, without gaps, up to a total size.
-        head: the first bytes of the version's commit, by which it is known again, if they are read.
-        unchecked: an earlier state that is still to be compared with its checksum.
+        head: the first bytes of the version's commit, which identify it, if they are read.
+        unchecked: an earlier state that must still be compared with its checksum.
 
     Attributes:
-        pieces: what `pieces.live_pieces` made of it, with what they have cached.
-        totals: number and size of the files, as other files of the log have given them.
+        pieces: the result of `pieces.live_pieces`, with its cached columns.
+        totals: number and size of the files, according to other files of the log.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class LogState:
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
         if checkpoint is None and segment.checkpoint is not None:
-            # A table without one needs nothing of what reads Parquet files by their parts.
+            # A table without a checkpoint does not need to read Parquet files in parts.
             from deltalog.log.checkpoints.reader import Checkpoint  # noqa: PLC0415
 
             checkpoint = Checkpoint(store, segment.checkpoint)
@@ -135,9 +135,9 @@ class LogState:
             NoProtocolError, NoMetadataError: there is none.
             InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
 
-        Cost: commits, newest first, until both are found; else four small leaves of the
-        checkpoint. Nothing per file. Of a store that is reached by requests, the newest commits and
-        the checkpoint are read at once.
+        Cost: commits, newest first, until both are found; else four small leaves of the checkpoint.
+        Nothing per file. If the store is reached by requests, the newest commits and the checkpoint
+        are read at once.
         """
         protocol: JsonObject | None = None
         metadata: JsonObject | None = None
@@ -188,10 +188,10 @@ class LogState:
         return self.checkpoint is not None and self.checkpoint.holds_columns
 
     def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
-        """The state after more commits, which reuses the cache of this one.
+        """Return the state after more commits, which reuses the cache of this one.
 
         Args:
-            commits: those directly after this version, ascending.
+            commits: the commits directly after this version, ascending.
             checksum: the version checksum file of the last one.
         """
         segment = replace(
@@ -218,10 +218,10 @@ class LogState:
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
-        """The state after commits whose bytes are known; nothing is read, parsing is lazy.
+        """Return the state after commits whose bytes are known; nothing is read, parsing is lazy.
 
         Args:
-            commits: those directly after this version, ascending.
+            commits: the commits directly after this version, ascending.
         """
         files = [file for file, _ in commits]
         segment = replace(
@@ -233,7 +233,7 @@ class LogState:
         )
         newer = {file.info.path: data for file, data in commits}
         if sum(map(len, self._retained.values())) > _RETAINED_BYTES:
-            _ = self.commits  # columns take less than lines
+            _ = self.commits  # columns need less memory than lines
         is_parsed = "commits" in self.__dict__
         return LogState(
             self.store,
@@ -248,7 +248,7 @@ class LogState:
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
-        """The newest protocol and metadata in the commits after a version; None without one."""
+        """Return the newest protocol and metadata in the commits after a version, or None."""
         protocols = [node for version, node in self.commits.protocol_nodes if version > after]
         metadatas = [node for version, node in self.commits.metadata_nodes if version > after]
         return (
@@ -257,7 +257,7 @@ class LogState:
         )
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the live adds: those of the checkpoint first, then those of the commits.
+        """Return columns of the live adds: first those of the checkpoint, then of the commits.
 
         Every call returns the same rows in the same order.
 
@@ -265,7 +265,7 @@ class LogState:
             names: of `FILE_SCHEMA`.
 
         Cost: the leaves that are not cached; the checkpoint's paths if later commits name any file.
-            Once, with a checkpoint or a compaction, those of `check_totals`.
+            With a checkpoint or a compaction, once also the cost of `check_totals`.
         """
         if self._unchecked is not None:
             from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
@@ -287,7 +287,7 @@ class LogState:
         return pa.Table.from_arrays([live[name] for name in names], list(names))
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Statistics of the live files, rows as in `files`.
+        """Return statistics of the live files, rows as in `files`.
 
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
@@ -321,11 +321,11 @@ class LogState:
         return self.commits.adds.take(self.survivors.adds)
 
     def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """All members of the live adds, in the order of `files`, for a single pass.
+        """Yield all members of the live adds, in the order of `files`, for a single pass.
 
         Args:
             leaves: of the statistics.
-            batch_rows: most rows of a batch.
+            batch_rows: maximum number of rows in a batch.
 
         Cost: the leaves of the checkpoint that are not cached, a few batches at a time; the
         checkpoint's paths if later commits name any file.
@@ -346,7 +346,7 @@ class LogState:
         return adds if self._kept_adds is None else adds.filter(self._kept_adds)
 
     def tombstones(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the tombstones, including expired ones.
+        """Return columns of the tombstones, including expired ones.
 
         Args:
             names: of `REMOVE_SCHEMA`.
@@ -415,7 +415,7 @@ class LogState:
         return self._kept("add")
 
     def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
-        """Which of the checkpoint's actions no later commit replaces; None is all of them."""
+        """Mark the checkpoint's actions that no later commit replaces; None is all of them."""
         if self.checkpoint is None or not self.names_files:
             return None
         keys = self._keys(self.checkpoint.columns(kind, KEY_COLUMNS))
@@ -425,13 +425,13 @@ class LogState:
     def _first_beside_checkpoint(
         self, batches: Iterator[list[tuple[LogFile, bytes]]]
     ) -> list[list[tuple[LogFile, bytes]]]:
-        """Read the first batch of commits, and meanwhile what the checkpoint says besides files."""
+        """Read the first batch of commits and, at the same time, the checkpoint's small actions."""
         checkpoint = self.checkpoint
         if checkpoint is None or is_local(self.store):
             return []
 
         def ask() -> None:
-            with suppress(DeltaError):  # it is asked again, if it decides
+            with suppress(DeltaError):  # it is read again if it is needed
                 checkpoint.values(["protocol", "metaData"])
 
         first = while_waiting(lambda: next(batches, None), ask)

@@ -1,8 +1,8 @@
-"""Whether the files of a version are as many, and as large, as its checksum says.
+"""Check that a version's files match its checksum in number and size.
 
-A checkpoint or a compacted log that was cut at the end of a line, or of a row group, looks whole.
-What it says is compared with the version's checksum, if there is one; what is read of commits alone
-is not, because the log wins where it and a checksum disagree.
+A checkpoint or a compacted log that was cut at the end of a line or row group looks complete. Its
+totals are compared with the version's checksum, if there is one. Totals from commits alone are not
+compared, because the log wins if it contradicts a checksum.
 
 Protocol: Version Checksum File (State Validation)
 """
@@ -35,13 +35,13 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Told(Protocol):
-    """What is asked of the state of a log: `LogState` is one.
+    """The parts of a log's state that the check needs; implemented by `LogState`.
 
     Attributes:
         store: of the table.
         segment: the files that make up the version.
         checkpoint: of the segment.
-        totals: number and size of the files, as other files of the log have given them.
+        totals: number and size of the files, according to other files of the log.
     """
 
     store: Store
@@ -50,27 +50,27 @@ class Told(Protocol):
     totals: tuple[int, int] | None
 
     def keep(self, adds: pa.Table) -> pa.Table:
-        """Those of a checkpoint's adds that are live."""
+        """Return the checkpoint's adds that are live."""
         ...
 
     @property
     def names_files(self) -> bool:
-        """Whether the commits after it name any file."""
+        """Whether the commits after the checkpoint name any file."""
         ...
 
     @property
     def live_commit_adds(self) -> pa.Table:
-        """The live adds of the commits after it."""
+        """The live adds of the commits after the checkpoint."""
         ...
 
     @property
     def app_transactions(self) -> Mapping[str, model.SetTransaction]:
-        """The latest of each application."""
+        """The latest transaction of each application."""
         ...
 
     @property
     def domains(self) -> Mapping[str, model.DomainMetadata]:
-        """The latest of each domain."""
+        """The latest metadata of each domain."""
         ...
 
 
@@ -78,11 +78,11 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
     """Compare the live files of a version with its checksum.
 
     Args:
-        state: of the log, read by way of a checkpoint or a compaction.
-        names: columns that are wanted next, and are read together with what is needed here.
+        state: of the log, read from a checkpoint or a compaction.
+        names: columns that are needed next; they are read together with those needed here.
 
     Raises:
-        CheckpointUnreadableError: they differ, and nothing else says that the log is right.
+        CheckpointUnreadableError: they differ, and nothing else confirms the log.
 
     Cost: the sizes of all files, and a request for the checksum while they are read.
     """
@@ -113,8 +113,8 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
     )
     if found == told:
         text += ", and other application transactions or domains"
-    # Where two ways through the log agree, nothing is missing, or nothing else is left of the log,
-    # it is the checksum that is wrong.
+    # If two ways through the log agree, nothing is missing. If nothing else is left of the log, it
+    # cannot be replaced. In both cases the checksum is taken to be wrong.
     if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
         logger.warning("%s; the log counts", text)
         return
@@ -123,7 +123,7 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
 
 
 def check_table(state: Told, protocol: model.Protocol, metadata: model.Metadata) -> None:
-    """Compare protocol and metadata that compactions have given with the version's checksum.
+    """Compare protocol and metadata from compactions with the version's checksum.
 
     Raises:
         CheckpointUnreadableError: they differ.
@@ -150,7 +150,7 @@ def _has_small(state: Told, checksum: VersionChecksum) -> bool:
 
 
 def _is_as_written(state: Told) -> bool:
-    """Whether a checkpoint has as many files as its writer has noted in `_last_checkpoint`."""
+    """Whether a checkpoint has as many files as its writer recorded in `_last_checkpoint`."""
     checkpoint = state.checkpoint
     if checkpoint is None or state.segment.used_compactions:
         return False
@@ -161,7 +161,7 @@ def _is_as_written(state: Told) -> bool:
 
 
 def _is_all_there_is(state: Told) -> bool:
-    """Whether nothing but a checksum speaks against a checkpoint, and no other files replace it.
+    """Whether only a checksum contradicts a checkpoint, and no other files can replace it.
 
     Cost: the hint, and one listing.
     """

@@ -1,7 +1,8 @@
-"""Verbs that change a table's metadata.
+"""Operations that change a table's metadata.
 
-A verb changes protocol and metadata through `table_change`, and checks the existing rows against a
-new constraint. `drop_feature` takes several commits: it is a function that runs several verbs.
+An operation changes protocol and metadata through `table_change`, and checks the existing rows
+against a new constraint. `drop_feature` needs several commits: it is a function that runs several
+operations.
 
 Protocol: Change Metadata, Protocol Evolution
 """

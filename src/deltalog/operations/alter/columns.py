@@ -1,4 +1,4 @@
-"""Verbs that add, rename, move, drop and change columns.
+"""Operations that add, rename, move, drop and change columns.
 
 All of them change metadata only; no data file is written.
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# The base of all verbs that change metadata.
+# The base of all operations that change metadata.
 
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alteration(Verb[Nothing]):
-    """A verb that changes metadata; it commits only if something changed."""
+    """An operation that changes metadata; it commits only if something changed."""
 
     skips_empty: ClassVar[bool] = True
 
@@ -74,10 +74,10 @@ class Alteration(Verb[Nothing]):
 
 
 def change_schema(pending: PendingTransaction, schema: StructType) -> None:
-    """Stage another schema that fits the existing files.
+    """Stage a new schema that fits the existing files.
 
     Raises:
-        InvalidInputError: the files do not fit it, or no table may have the schema.
+        InvalidInputError: the files do not fit the schema, or no table may have it.
     """
     pending.set_configuration(changed_table(pending.configuration, schema=schema))
 
@@ -85,7 +85,7 @@ def change_schema(pending: PendingTransaction, schema: StructType) -> None:
 def change_properties(
     pending: PendingTransaction, configuration: Mapping[str, str], **options: Any
 ) -> TableConfiguration:
-    """Stage other properties, and the protocol that they need.
+    """Stage new properties, and the protocol that they need.
 
     Raises:
         InvalidInputError: a property is invalid, or the change is not allowed.
@@ -144,7 +144,7 @@ def described(field: Field, name: str | None = None) -> dict[str, Any]:
     }
 
 
-# Verbs that add, rename, move, drop and change columns.
+# Operations that add, rename, move, drop and change columns.
 
 
 _DECLARATIONS: Final = {
@@ -163,7 +163,7 @@ class AddColumns(Alteration):
         fields: in order; the first is placed at `where`, the others follow it.
         parent: path of a struct; empty is the table itself.
         where: `first`, `last` or `("after", name)`.
-        extends_structs: whether a struct that is there gets the fields that only the given one has.
+        extends_structs: whether an existing struct gets the fields that only the given one has.
     """
 
     fields: Sequence[Field]
@@ -205,7 +205,7 @@ class AddColumns(Alteration):
     def _new_fields(self, schema: StructType, path: Path, given: Field) -> list[tuple[Path, Field]]:
         """Return the fields that a struct of the table lacks, with the path of their struct.
 
-        Nothing means that the column itself is to be added, or is there already.
+        Empty if the column itself is to be added, or exists already.
         """
         if not self.extends_structs or not isinstance(given.type, StructType):
             return []
@@ -305,7 +305,7 @@ class MoveColumn(_ColumnChange):
     where: Where
 
     def logged_parameters(self) -> dict[str, str]:
-        """Return the position in SQL's words."""
+        """Return the position in SQL's terms."""
         return {"position": _position(self.where)}
 
     def changed(self, transaction: PendingTransaction) -> StructType:
@@ -326,8 +326,8 @@ class SetColumnType(_ColumnChange):
         """Return the schema with the type.
 
         Raises:
-            InvalidInputError: the change is no widening, `delta.enableTypeWidening` is not set, or
-                a constraint or generated column uses the column.
+            InvalidInputError: the change is not a widening, `delta.enableTypeWidening` is not set,
+                or a constraint or generated column uses the column.
         """
         wider = as_type(self.to_type)
         return evolve.change_type(transaction.configuration.schema, self.column, wider)
@@ -335,11 +335,11 @@ class SetColumnType(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnCollations(_ColumnChange):
-    """Set by which collations the texts of a column, or of a nested field, are compared.
+    """Set the collations by which the strings of a column or nested field are compared.
 
     Args:
-        collations: from paths inside the column to names in SQL; the empty path is the column.
-        to_type: that the column gets too, if it has another one; None is the one it has.
+        collations: path inside the column → name in SQL; the empty path is the column itself.
+        to_type: the new type of the column; None keeps its type.
 
     Protocol: Writer Requirements for Collations
     """
@@ -351,15 +351,15 @@ class SetColumnCollations(_ColumnChange):
         """Return the schema with the collations.
 
         Raises:
-            InvalidInputError: there is no such collation, the column has no such texts, or the
-                table is clustered by it; or as of `SetColumnType`.
+            InvalidInputError: there is no such collation, the column has no strings there, or the
+                table is clustered by it; or as `SetColumnType`.
         """
         schema = transaction.configuration.schema
         path = canonical_path_of(schema, self.column)
         _check_not_clustered(transaction, path, "change the collation of")
         if self.to_type is not None:
             schema = evolve.change_type(schema, path, self.to_type)
-        replaces = self.to_type is not None  # a type that is said again says all of them
+        replaces = self.to_type is not None  # a repeated type replaces all collations
 
         def collated(field: Field) -> Field:
             found = with_collations(field, {}) if replaces else field
@@ -383,7 +383,7 @@ class SetColumnComment(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnMetadata(_ColumnChange):
-    """Add entries to a column's metadata; entries of table features are set by other verbs."""
+    """Add entries to a column's metadata; other operations set the entries of table features."""
 
     metadata: Mapping[str, Any]
 
@@ -415,7 +415,7 @@ class SetColumnDefault(_ColumnChange):
         """Return the schema with the default.
 
         Raises:
-            InvalidInputError: the text is not a constant of the column's type.
+            InvalidInputError: the string is not a constant of the column's type.
         """
         return _with_entries(transaction, self.column, {CURRENT_DEFAULT_KEY: self.default})
 
@@ -495,7 +495,7 @@ def _is_inside_container(schema: StructType, path: Path) -> bool:
 
 
 def _is_missing(path: Path) -> Expression:
-    """The condition for a violation of NOT NULL: the field is NULL, but its struct is not."""
+    """Return the condition for a violation of NOT NULL: the field is NULL, its struct is not."""
     missing: Expression = IsNull(Column(path))
     if len(path) == 1:
         return missing
@@ -620,12 +620,12 @@ def check_existing_rows(
         )
 
 
-# The verb that moves an identity column's high water mark past explicitly written values.
+# The operation that moves an identity column's high water mark past explicitly written values.
 
 
 @dataclass(frozen=True, slots=True)
 class SyncIdentity(Alteration):
-    """Make an identity column continue after the values that are in the table.
+    """Make an identity column continue after the values in the table.
 
     If the high water mark is past them already, nothing changes: it never moves back.
     """
@@ -637,7 +637,7 @@ class SyncIdentity(Alteration):
         """Set the column's high water mark.
 
         Raises:
-            InvalidInputError: the column is no identity column, or the next value would not fit.
+            InvalidInputError: the column is not an identity column, or the next value does not fit.
 
         Cost: reads the column.
         """
@@ -646,7 +646,7 @@ class SyncIdentity(Alteration):
         identity = known.get(name_key(self.column))
         if identity is None:
             raise InvalidInputError(
-                f"{self.column!r} is no identity column of {transaction.store.root}"
+                f"{self.column!r} is not an identity column of {transaction.store.root}"
             )
         transaction.record_read(None)
         last = _last_value(transaction, identity)
@@ -661,7 +661,7 @@ class SyncIdentity(Alteration):
 
 
 def _last_value(transaction: PendingTransaction, column: IdentityColumn) -> int | None:
-    """Return the value in the table that is furthest in the direction of the steps."""
+    """Return the last value in the table, in the direction of the steps."""
     if transaction.snapshot is None:
         return None
     last: int | None = None

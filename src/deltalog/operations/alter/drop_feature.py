@@ -1,8 +1,8 @@
 """Drop a table feature: first its uses, then the history that needs it, then the protocol entry.
 
-A reader of the newest version may also replay older commits. So a reader feature can be dropped in
-one of two ways: a checkpoint is written after the last use, and checkpoints before the version of
-the drop are protected from cleanup; or the history that needs the feature is truncated, once it is
+A reader of the newest version may also replay older commits. So there are two ways to drop a reader
+feature. Either a checkpoint is written after the last use, and checkpoints before the version of
+the drop are protected from cleanup. Or the history that needs the feature is truncated, once it is
 old enough.
 
 Protocol: Table Features, Checkpoint Protection
@@ -48,7 +48,7 @@ _REWRITES: Final = {
 
 
 class Commit(Protocol):
-    """A function that stages and commits one verb."""
+    """A function that stages and commits one operation."""
 
     def __call__(self, verb: Verb[Any]) -> Snapshot:
         """Return the committed version, or the current one if nothing was staged."""
@@ -68,7 +68,7 @@ def drop_feature(
     Args:
         snapshot: the newest version.
         feature: by any of its names, in any case.
-        commit: stages and commits a verb.
+        commit: stages and commits an operation.
         truncate_history: False keeps the history, and protects its checkpoints from cleanup; True
             deletes the log before the last checkpoint, as far as it is older than
             `delta.dropFeatureTruncateHistory.retentionDuration`.
@@ -133,7 +133,7 @@ class StopUsing(Verb[FilesRewritten]):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # as Delta Spark calls what it does here
-        """The operation by which Delta Spark removes the uses of this feature."""
+        """The name of the operation by which Delta Spark removes the uses of this feature."""
         return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
 
     def logged_parameters(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a table must become so that Iceberg's readers can read it, and whether its files are so.
+"""What Iceberg's readers require of a table, and whether its files meet these requirements.
 
 Protocol: Iceberg Compatibility V1, V2; RFC IcebergCompatV3
 """
@@ -33,16 +33,16 @@ _FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformUpgrade:
-    """What it takes to show a table as Iceberg, and what was done.
+    """The steps that show a table as Iceberg, and their results.
 
     Args:
         iceberg_compat_version: 1, 2 or 3.
-        properties: that are set, as key → text.
+        properties: the properties to set, as key → string.
         num_files: of the table.
-        num_files_to_rewrite: those with deletion vectors, which V1 and V2 do not take; under V3
-            those with row ids that Iceberg would not find, or find others.
+        num_files_to_rewrite: for V1 and V2, files with deletion vectors, which they do not accept;
+            for V3, files with row ids that Iceberg would not find, or would find different ones.
         size_bytes_to_rewrite: of these files.
-        metrics: of the rewrite, as `optimize.purge` returns them; None of a dry run.
+        metrics: of the rewrite, as `optimize.purge` returns them; None for a dry run.
     """
 
     iceberg_compat_version: int
@@ -60,16 +60,16 @@ class UniformUpgrade:
 
     @property
     def rewrites_with_properties(self) -> bool:
-        """Whether files are rewritten in the commit that sets the properties: they decide how."""
+        """Whether files are rewritten in the commit that sets the properties, which affect them."""
         return VERSIONS[self.iceberg_compat_version].needs_row_tracking
 
     def done(self, metrics: Mapping[str, Any]) -> UniformUpgrade:
-        """The same with what the rewrite did."""
+        """Return the same upgrade with the metrics of the rewrite."""
         return replace(self, metrics=metrics)
 
 
 def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
-    """Return what it takes to show a table as Iceberg.
+    """Return the steps that show a table as Iceberg.
 
     Args:
         snapshot: of the table.
@@ -78,7 +78,7 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     Raises:
         InvalidInputError: there is no such version, or the table cannot have it.
 
-    Cost: the deletion vectors' descriptors of all files; for V3, where it is not on, every footer.
+    Cost: the deletion vectors' descriptors of all files; for V3, if not enabled, every footer.
     """
     if version not in VERSIONS:
         raise InvalidInputError(
@@ -109,7 +109,7 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
 
 
 def missing_properties(configuration: TableConfiguration, version: int) -> dict[str, str]:
-    """Return the properties that a table must get to be shown as Iceberg, as key → text."""
+    """Return the properties that a table still needs to be shown as Iceberg, as key → string."""
     stored = configuration.metadata.configuration
     wanted = _wanted(configuration, version)
     return {key: text for key, text in wanted.items() if stored.get(key) != text}
@@ -135,16 +135,16 @@ def _wanted(configuration: TableConfiguration, version: int) -> dict[str, str]:
 
 
 def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: int) -> None:
-    """Raise if files that are there do not keep the rules of a version of Iceberg compatibility.
+    """Raise if existing files violate the rules of a version of Iceberg compatibility.
 
     Args:
-        transaction: that switches it on; of V3, files that others add meanwhile conflict with it.
-        snapshot: of the table as it is.
-        version: that is to be switched on.
+        transaction: enables the version; for V3, files that others add meanwhile conflict with it.
+        snapshot: of the table before the change.
+        version: the version to enable.
 
     Raises:
-        InvalidInputError: a file has a deletion vector that the version does not take, no
-            `numRecords` where it needs it, or row ids that only one of both formats would find.
+        InvalidInputError: a file has a deletion vector that the version does not accept, lacks
+            `numRecords` that it needs, or has row ids that only one of both formats would find.
 
     Cost: for V3 every footer.
     """
@@ -170,7 +170,7 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
 
 
 def check_counts(snapshot: Snapshot, version: int) -> None:
-    """Raise if a file has no `numRecords`, without which rows have no ids."""
+    """Raise if a file lacks `numRecords`, without which rows have no ids."""
     counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
     if counts.null_count:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Verbs that set and unset table properties, and set the name and description of a table.
+"""Operations that set and unset table properties, and set a table's name and description.
 
 Protocol: Table Properties
 """
@@ -60,7 +60,7 @@ class SetTableProperties(Alteration):
     """Set table properties, and upgrade the protocol if they need it.
 
     Args:
-        properties: key → text; `delta.feature.…` and `delta.min…Version` change the protocol.
+        properties: key → string; `delta.feature.…` and `delta.min…Version` change the protocol.
         raise_if_not_exists: whether unknown `delta.` properties raise.
     """
 
@@ -173,7 +173,7 @@ def _spelled(key: str, *, lenient: bool) -> str:
         raise
 
 
-# The verb that sets the clustering columns.
+# The operation that sets the clustering columns.
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def _logical(configuration: TableConfiguration, path: Path) -> str:
     return ".".join(path)
 
 
-# Verbs that set and remove user-controlled metadata domains.
+# Operations that set and remove user-controlled metadata domains.
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class SetDomainMetadata(Alteration):
             )
         if not isinstance(self.configuration, str):
             raise InvalidInputError(
-                "expected the configuration of a metadata domain as a text, found "
+                "expected the configuration of a metadata domain as a string, found "
                 f"{self.configuration!r}"
             )
         transaction.set_domain(DomainMetadata(domain=self.domain, configuration=self.configuration))
@@ -267,7 +267,7 @@ class RemoveDomainMetadata(Alteration):
         return {"domain": self.domain}
 
 
-# Verbs that upgrade the protocol: add features, raise versions.
+# Operations that upgrade the protocol: add features, raise versions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +366,7 @@ def _versions(protocol: Protocol) -> str:
 
 
 BATCH_FILES: Final = 100_000
-"""How many files one commit of a backfill adds again; Delta Spark's number."""
+"""The number of files that one commit of a backfill adds again; Delta Spark's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ class BackfillRowIds(Verb[Staged[int]]):
     where this one, or another process, stopped.
 
     Args:
-        max_files: how many files at most.
+        max_files: the maximum number of files.
 
     Protocol: Row Tracking (Enabling Row Tracking)
     """
@@ -428,7 +428,7 @@ class UpgradeRowIds(Alteration):
 
 
 def stage_all_row_ids(transaction: PendingTransaction) -> None:
-    """Assign row ids to all files without, in the commit that enables row tracking.
+    """Assign row ids to all files without them, in the commit that enables row tracking.
 
     Raises:
         InvalidInputError: there are too many files for one commit.
@@ -482,7 +482,7 @@ def _kept(files: pa.Table) -> pa.Table:
     return files.set_column(files.column_names.index("dataChange"), "dataChange", flags)
 
 
-# Verbs that add and drop CHECK constraints.
+# Operations that add and drop CHECK constraints.
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,7 +501,7 @@ class AddConstraints(Alteration):
 
         Raises:
             ConstraintViolationError: a condition is false or NULL for existing rows.
-            InvalidInputError: a name is taken, or a text is not a condition over the columns.
+            InvalidInputError: a name is taken, or a string is not a condition over the columns.
 
         Cost: reads the columns of each condition, from the files that data skipping leaves.
         """

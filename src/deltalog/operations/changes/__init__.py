@@ -1,6 +1,6 @@
-"""Finding, changing, copying, sorting and comparing the rows of existing files.
+"""Find, change, copy, sort and compare the rows of existing files.
 
-The building blocks that verbs and engines share. Nothing here commits.
+The building blocks that operations and engines share. Nothing here commits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Change rows of existing files, by deletion vectors or by rewriting the files.
 
-Owns how UPDATE and MERGE of this process apply a `FileDecision` to each file: a file without
-remaining rows is removed; a masked file gets a deletion vector, and the new versions of its rows go
-into new files; a rewritten file is written again with all its rows in their order. Rows keep their
-row ids, and pre-images and post-images go to the change data feed.
+Owns how UPDATE and MERGE in this process apply a `FileDecision` to each file. A file without
+remaining rows is removed. A masked file gets a deletion vector, and the new versions of its rows go
+into new files. A rewritten file is written again with all its rows in their order. Rows keep their
+row ids. Pre-images and post-images go to the change data feed.
 
 Protocol: Deletion Vectors, Row Tracking, Add CDC File
 """
@@ -84,7 +84,7 @@ class RowUpdate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdits:
-    """Which rows of which files change, and what is done to each file.
+    """Which rows of which files change, and what happens to each file.
 
     Args:
         selected: the files, and the positions of the rows that change, ascending.
@@ -135,9 +135,9 @@ def change_rows(
         writer: writes them to data files.
         feed: writes change data files; None if the change data feed is off.
 
-    Cost: all columns of the row groups that hold updated rows, and in rewritten files also of those
-    that cannot be copied as they are stored (`rows.kept_groups`). Files that are removed whole are
-    not read.
+    Cost: all columns of the row groups that contain updated rows. In rewritten files, also of the
+    row groups that cannot be copied as stored (`rows.kept_groups`). Files that are removed whole
+    are not read.
     """
     work = _FileEditor(transaction, transaction.read_snapshot, edits, change, writer, feed)
     work.write_rows()
@@ -196,7 +196,7 @@ class _FileEditor:
             yield number, self._only_selected(task, number), self._changes_of(number)
 
     def _changes_of(self, number: int) -> DeletionBitmap | None:
-        """The rows that change in a file that is rewritten; None for other files."""
+        """Return the rows that change in a rewritten file; None for other files."""
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
             return None
@@ -220,12 +220,12 @@ class _FileEditor:
         return copies or (tells and not self._is_held(number))
 
     def _is_held(self, number: int) -> bool:
-        """Whether all that is needed of a file was read when its rows were found."""
+        """Whether everything needed from a file was read when its rows were found."""
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
         return not copies and number in self._selected.held
 
     def _only_selected(self, task: ScanTask, number: int) -> ScanTask:
-        """The task, limited to the matching rows if the file is masked."""
+        """Return the task, limited to the matching rows if the file is masked."""
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
@@ -282,7 +282,7 @@ class _FileEditor:
     def _merged(
         self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: NewVersions
     ) -> tuple[pa.RecordBatch, list[Array]]:
-        """Unchanged rows and new versions together, in the order of the file."""
+        """Return unchanged rows and new versions together, in the order of the file."""
         updated = is_hit
         if changed.is_updated is not None:
             updated = compute.replace_with_mask(is_hit, is_hit, changed.is_updated)
@@ -302,7 +302,7 @@ class _FileEditor:
         return merged, ids
 
     def _put(self, place: tuple[int, int], rows: pa.RecordBatch, ids: list[Array]) -> None:
-        """Write rows of a file, the first of which was at this place (file, physical position)."""
+        """Write rows of a file; the first was at this place (file, physical position)."""
         if not rows.num_rows:
             return
         if ids:
@@ -361,7 +361,7 @@ def mask_files(
 
 
 def _spliced(old: Array, mask: Array, new: Array) -> Array:
-    """`old` with the k-th row where `mask` is true replaced by the k-th value of `new`."""
+    """Return `old` with the k-th row where `mask` is true replaced by the k-th value of `new`."""
     kind = old.type
     is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
     if not (pa.types.is_nested(kind) or is_other):
@@ -398,11 +398,11 @@ def decide_files(
         selected: the files, and the positions of the rows to delete.
         asked: True masks, False rewrites; None decides by share if the table has deletion vectors
             enabled, and rewrites otherwise.
-        tells_rows: whether change data files are written in any case; if not, a rewrite with the
-            change data feed on would need them.
+        tells_rows: whether change data files are written in any case. If not, only a rewrite with
+            the change data feed enabled needs them.
 
     Raises:
-        InvalidInputError: deletion vectors are asked for, but the table does not support them.
+        InvalidInputError: deletion vectors are requested, but the table does not support them.
     """
     configuration = snapshot.configuration
     if asked and not configuration.may_have_deletion_vectors:
@@ -422,7 +422,7 @@ def decide_files(
 
 
 def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> float:
-    """The greatest share of deleted rows with which a file is masked; negative means never."""
+    """Return the largest share of deleted rows with which a file is masked; negative is never."""
     if asked is not None:
         return 1.0 if asked else -1.0
     if not configuration.writes_deletion_vectors:
@@ -518,23 +518,23 @@ def _reason(decision: FileDecision, ratio: float) -> str:
 
 
 MOST_HELD_BYTES: Final = 64 * 1024 * 1024
-"""Of matching rows whose columns are kept with their positions."""
+"""Limit for the columns of matching rows that are kept with their positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRows:
-    """The files with rows to change, and the positions of these.
+    """The files with rows to change, and the positions of these rows.
 
     Args:
-        files: rows of `snapshot.files`, all columns; each file has such a row.
-        positions: for each file, the physical positions of those live rows; None if the log alone
-            shows that they are all live rows.
+        files: rows of `snapshot.files`, all columns; each file has a row to change.
+        positions: for each file, the physical positions of its live rows to change; None if the log
+            alone shows that all live rows change.
         num_records: for each file, the number of physical rows; None if the log has no
             `numRecords` and the footer was not read.
         num_candidates: files that pruning left.
-        held: by the file's number here, all its matching rows, with the columns that were asked
-            for; not of every file.
-        footers: what was fetched of them, as far as the budget allowed.
+        held: for some files, all matching rows with the requested columns, by the file's number
+            here.
+        footers: fetched parts of the footers, as far as the budget allowed.
     """
 
     files: pa.Table
@@ -546,7 +546,7 @@ class SelectedRows:
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows there are; None if a file of which all are has no `numRecords`."""
+        """The number of selected rows; None if a whole file is selected and has no `numRecords`."""
         cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
         deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
         total = 0
@@ -557,7 +557,7 @@ class SelectedRows:
         return total
 
     def num_live_rows(self, number: int) -> int | None:
-        """Physical rows of a file minus those that its deletion vector masks."""
+        """Return the physical rows of a file minus those that its deletion vector masks."""
         rows = self.num_records[number]
         vector = self.files.column("deletionVector")[number].as_py()
         return rows if rows is None or vector is None else rows - vector["cardinality"]
@@ -575,17 +575,17 @@ def find_matching_files(
     along: Sequence[str] = (),
     progress: ProgressCount | None = None,
 ) -> SelectedRows:
-    """Return the files that hold matching rows, and the rows' positions.
+    """Return the files that contain matching rows, and the positions of these rows.
 
     Args:
         snapshot: of the table.
         predicate: resolved; None matches every row.
-        along: columns to read of the matching rows, up to `MOST_HELD_BYTES` of them all; with
-            row tracking, row ids and commit versions come with them.
+        along: columns of the matching rows to keep, up to `MOST_HELD_BYTES` in total; with row
+            tracking, row ids and commit versions are kept, too.
         progress: counted in files read.
 
-    Cost: the log's columns that the predicate needs; then the predicate's columns of the files
-    that pruning left. Memory: eight bytes per matching row, and what is held.
+    Cost: the log's columns that the predicate needs, then the predicate's columns of the files
+    that pruning left. Memory: eight bytes per matching row, and the kept columns.
     """
     pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
@@ -629,7 +629,7 @@ def find_matching_files(
 
 
 class _HeldRows:
-    """Columns of matching rows, of files of which all of these could be kept."""
+    """Columns of matching rows, for files of which all matching rows could be kept."""
 
     def __init__(self) -> None:
         self.allowance = Allowance(MOST_HELD_BYTES)
@@ -638,7 +638,7 @@ class _HeldRows:
         self._lacking: set[int] = set()
 
     def add(self, number: int, batch: pa.RecordBatch, *, is_whole: bool) -> None:
-        """Keep rows of a file, or none of it if they lack columns or the budget is used up."""
+        """Keep rows of a file, or none if columns are missing or the budget is used up."""
         if number in self._lacking:
             return
         self._left -= batch.nbytes
@@ -652,7 +652,7 @@ class _HeldRows:
             self._left += gone.nbytes
 
     def by_file(self, numbers: Sequence[int]) -> dict[int, list[pa.RecordBatch]]:
-        """What is kept, by the place of the file in `numbers`."""
+        """Return the kept rows, by the place of their file in `numbers`."""
         return {place: self._rows[n] for place, n in enumerate(numbers) if n in self._rows}
 
 
@@ -667,11 +667,11 @@ def complete_counts(
     )
 
 
-# The part of a distributed write that runs on a worker, whatever engine sends it there.
+# The part of a distributed write that runs on a worker, for any engine.
 
 
 RANGE: Final = 1 << 30
-"""Identity values reserved for a task; those that it does not use are a gap."""
+"""Identity values reserved for a task; unused values leave a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -680,9 +680,9 @@ class WriteJob:
 
     Args:
         spec: of the table.
-        predicate: which every row must match.
+        predicate: every row must match it.
         tells_changes: whether change files are written as well.
-        gathers: whether the rows of a partition are gathered in the task; None follows the table.
+        gathers: whether the task gathers the rows of each partition; None follows the table.
     """
 
     spec: WriteSpec
@@ -697,11 +697,11 @@ def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) 
     Args:
         job: of the write.
         batches: of one schema.
-        place: of the task among those of the write, from 0: each has identity values of its own.
+        place: the task's number in the write, from 0; it decides the task's identity values.
 
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
-        StorageError: the store failed; the task may be done again.
+        StorageError: the store failed; the task may be repeated.
     """
     reader = iter(batches)
     first = next((batch for batch in reader if batch.num_rows), None)
@@ -723,6 +723,6 @@ def no_files(spec: WriteSpec) -> WrittenFiles:
 
 
 def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
-    """Return the first value of each identity column for the task of a number."""
+    """Return the first value of each identity column for a task's number."""
     columns = identity_columns(spec.configuration.schema)
     return {one.name: one.next_value + place * RANGE * one.step for one in columns}

@@ -2,7 +2,7 @@
 
 Owns which columns may be assigned (nested fields too; an unknown column is an error), the cast of a
 value to the column's type, and which generated columns are recomputed as a result. Values are
-expressions and constants, never text that is pasted into SQL.
+expressions and constants, never strings that are pasted into SQL.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -62,7 +62,7 @@ class NewValue:
     """The new value of one column or struct field.
 
     Args:
-        expression: resolved against the rows that it is computed from.
+        expression: resolved against the rows that it reads.
         name: of the column, for messages.
         fit: converts a nested value to the column's type by field name; None if `expression`
             already has that type.
@@ -73,7 +73,7 @@ class NewValue:
     fit: Fit | None = None
 
     def compute(self, scope: pa.RecordBatch) -> Array:
-        """The value for every row."""
+        """Return the value for every row."""
         try:
             found: Array = evaluate(self.expression, scope)
         except InvalidInputError as error:
@@ -106,8 +106,8 @@ class Scope:
     """The rows and settings with which values of assignments are evaluated.
 
     Args:
-        schema: of the rows that are handed to `compute`.
-        parse: parses SQL text into an expression over that schema.
+        schema: of the rows that are passed to `compute`.
+        parse: parses a SQL string into an expression over that schema.
         session: the current time and the time zone.
         is_try: return NULL instead of raising if a value cannot be cast to the column's type.
     """
@@ -119,7 +119,7 @@ class Scope:
 
     @classmethod
     def of_table(cls, schema: StructType, session: SqlSession, *, is_try: bool = False) -> Self:
-        """The scope of an UPDATE: the table's own columns."""
+        """Return the scope of an UPDATE: the table's own columns."""
         return cls(
             schema=schema,
             parse=lambda text: parse_sql(text, columns=schema.names, quotes_names=True),
@@ -145,10 +145,10 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        # Whole numbers are no months where somebody assigns them: only data has no name for those.
+        # Whole numbers are not months in an assignment: only data has no name for month types.
         if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
-        # Structs go by name, at every depth: a cast would go by place.
+        # Structs are matched by field name at every depth; a cast would match by position.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
@@ -174,7 +174,7 @@ class Assignments:
 
     @property
     def columns(self) -> set[Path]:
-        """The columns that the values are computed from."""
+        """The columns that the values read."""
         return {path for node in self._nodes.values() for path in _columns_of(node)}
 
     @property
@@ -187,7 +187,7 @@ class Assignments:
 
         Args:
             old: the rows before the change, in the table's schema.
-            scope: the rows that values are computed from, aligned with `old`.
+            scope: the rows that values read, aligned with `old`.
         """
         return {
             name: _compute(
@@ -224,11 +224,11 @@ class Assignments:
 def assignments(
     schema: StructType, values: Mapping[str | Path, object], scope: Scope
 ) -> Assignments:
-    """Resolve assignments that are given as a mapping.
+    """Resolve assignments from a mapping.
 
     Args:
         schema: of the table.
-        values: column (a dotted path reaches into a struct) → SQL text, expression or constant.
+        values: column (a dotted path reaches into a struct) → SQL string, expression or constant.
         scope: the rows and settings of evaluation.
 
     Raises:
@@ -291,7 +291,7 @@ def star(
         target: schema of the table.
         source: schema of the source's rows.
         path: of the source's struct in the scope.
-        names: columns of the source to take; all of them exist in the table.
+        names: columns of the source to assign; all of them exist in the table.
         scope: the rows and settings of evaluation.
     """
     nodes: dict[str, Node] = {}
@@ -322,7 +322,7 @@ def _star(field: Field, column: Field, path: Path, scope: Scope) -> Node:
 def updating_enforcer(
     spec: WriteSpec, configuration: TableConfiguration, assigned: Iterable[str]
 ) -> tuple[Enforcer, pa.Schema]:
-    """Return the enforcer for changed rows, and the schema of the columns that it takes.
+    """Return the enforcer for changed rows, and the schema of the columns that it accepts.
 
     Generated columns that are not assigned are recomputed; assigned ones are checked.
 
@@ -338,7 +338,7 @@ def updating_enforcer(
         if configuration.supports("generatedColumns")
         else {}
     )
-    # Nullable, because an assignment may give NULL: the enforcer reports NOT NULL violations.
+    # Nullable, because an assignment may return NULL: the enforcer reports NOT NULL violations.
     kept = pa.schema(
         [
             field.with_nullable(nullable=True)
@@ -365,7 +365,7 @@ def enforced(
 
     Args:
         enforcer: from `updating_enforcer`.
-        schema: of the columns that it takes.
+        schema: of the columns that the enforcer accepts.
         old: the rows before the change.
         new: new values by column.
     """

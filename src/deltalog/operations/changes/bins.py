@@ -1,8 +1,8 @@
 """Rewrite bins: groups of files whose unchanged rows go into new files together.
 
-Owns reading the rows of a bin with their row ids, writing them, working on several bins at a time,
-and deleting new files after a failure. The verb decides which files are in a bin, and in which
-order its rows are written.
+Owns reading a bin's rows with their row ids, writing them, working on several bins at a time, and
+deleting new files after a failure. The operation decides which files are in a bin, and the order of
+its rows.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 # Small batches are joined: the fixed work per batch costs more than a copy of its rows. Groups of
-# small files are mostly joined already, and are not copied once more.
+# small files are mostly joined already, and are not copied again.
 _JOINED_ROWS: Final = 16 * 1024
 _JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2
-# Two threads decode; more of them would mostly wait for the interpreter, and disturb the writer's.
+# Two threads decode. More would mostly wait for the interpreter, and slow down the writer.
 _DECODED_AHEAD: Final = 1
 
 
@@ -116,7 +116,7 @@ class RunOptions:
 
     @property
     def num_tasks(self) -> int:
-        """How many bins are rewritten at a time."""
+        """The number of bins that are rewritten at a time."""
         return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
 
 
@@ -149,8 +149,8 @@ class BinReader:
 
         Args:
             files: of a bin.
-            columns: only these; None is all columns and, with row tracking, the row ids. Only
-                reads with None are reported as progress, as a file may be read twice.
+            columns: the columns to read; None is all columns and, with row tracking, the row ids.
+                Only reads with None are reported as progress, as a file may be read twice.
         """
         is_whole = columns is None
         report = self._report if is_whole else _nothing
@@ -176,19 +176,19 @@ class BinReader:
             elif is_local(self.snapshot.store):
                 for batches in read_ahead(small.read_group, run, depth=_DECODED_AHEAD):
                     yield from batches
-            else:  # all requests of a group are sent at once: the next groups' need no decoding
+            else:  # all requests of a group are sent at once; the next groups need no decoding
                 for fetched in read_ahead(small.fetch, run, depth=_GROUPS_AHEAD):
                     yield from small.read(fetched)
 
     def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
-        """Look for row groups that can be copied, and return the tasks of the files that have any.
+        """Find row groups that can be copied, and return the tasks of the files that have any.
 
         Args:
             files: of a bin.
-            kept: notes these row groups.
+            kept: records these row groups.
 
         Returns:
-            By number of the file, the tasks that read the other row groups, None if there are none.
+            For each file number, the task that reads the other row groups; None if there are none.
 
         Cost: the footers of large files.
         """
@@ -216,7 +216,7 @@ class BinReader:
         return Counted(chain.from_iterable(map(read_task, tasks)), joins=False)
 
     def writer(self) -> FileWriter:
-        """A writer that fills one file before it begins the next, to keep the order of rows."""
+        """Return a writer that fills one file before the next, to keep the order of rows."""
         target = self.spec.target_file_size_bytes
         limits = WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES, spliced_bytes=target)
         return FileWriter(self.spec, limits=limits)
@@ -226,26 +226,26 @@ class BinReader:
         write_copied(writer, batch, self._schema)
 
     def write_between(self, kept: KeptGroups, batch: pa.RecordBatch) -> None:
-        """Write rows of `read_rest` between the row groups of their file that are copied."""
+        """Write rows of `read_rest` between the copied row groups of their file."""
         write_between(kept, batch, self._schema)
 
     def write_after(self, kept: KeptGroups, number: int, batch: pa.RecordBatch) -> None:
-        """Write rows of other files, from that number on, after the row groups before them."""
+        """Write rows of files from this number on, after the row groups of earlier files."""
         write_after(kept, number, batch, self._schema)
 
     @property
     def _ids(self) -> tuple[str, ...]:
-        """With row tracking, the row ids."""
+        """Return the columns of row ids; empty without row tracking."""
         enabled = self.snapshot.configuration.row_ids_enabled
         return (ROW_ID, ROW_COMMIT_VERSION) if enabled else ()
 
 
 class Counted:
-    """Iterates over batches, joins small ones, and counts them as they were read.
+    """Iterates over batches, joins small batches, and counts the batches as read.
 
     Args:
         batches: as they are read.
-        joins: whether small ones are joined; where others belong between them they are not.
+        joins: whether small batches are joined; False if other rows belong between them.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], *, joins: bool = True) -> None:
@@ -302,7 +302,7 @@ class BinRewrite:
 def rewrite_here(job: BinRewrite) -> list[Rewritten]:
     """Rewrite bins with threads of this process, and return the results in the order of the bins.
 
-    Returns fewer results than bins if the job's commit interval passed: those of the first bins.
+    If the job's commit interval passed, only the results of the first bins are returned.
     After a failure, the new files are deleted.
 
     Cost: the files of `max_concurrent_tasks` bins are read and written at a time.
@@ -321,7 +321,7 @@ def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> R
     Args:
         rows: of the bins.
         one: the bin.
-        least_bytes: stored size from which on a row group is copied as it is; None copies none.
+        least_bytes: row groups of at least this stored size are copied unchanged; None copies none.
     """
     with rows.writer() as writer:
         kept = KeptGroups(rows.snapshot, writer, least_bytes=least_bytes)
@@ -349,7 +349,7 @@ def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> R
 
 
 def _runs(num_files: int, alone: Collection[int]) -> Iterator[tuple[int, int]]:
-    """The first file and the number of files of each run; those of `alone` are runs of one."""
+    """Yield first file and number of files of each run; files of `alone` are runs of one."""
     first = 0
     for number in (*sorted(alone), num_files):
         if number > first:
@@ -449,7 +449,7 @@ _MOST_FILES: Final = 32
 
 Group = list["ScanTask"]
 FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
-"""Files with what was fetched of them; None in the place of one that the scan must read."""
+"""Files with the data fetched from them; None for a file that the scan must read."""
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
@@ -488,7 +488,7 @@ class SmallFileReader:
     def fetch(self, group: Group) -> FetchedGroup:
         """Fetch small files, so that other threads need not wait for them.
 
-        Cost: of a store that is reached by requests, all of them are sent at once.
+        Cost: if the store is reached by requests, all of them are sent at once.
         """
         if is_local(group[0].store):
             return list(zip(group, map(self._fetch_local, group), strict=True))
@@ -499,7 +499,7 @@ class SmallFileReader:
         return self.read(self.fetch(group))
 
     def read(self, fetched: FetchedGroup) -> Iterable[pa.RecordBatch]:
-        """Return the rows of some files, in order; long ones are decoded when asked for."""
+        """Return the rows of some files, in order; long files are decoded on demand."""
         batches: list[Iterable[pa.RecordBatch]] = []
         run: list[pa.Table] = []
         before: FileProjection | None = None
@@ -566,7 +566,7 @@ class SmallFileReader:
     def _projection(
         self, task: ScanTask, metadata: Any, schema: pa.Schema
     ) -> FileProjection | None:
-        """How a file's columns are mapped; None if the scan must read it."""
+        """Return how a file's columns are mapped; None if the scan must read the file."""
         if file_rebase(metadata, self._spec.time_zone) is not None:
             return None
         known = self._known
@@ -600,7 +600,7 @@ class SmallFileReader:
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
-    """The rows of tables of the same columns; Arrow forgets how many those without columns have."""
+    """Join tables of the same columns; Arrow loses the row count of tables without columns."""
     if tables[0].num_columns:
         return pa.concat_tables(tables).combine_chunks()
     num_rows = sum(table.num_rows for table in tables)

@@ -1,4 +1,4 @@
-"""External merge sort: rows sorted by a key in memory, or in runs on disk that are merged.
+"""External merge sort: sort rows by a key in memory, or in runs on disk that are merged.
 
 Owns the bound on memory and the temporary files. The caller computes the key.
 """
@@ -42,10 +42,10 @@ _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortLimits:
-    """How much memory and disk a sort may use.
+    """The memory and disk that a sort may use.
 
     Args:
-        memory_bytes: of rows in memory; more is spilled to disk.
+        memory_bytes: limit for rows in memory; more is spilled to disk.
         disk_bytes: of temporary files; None is no limit.
         directory: of the temporary files; None is the system's.
     """
@@ -68,8 +68,8 @@ def sort_batches(
     Raises:
         StorageError: the temporary files would exceed their limit, or cannot be written.
 
-    Cost: rows beyond the memory limit are written once and read once, or once more for each merge
-    level after 64 runs; the files are deleted when the iterator ends, is closed or fails.
+    Cost: rows beyond the memory limit are written and read once, and again for each merge level
+    after 64 runs. The files are deleted when the iterator ends, is closed or fails.
     """
     run_bytes = max(1, min(limits.memory_bytes // 2, _MAX_RUN_BYTES))
     with contextlib.ExitStack() as stack:
@@ -237,7 +237,7 @@ def write_optimized(
 
     Args:
         spec: of the table.
-        data: anything that `open_batches` takes.
+        data: anything that `open_batches` accepts.
         limits: of the sort.
 
     Raises:

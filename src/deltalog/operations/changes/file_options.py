@@ -1,4 +1,4 @@
-"""Options for the data files that a verb writes."""
+"""Options for the data files that an operation writes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """Options for the data files that a verb writes.
+    """Options for the data files that an operation writes.
 
     Args:
         target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
-        max_rows_per_file: so many rows at most in each file; None is no limit.
+        max_rows_per_file: at most this many rows in each file; None is no limit.
         writer_properties: of Parquet.
         casts: whether columns of new rows are cast, see `write.fit.Fit`.
     """

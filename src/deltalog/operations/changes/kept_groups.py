@@ -1,10 +1,10 @@
-"""Row groups of rewritten files in which nothing changes: copied as they are stored.
+"""Copy row groups of rewritten files in which nothing changes as they are stored.
 
-Owns which row groups may be copied, in one place: `WhyNot` has the reasons against it, and a row
-group without a reason is copied, but for the few rows of it that are gone. (None is of files that
-are too small, and of encrypted ones or those with columns in other files, which `read_stored` does
-not take.) The others are read, and their rows are put between the copied ones, so that rows keep
-their order.
+Owns which row groups may be copied. `WhyNot` lists the reasons against it; a row group without such
+a reason is copied, except for the few rows of it that are deleted. (There is no reason for files
+that are too small, and for encrypted files or files with columns in other files, which
+`read_stored` does not accept.) Other row groups are read, and their rows are written between the
+copied row groups, so that rows keep their order.
 
 Protocol: Row Tracking, Column Mapping, Writer Requirements for Add File
 """
@@ -61,23 +61,23 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.data.write")
 
 LEAST_BYTES: int | None = 1024 * 1024
-"""Stored size from which on a row group is copied; None copies none.
+"""Stored size from which a row group is copied; None copies none.
 
 Row groups shrink with every rewrite. Small ones are put together with others.
 """
 LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
-"""The same where files are put together, for the sake of larger row groups."""
+"""The same limit for operations that join files to get larger row groups."""
 
 _CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7}
 
 
 class WhyNot(Enum):
-    """A reason for reading a row group and writing its rows once more."""
+    """A reason for reading a row group and writing its rows again."""
 
     OPTIONS = "the caller chose how new files are encoded"
     PARTITION_COLUMNS = "data files hold partition columns, whose values come from the log"
     WRITER = "readers treat files of this writer in another way than ours, or it is not known"
-    CALENDAR = "its dates or times are of the old calendar, of which only its footer tells"
+    CALENDAR = "its dates or times are of the old calendar, which only its footer records"
     SCHEMA = "its stored schema is another than that of new files"
     OVERLAP = "its row groups are longer together than the file"
     CHANGED = "some of its rows change, or go on too many pages"
@@ -92,8 +92,8 @@ def _version(text: str) -> tuple[int, ...]:
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
-# Writers whose values and statistics mean to all readers what ours mean, from these versions on.
-# Readers work around older ones by their name: parquet-mr before 1.8 stored wrong bounds of texts
+# Writers whose values and statistics all readers understand as ours, from these versions on.
+# Readers work around older versions by name: parquet-mr before 1.8 stored wrong bounds of strings
 # and wrong DELTA_BYTE_ARRAY pages, before 1.2.9 wrong lengths of column chunks.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
@@ -107,7 +107,7 @@ _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class _SourceFacts:
-    """What decides whether any row group of a file may be copied."""
+    """Facts that decide whether any row group of a file may be copied."""
 
     reader: ParquetReader
     stored: StoredFooter
@@ -118,7 +118,7 @@ class _SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class _GroupFacts:
-    """What decides whether a row group may be copied."""
+    """Facts that decide whether a row group may be copied."""
 
     group: StoredGroup
     is_kept: bool
@@ -165,7 +165,7 @@ def _is_known(created_by: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeptFile:
-    """A file of which row groups are copied."""
+    """A file with row groups to copy."""
 
     source: SourceFile
     values: Values
@@ -174,14 +174,14 @@ class _KeptFile:
 
 
 class KeptGroups:
-    """Copies row groups in which nothing changes, in their places among the rows that are written.
+    """Copies row groups in which nothing changes, in their places among the written rows.
 
     The caller numbers the files in the order in which their rows are written.
 
     Args:
         snapshot: that the files belong to.
         writer: of the new files.
-        least_bytes: of a row group that is copied; None copies none.
+        least_bytes: minimum size of a copied row group; None copies none.
     """
 
     def __init__(self, snapshot: Snapshot, writer: FileWriter, *, least_bytes: int | None) -> None:
@@ -214,20 +214,20 @@ class KeptGroups:
         return self.is_possible and least is not None and (size_bytes or least) >= least
 
     def has(self, number: int) -> bool:
-        """Whether row groups of a file that was looked at are copied."""
+        """Whether row groups of an inspected file are copied."""
         return number in self._files
 
     def tasks(
         self, tasks: Iterable[tuple[int, ScanTask, DeletionBitmap | None]]
     ) -> Iterator[ScanTask]:
-        """Yield the tasks without the row groups that are copied, if anything else is left.
+        """Yield the tasks without the copied row groups, if anything else is left.
 
         Args:
-            tasks: number of the file, the task that reads all its rows that stay or change, and
-                which of these change; None is a file of which nothing is copied.
+            tasks: the file's number, the task that reads all rows that stay or change, and the rows
+                that change; None for a file of which nothing is copied.
 
-        Cost: the footer of each file that is large enough; those of a store that is reached by
-        requests are read ahead.
+        Cost: the footer of each file that is large enough; footers are read ahead if the store is
+        reached by requests.
         """
         if not self.is_possible:
             for _, task, _ in tasks:
@@ -258,7 +258,7 @@ class KeptGroups:
 
         Args:
             number: of the file.
-            first_row: physical position from which on they come.
+            first_row: physical position of the first row.
             rows: in the schema that the table will have.
             row_ids: kept row ids.
             row_commit_versions: kept row commit versions.
@@ -280,7 +280,7 @@ class KeptGroups:
         spliced.begin(self._beside, 0)
 
     def advance(self, number: int, first_row: int) -> None:
-        """Copy the row groups that come before a row of a file."""
+        """Copy the row groups that precede a row of a file."""
         for before in sorted(one for one in self._files if one < number):
             self._copy(before, None)
             del self._files[before]
@@ -318,7 +318,7 @@ class KeptGroups:
     def _look(
         self, job: tuple[int, ScanTask, DeletionBitmap | None]
     ) -> tuple[int, ScanTask | None, _KeptFile | None]:
-        """Decide about the row groups of a file; the task is left with those that are read."""
+        """Decide which row groups of a file are copied; the task keeps those to read."""
         number, task, changed = job
         if changed is None or not self.is_large(task.size_bytes):
             return number, task, None
@@ -352,13 +352,13 @@ class KeptGroups:
             if task.deletion_vector is not None:
                 gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
-                return None  # before the footer is looked through
+                return None  # before the footer is inspected
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
             if stored is None:
                 return None
-            with self._lock:  # several files may be looked at at the same time
+            with self._lock:  # several files may be inspected at the same time
                 template = self._writer.splice(with_row_ids=self._has_ids).template
             facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
@@ -387,7 +387,7 @@ class KeptGroups:
             reader.close()
 
     def _may_keep(self, gone: DeletionBitmap, changed: DeletionBitmap, rows: RowRange) -> bool:
-        """Whether none of the rows of a row group change, and few pages of it lose rows."""
+        """Whether no row of a row group changes, and only few of its pages lose rows."""
         if changed.count_between(*rows):
             return False
         return not gone.count_between(*rows) or is_worth_patching(gone, rows)
@@ -431,7 +431,7 @@ class KeptGroups:
         return tuple(range(num_leaves - num_hidden, num_leaves))
 
     def _values(self, task: ScanTask) -> Values:
-        """The partition values, as a new file of these rows has them."""
+        """Return the partition values as a new file with these rows would have them."""
         configuration = self._spec.configuration
         columns = zip(
             configuration.partition_schema,
@@ -447,19 +447,19 @@ class KeptGroups:
 
 
 def _codec(configuration: TableConfiguration) -> int | None:
-    """Number of the compression that the table's property names; None if it names none."""
+    """Return the number of the compression that the table's property names; None if unset."""
     if configuration.properties.parquet_compression_codec is None:
         return None
     return _CODECS[codec_of(None, configuration.properties)]
 
 
-# Copy rows of existing files into new files: the part of copy-on-write that all verbs share.
+# Copy rows of existing files into new files, for all copy-on-write operations.
 
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """In-memory size of the row groups of rewritten files.
 
-Smaller than the default: a row group is encoded while the next one is read, and only the last one
+Smaller than the default: a row group is encoded while the next one is read, so only the last one
 has nothing to overlap with.
 """
 
@@ -478,9 +478,9 @@ def read_rows(
     Args:
         snapshot: that the files belong to.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
-        predicate: only rows for which it is true; resolved against the snapshot's schema.
-        more_columns: of `METADATA_COLUMNS`, after the table's own.
-        footers: what was fetched of the files before.
+        predicate: selects the rows; resolved against the snapshot's schema.
+        more_columns: from `METADATA_COLUMNS`, after the table's own.
+        footers: footers of the files that were fetched before.
         progress: counted in files.
 
     Cost: bounded memory, like any scan.
@@ -516,7 +516,7 @@ def copy_rows(
         schema: of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
         kept: copies row groups in which nothing changes; None reads and writes all rows.
-        footers: what was fetched of the files before.
+        footers: footers of the files that were fetched before.
         progress: counted in files.
 
     Returns:
@@ -556,7 +556,7 @@ def copy_rows(
 
 
 def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Write rows of one file as `write_copied` does, between the row groups that are copied.
+    """Write rows of one file as `write_copied` does, between its copied row groups.
 
     Args:
         kept: the row groups.
@@ -569,7 +569,7 @@ def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) ->
 
 
 def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
-    """The task with these rows added to its deletion vector."""
+    """Return the task with these rows added to its deletion vector."""
     if positions is None:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
@@ -592,7 +592,7 @@ def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -
 
 
 def _with_ids(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
-    """The rows without row ids, and these, if they were read, as a writer takes them."""
+    """Return the rows without row ids, and the row ids, if read, in the writer's form."""
     found = {
         parameter: batch.column(name)
         for name, parameter in _ID_PARAMETERS.items()

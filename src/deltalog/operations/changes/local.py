@@ -67,7 +67,7 @@ class LocalChange:
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
-            asked for but the table does not support them.
+            requested but the table does not support them.
 
     Cost: that of `find_matching_files`.
     """
@@ -80,7 +80,7 @@ class LocalChange:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        session = context.session  # one moment for condition and values
+        session = context.session  # one current time for condition and values
         if not self._deletes:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
@@ -108,7 +108,7 @@ class LocalChange:
         return selected
 
     def _read_along(self) -> list[str]:
-        """The columns that new versions are made of, if they may come without the other rows."""
+        """Return the columns that new versions read, if they can be kept without the other rows."""
         configuration = self._snapshot.configuration
         if not may_mask(configuration, asked=self._request.use_deletion_vectors):
             return []
@@ -121,7 +121,7 @@ class LocalChange:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._request.use_deletion_vectors
-        # Updates write change data files in any case; deletes only if a file is rewritten.
+        # Updates always write change data files; deletes only if a file is rewritten.
         return decide_files(
             self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )
@@ -133,8 +133,8 @@ class LocalChange:
             ConstraintViolationError: new rows violate a constraint; no new file is left behind.
 
         Cost: deletes write one small file for all deletion vectors, and copy the remaining rows of
-        rewritten files; updates read all columns of the row groups with matching rows in masked
-        files, and of the whole of rewritten files.
+        rewritten files. Updates read all columns: in masked files of the row groups with matching
+        rows, in rewritten files of everything.
         """
         self._is_preview = False
         found, watch = self._known_metrics(), Stopwatch()
@@ -150,7 +150,7 @@ class LocalChange:
         return found, explain_decisions(self._selected, self._decisions)
 
     def explain(self) -> str:
-        """Describe as text how many files were read, and the decisions about them."""
+        """Describe in words how many files were read, and the decisions about them."""
         selected = self._selected
         lines = [f"files read: {selected.num_candidates}, with rows: {selected.files.num_rows}"]
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]

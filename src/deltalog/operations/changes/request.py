@@ -1,4 +1,4 @@
-"""The request of a DELETE, UPDATE or MERGE, from a verb to an engine.
+"""The request of a DELETE, UPDATE or MERGE, from an operation to an engine.
 
 Owns the clauses and the rules for combining them. DELETE and UPDATE are requests without a source,
 MERGE has one. Does no I/O.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# What an engine plans for a DELETE, UPDATE or MERGE, and the numbers of what it did.
+# The plan that an engine makes for a DELETE, UPDATE or MERGE, and its metrics.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +56,15 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCounts:
-    """Metrics of the existing files that held changed rows.
+    """Metrics of the existing files with changed rows.
 
     Args:
         num_copied_rows: unchanged rows of rewritten files.
         num_removed_files: files that left the table.
-        num_removed_bytes: size of those.
+        num_removed_bytes: their size.
         num_rewritten_files: removed files whose remaining rows were rewritten.
         num_vectors_added: files with a new deletion vector.
-        num_vectors_updated: of those, files that had one before.
+        num_vectors_updated: how many of these files had one before.
         num_vectors_removed: deletion vectors that were replaced or removed with their file.
     """
 
@@ -83,13 +83,13 @@ class ChangeMetrics:
 
     Args:
         rows: numbers of changed rows.
-        files: metrics of the files that held them.
+        files: metrics of the files with changed rows.
         num_added_files: new data files.
-        num_added_bytes: size of those.
+        num_added_bytes: their size.
         num_change_files: files for the change feed.
         num_source_rows: rows of the source.
         num_files: live files before the change.
-        num_scanned_files: files that pruning left, in which matching rows were searched.
+        num_scanned_files: files that pruning left, which were searched for matching rows.
         num_touched_files: files with changed rows.
         scan_ms: duration of the search.
         rewrite_ms: duration of the writing.
@@ -142,11 +142,11 @@ class PlannedChange(Protocol):
         ...
 
     def explain(self) -> str:
-        """Describe as text how the rows were found."""
+        """Describe in words how the rows were found."""
         ...
 
 
-# The request of a DELETE, UPDATE or MERGE, from a verb to an engine.
+# The request of a DELETE, UPDATE or MERGE, from an operation to an engine.
 
 
 class When(StrEnum):
@@ -158,7 +158,7 @@ class When(StrEnum):
 
 
 class Action(StrEnum):
-    """What a clause does to its rows."""
+    """What a clause does with its rows."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -171,11 +171,11 @@ class Clause:
 
     Args:
         when: which rows.
-        action: what is done to them.
-        values: column → SQL text, expression or constant, or anything that the engine evaluates;
-            None takes every column of the source (`*`).
+        action: what happens to them.
+        values: column → SQL string, expression or constant, or anything that the engine evaluates;
+            None assigns every column of the source (`*`).
         except_columns: columns of the source that `*` leaves out.
-        condition: same forms as a value; rows for which it is not true go to the next clause.
+        condition: in the same forms as a value; the next clause gets rows for which it is not true.
     """
 
     when: When
@@ -199,18 +199,18 @@ class ChangeRequest:
     """A DELETE, UPDATE or MERGE as the user states it.
 
     Args:
-        condition: with a source: which rows match, over the columns of both. Without one: which
-            rows of the table the clauses apply to; None is all. SQL text, expression, filter
-            tuples, or anything else that the engine evaluates.
+        condition: with a source, it decides which rows match, over the columns of both. Without
+            one, it decides which rows of the table the clauses apply to; None is all. SQL string,
+            expression, filter tuples, or anything else that the engine evaluates.
         clauses: in order; the first one whose condition is true for a row applies. Without a
             source there is exactly one, `WHEN NOT MATCHED BY SOURCE`.
-        source: rows that are merged; None is no source.
+        source: rows to merge; None is no source.
         source_alias: of the source in SQL, besides the name `source`.
         target_alias: of the table in SQL, besides the name `target`.
         merge_schema: add columns to the table that only the source has.
-        is_upsert: whether rows match by columns that source and table both have. The collations
-            of the table's then count, and a column that only the source has is refused where it
-            is not added; a merge as Delta Spark has it leaves such a column out of `*`.
+        is_upsert: whether rows match by columns that source and table both have. Then the table's
+            collations apply, and a column that only the source has must be added or is an error.
+            In Delta Spark's merge, `*` leaves out such a column.
         error_on_type_mismatch: False writes NULL where a value cannot be cast to the column's
             type.
         parameters: values for `?` or `:name` in SQL.
@@ -254,7 +254,7 @@ class ChangeRequest:
 
     @property
     def is_row_local(self) -> bool:
-        """Whether the result depends only on the table rows that are changed.
+        """Whether the result depends only on the changed table rows.
 
         With INSERT clauses it also depends on matching rows that stay unchanged: if another writer
         deletes one, its source row would have to be inserted. A MATCHED clause without a condition
@@ -325,5 +325,5 @@ def deletion(condition: Any, **options: Any) -> ChangeRequest:
 
 
 def logged_condition(condition: Any) -> str:
-    """Return a condition as SQL text, for operationParameters."""
+    """Return a condition as a SQL string, for operationParameters."""
     return to_sql(condition) if isinstance(condition, Expression) else str(condition)

@@ -49,8 +49,8 @@ def match_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that only one of two streams has.
 
-    Each row of one stream cancels at most one equal row of the other. Of the remaining rows, one of
-    each stream with the same key are an update: two consecutive rows, pre-image and post-image.
+    Each row of one stream cancels at most one equal row of the other. Of the remaining rows, two
+    rows with the same key, one of each stream, are an update: pre-image, then post-image.
 
     Args:
         before: batches of `schema`.
@@ -165,20 +165,24 @@ def _differences(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Iterat
     kept = _unmatched(rows, split)
     if keys:
         gone, come, pairs = _paired(rows.take(kept).select(list(keys)), kept, split)
-        yield from _told(rows, pairs, [BEFORE, AFTER])
+        yield from _with_kinds(rows, pairs, [BEFORE, AFTER])
     else:
         is_gone = compute.less(kept, split)
         gone, come = kept.filter(is_gone), kept.filter(compute.invert(is_gone))
-    yield from _told(rows, gone, [DELETE])
-    yield from _told(rows, come, [INSERT])
+    yield from _with_kinds(rows, gone, [DELETE])
+    yield from _with_kinds(rows, come, [INSERT])
 
 
-def _told(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _with_kinds(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield these rows with their change types: the kinds in turn."""
     for start in range(0, len(numbers), _OUTPUT_ROWS):
         found = rows.take(numbers.slice(start, _OUTPUT_ROWS)).combine_chunks()
-        told = pa.array(itertools.islice(itertools.cycle(kinds), found.num_rows), pa.string())
-        yield from found.append_column(pa.field(CHANGE_TYPE, pa.string()), told).to_batches()
+        kinds_column = pa.array(
+            itertools.islice(itertools.cycle(kinds), found.num_rows), pa.string()
+        )
+        yield from found.append_column(
+            pa.field(CHANGE_TYPE, pa.string()), kinds_column
+        ).to_batches()
 
 
 def _unmatched(rows: pa.Table, split: int) -> Any:
@@ -246,7 +250,7 @@ def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Return columns that Arrow can group by, and that are equal exactly where this one is."""
+    """Return columns that Arrow can group by, equal exactly where this column is equal."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column.type, pa.ExtensionType):
@@ -255,7 +259,7 @@ def _comparable(column: Any) -> list[Any]:
     if pa.types.is_null(kind):
         return []
     if pa.types.is_struct(kind):
-        # `flatten` gives NULL members for a NULL struct: `is_valid` tells it from {NULL, NULL}.
+        # `flatten` gives NULL members for a NULL struct; `is_valid` separates it from {NULL, NULL}.
         members = [found for part in column.flatten() for found in _comparable(part)]
         return [column.is_valid(), *members]
     if pa.types.is_nested(kind):
@@ -266,7 +270,7 @@ def _comparable(column: Any) -> list[Any]:
 
 
 def _counted(kind: Any) -> Any:
-    """The type with numbers for moments and bytes for texts: Python does not have all of them."""
+    """Return the type with numbers for times and bytes for strings: Python lacks some of them."""
     if pa.types.is_struct(kind):
         return pa.struct([part.with_type(_counted(part.type)) for part in kind])
     if pa.types.is_map(kind):

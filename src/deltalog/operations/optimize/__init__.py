@@ -1,8 +1,8 @@
 """Optimize: rewrite files without changing rows, to make reads cheaper.
 
-`bins` selects and packs files, and the engine rewrites them (`rows.bins`); `ranks`, `curves` and
-`order` sort the rows. The verbs are `compact`, `z_order`, `cluster`, `purge` and `uniform`; `auto`
-compacts after commits.
+`bins` selects and packs files, and the engine rewrites them (`rows.bins`). `ranks`, `curves` and
+`order` sort the rows. The operations are `compact`, `z_order`, `cluster`, `purge` and `uniform`;
+`auto` compacts after commits.
 
 Protocol: Add File and Remove File (`dataChange`), Clustered Table
 """

@@ -59,7 +59,7 @@ class CubeSizes:
 
     Args:
         full_bytes: a cube of at least this size is not clustered again.
-        target_bytes: how much is clustered at once.
+        target_bytes: the amount to cluster at once.
     """
 
     full_bytes: int = 100 * _GIB
@@ -104,7 +104,7 @@ class Cluster(Verb[Optimized]):
             InvalidInputError: the table has no clustering columns.
             StorageError: sorting needs more temporary files than `limits` allows.
 
-        Cost: as of `ZOrder`, of the files that are rewritten.
+        Cost: as `ZOrder`, for the files that are rewritten.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "cluster")
@@ -580,7 +580,7 @@ def sortable_paths(
     """
     paths = tuple(canonical_path_of(schema, column) for column in columns)
     if not paths:
-        raise InvalidInputError(f"cannot {what} by no column: name one at least")
+        raise InvalidInputError(f"cannot {what} without columns: name at least one")
     for number, path in enumerate(paths):
         name = ".".join(path)
         field = find_field(schema, path)

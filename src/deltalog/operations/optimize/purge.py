@@ -1,4 +1,4 @@
-"""Purge: rewrite files that still hold deleted rows or dropped columns.
+"""Purge: rewrite files that still contain deleted rows or dropped columns.
 
 Owns the selection: files with deletion vectors, and files with columns that the table no longer
 has. Other files are not rewritten.
@@ -54,7 +54,7 @@ STRATEGY: Final = "purge"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge(Verb[Optimized]):
-    """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
+    """Rewrite files with deleted rows or dropped columns; `vacuum` then deletes the old files.
 
     Args:
         filters: of partitions, in any form that callers use; None is every partition.
@@ -78,8 +78,8 @@ class Purge(Verb[Optimized]):
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
 
-        Cost: with column mapping, the footer of every file; each selected file is read and written
-        once.
+        Cost: each selected file is read and written once; with column mapping, also the footer of
+        every file.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
@@ -159,12 +159,12 @@ def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> An
     return pa.array(map_in_pool(look, rows), pa.bool_())
 
 
-# Switch on icebergCompatV3, and rewrite the files in which Iceberg would not find the row ids.
+# Enable icebergCompatV3, and rewrite the files in which Iceberg would not find the row ids.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeUniform(Verb[Optimized]):
-    """Show the table as Iceberg with the ids of its rows, which every file gets that lacks them.
+    """Show the table as Iceberg with its row ids; every file that lacks row ids gets them.
 
     Args:
         version: of Iceberg compatibility, one that needs row tracking.

@@ -1,4 +1,4 @@
-"""Stage rewritten bins and operation parameters, for all OPTIMIZE verbs.
+"""Stage rewritten bins and operation parameters, for all OPTIMIZE operations.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -63,7 +63,7 @@ def stage_rewrite(
     Args:
         job: which bins, and how.
         engine: rewrites them.
-        strategy: of the verb.
+        strategy: of the operation.
         num_considered: files that could have been in the bins.
         preserves_order: whether rows keep their order.
 

@@ -64,8 +64,8 @@ class ZOrder(Verb[Optimized]):
         """Select the files, and have the engine rewrite them.
 
         Raises:
-            InvalidInputError: a column cannot be sorted by, the table is clustered, or a filter
-                uses a column that is not a partition column.
+            InvalidInputError: a column has no sort order, the table is clustered, or a filter uses
+                a column that is not a partition column.
             StorageError: sorting needs more temporary files than `limits` allows.
 
         Cost: two passes over the files, the first over these columns only. Rows beyond the memory

@@ -106,10 +106,10 @@ REQUIRED: Final = {
     "remove": {"path": "str"},
     "cdc": {"path": "str", "partitionValues": "map"},
 }
-"""The members that a file action must have, and what they are.
+"""The members that a file action must have, and their types.
 
-Without partition values, the rows of an add are incomplete; removes of old writers have a path at
-most.
+An `add` needs partition values to build its rows. A `remove` of an old writer may have only a
+path.
 """
 
 
@@ -210,7 +210,7 @@ def _checked_columns(
     where: Location | None,
     cause: Exception,
 ) -> list[pa.Array[Any]]:
-    """The columns again, value by value: converts what can be converted, and names the first error.
+    """Build the columns value by value, converting where possible; name the first error.
 
     Arrow's own error does not say which row is wrong.
     """
@@ -228,7 +228,7 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     name = field.name
     if pa.types.is_map(field.type):
         if node.values.get(name) == []:  # Arrow's form of an empty map, but not a JSON object
-            raise MalformedLogError(f"{node.where}.{name}: expected map of texts, found list []")
+            raise MalformedLogError(f"{node.where}.{name}: expected map of strings, found list []")
         return node.mapping(name)
     if pa.types.is_struct(field.type):
         return deletion_vector_to_json(node.child(name, descriptor_from_json))

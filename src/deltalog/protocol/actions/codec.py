@@ -1,7 +1,7 @@
 """Actions ⇄ JSON objects, each one line of a commit.
 
-Owns the log's camelCase, the required members of each action, and every form that an action ever
-had: the first protocol's, the draft's and today's (ledger B1, B3). The same functions parse the
+Owns the log's camelCase names, the required members of each action, and every form that an action
+ever had: in the first protocol, in drafts and today (ledger B1, B3). The same functions parse the
 rows of a checkpoint as dicts. "Clients must ignore such unrecognized fields": unknown actions and
 members are skipped.
 
@@ -237,7 +237,7 @@ ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
     "metaData": InvalidMetadataError,
     "protocol": InvalidProtocolError,
 }
-"""What a malformed action of these kinds raises; of others, MalformedLogError."""
+"""The error to raise for a malformed action, by kind; MalformedLogError for all other kinds."""
 
 
 def _present(**members: Any) -> dict[str, Any]:
@@ -374,13 +374,13 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 }
 
 
-# What the members of a deletion vector descriptor may be, for one and for a column of them.
+# Valid values of a deletion vector descriptor's members, for one descriptor and for a column.
 
 
 STORAGE_TYPES: Final = ("u", "i", "p")
 REQUIRED: Final = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _NUMBERS: Final = {"offset": 31, "sizeInBytes": 31, "cardinality": 63}
-"""Members that are never negative, with the bits that they may have."""
+"""Members that are never negative, with their number of bits."""
 _TYPES: Final = {
     **dict.fromkeys(REQUIRED[:2], (str,)),
     **dict.fromkeys(REQUIRED[2:], (int,)),
@@ -392,7 +392,7 @@ def descriptor_from_json(node: JsonObject) -> DeletionVectorDescriptor:
     """The descriptor of one JSON object, checked.
 
     Raises:
-        MalformedLogError: a member is missing, has a wrong type, or a value that it cannot have;
+        MalformedLogError: a member is missing, has a wrong type, or has an invalid value;
             the message names it.
         UnsupportedFeatureError: the storage type belongs to an unsupported table feature.
     """
@@ -440,7 +440,7 @@ def have_exact_types(objects: Iterable[dict[str, Any]]) -> bool:
 
 
 def are_sound(vectors: Array) -> bool:
-    """Whether every descriptor of a column has values that it can have.
+    """Return whether every descriptor of a column has valid values.
 
     Args:
         vectors: of `DELETION_VECTOR_TYPE`; null rows are files without a vector.
@@ -453,11 +453,11 @@ def are_sound(vectors: Array) -> bool:
 
 
 def check_column(vectors: Array, where: str) -> None:
-    """Refuse a column that holds a descriptor with a value that it cannot have.
+    """Refuse a column in which a descriptor has an invalid value.
 
     Args:
         vectors: of `DELETION_VECTOR_TYPE`; null rows are files without a vector.
-        where: what holds the column, for the message.
+        where: where the column is, for the message.
 
     Raises:
         MalformedLogError, UnsupportedFeatureError: as `descriptor_from_json`.
@@ -467,7 +467,7 @@ def check_column(vectors: Array, where: str) -> None:
     row = pc.index(_which_are_sound(vectors), pa.scalar(value=False)).as_py()
     at = f"{where}, row {row}: deletionVector"
     descriptor_from_json(JsonObject(vectors[row].as_py(), at))
-    raise InternalError(f"{at} breaks a rule for columns, and none for values")
+    raise InternalError(f"{at} breaks a rule for columns, but no rule for values")
 
 
 def _which_are_sound(vectors: Array) -> Array:
@@ -494,7 +494,7 @@ def check_commit(actions: Sequence[model.Action]) -> None:
     An `add` and a `remove` may have the same path if their deletion vectors differ.
 
     Raises:
-        InvalidInputError: it names the actions, or a number that no reader can hold.
+        InvalidInputError: actions contradict each other, or a number is out of range.
     """
     _check_counters(actions)
     # "A single log entry MUST NOT include more than one action that reconciles with each other."
@@ -521,7 +521,7 @@ def check_commit(actions: Sequence[model.Action]) -> None:
 
 
 def _check_counters(actions: Sequence[model.Action]) -> None:
-    """Refuse numbers that no reader can hold: they are acknowledged, and the table is unreadable.
+    """Refuse numbers out of range: once committed, they would make the table unreadable.
 
     Raises:
         InvalidInputError: it names the number.

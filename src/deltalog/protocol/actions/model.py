@@ -1,8 +1,8 @@
 """The actions of the transaction log, as values.
 
 Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
-both None. For actions of which there are few (protocol, metadata, one commit's files); the files of
-a table are Arrow tables (`actions.arrow`).
+both None. Use it for few actions (protocol, metadata, the files of one commit). The files of a
+whole table are Arrow tables (`actions.arrow`).
 
 Protocol: Actions
 """
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Protocol:
     """The versions and table features that readers and writers must support.
 
-    Feature lists are None below reader version 3 and writer version 7. As deltalake's, it can be
-    indexed and unpacked: both versions, then writer's and reader's features.
+    Feature lists are None below reader version 3 and writer version 7. Like deltalake's class, it
+    can be indexed and unpacked: reader and writer version, then writer and reader features.
 
     Protocol: Protocol Evolution, Table Features
     """
@@ -35,7 +35,7 @@ class Protocol:
     writer_features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Make the lists of features equal to lists."""
+        """Make the feature tuples compare equal to lists."""
         object.__setattr__(self, "reader_features", frozen(self.reader_features))
         object.__setattr__(self, "writer_features", frozen(self.writer_features))
 
@@ -52,7 +52,7 @@ class Protocol:
         return iter(self._members())
 
     def __getitem__(self, place: int) -> Any:
-        """The member at a place of deltalake's order."""
+        """Return the member at an index, in deltalake's order."""
         return self._members()[place]
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Metadata:
     created_time_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Make the partition columns equal to a list."""
+        """Make the partition columns compare equal to a list."""
         object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
 
     @property
@@ -139,7 +139,7 @@ class AddFile:
     Args:
         path: decoded; relative to the root unless absolute.
         partition_values: physical column name → serialised value.
-        stats: JSON text.
+        stats: a JSON string.
 
     Protocol: Add File and Remove File
     """
@@ -220,8 +220,8 @@ class DomainMetadata:
     def text(self) -> str:
         """The configuration as a string, whichever form it has.
 
-        A checkpoint has one type for the configurations of all domains, so the draft's mapping
-        becomes a string of JSON beside a domain of today's form.
+        A checkpoint stores the configurations of all domains in one string column, so a mapping
+        in the draft's form becomes a JSON string.
         """
         held = self.configuration
         return held if isinstance(held, str) else dumps(dict(held)).decode()
@@ -240,7 +240,7 @@ class RowIdHighWaterMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """Provenance of one commit. It is free-form, so it is kept as it is.
+    """Provenance of one commit. Its content is free-form and kept unchanged.
 
     Protocol: Commit Provenance Information
     """

@@ -1,8 +1,8 @@
 """Table properties: every known `delta.*` key with its type, default and meaning.
 
-Owns the table of properties. A value is parsed when it is read, so a malformed one fails only the
-operation that needs it. `configuration` decides whether a property has an effect: some take effect
-only with a table feature.
+Owns the table of properties. A value is parsed when it is read, so a malformed value fails only the
+operation that needs it. Some properties have an effect only with a table feature; `configuration`
+decides that.
 
 Protocol: Table Properties
 """
@@ -95,7 +95,7 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
-    """An integer of `least` to `most`; without `most`, the highest that 64 bits hold."""
+    """An integer from `least` to `most`; `most` defaults to the greatest 64-bit integer."""
     upwards = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
 
     def parse(text: str) -> int:
@@ -148,7 +148,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def parse_text(text: str) -> str:
-    """Any text."""
+    """Any string."""
     return text
 
 
@@ -173,11 +173,11 @@ ISOLATION_LEVELS: Final = ("Serializable", "WriteSerializable", "SnapshotIsolati
 
 @dataclass(frozen=True, eq=False)
 class Property(Generic[T]):
-    """One property: the key in the log, how its text is read, and what it is for.
+    """One property: its key in the log, how its value is parsed, and its purpose.
 
     Args:
-        key: as it stands in the log.
-        parse: text → value; raises ValueError with what was expected.
+        key: as written in the log.
+        parse: string → value; raises ValueError with what was expected.
         default: the value where the key is absent.
         doc: one line for the reference.
         aliases: keys that older writers used.
@@ -206,7 +206,7 @@ class Property(Generic[T]):
         return self.default
 
     def value_of(self, text: str) -> T:
-        """The value that a text stands for.
+        """Parse a value of the property.
 
         Raises:
             InvalidMetadataError: the property has no such value.
@@ -509,10 +509,10 @@ class TableProperties:
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
 
-    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+    if not TYPE_CHECKING:  # so that type checkers still report a wrong name
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Say which property was meant."""
+            """Raise AttributeError that suggests a similar property."""
             close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise AttributeError(f"there is no table property {name!r}{hint}")
@@ -521,7 +521,7 @@ class TableProperties:
         return f"TableProperties({dict(self.configuration)!r})"
 
     def _repr_html_(self) -> str:
-        """Return the notebook card: what is set, then what holds where nothing is."""
+        """Return the notebook card: the properties that are set, then defaults of the others."""
         from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
@@ -548,7 +548,7 @@ PROPERTIES: Final[Mapping[str, Property[Any]]] = {
 
 
 def _told_of(known: Property[Any] | None, text: str) -> tuple[str, str]:
-    """Return the default of a property, and what it is for or what is wrong with its value."""
+    """Return the default of a property, and its purpose or what is wrong with its value."""
     if known is None:
         return "", ""
     try:
@@ -559,7 +559,7 @@ def _told_of(known: Property[Any] | None, text: str) -> tuple[str, str]:
 
 
 def _as_text(known: Property[Any], value: object) -> str:
-    """Return a value as one would write it into the property."""
+    """Return a value in the form in which it is set as a property."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -584,7 +584,7 @@ _OPEN_PREFIXES: Final = (
 PARQUET_CODECS: Final = (
     *("uncompressed", "none", "snappy", "gzip", "brotli", "lz4", "zstd", "lz4_raw"),
 )
-"""The compressions of data files that deltalog writes, by Spark's names."""
+"""The compression codecs in which deltalog writes data files, by Spark's names."""
 
 _BY_FOLDED: Final = {
     **{alias.lower(): found.key for found in PROPERTIES.values() for alias in found.aliases},
@@ -650,7 +650,7 @@ def _check_value(key: str, text: str) -> None:
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
     if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
-        # Spark knows LZO too: a table may have it, but deltalog could not write rows any more.
+        # Spark also supports LZO. A table may have it, but deltalog cannot write such files.
         raise InvalidInputError(
             f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
         )

@@ -1,6 +1,6 @@
 """Table features: the registry, when each is active, and the rules of each.
 
-Core: no I/O. Other packages import from the modules; only what many of them use stands here too.
+Core: no I/O. Other packages import from the modules; names that many packages use are also here.
 
 Protocol: Table Features
 """

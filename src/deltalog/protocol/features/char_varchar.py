@@ -50,7 +50,7 @@ def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
         text = field.metadata.get(CHAR_VARCHAR_KEY)
         if text is None:
             continue
-        # Few tables have any, and what parses types is much for a first write to load.
+        # Imported late: few tables have limits, and the type parser is slow to load.
         from deltalog.expressions.sql import length_limits as limits_of_type  # noqa: PLC0415
 
         try:

@@ -39,7 +39,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
         return None
-    # The protocol has a map of strings here, writers have a string of JSON; both occur.
+    # The protocol specifies a map of strings, but writers store a JSON string; both occur.
     text = domain.configuration
     values = loads(text, CLUSTERING_DOMAIN) if isinstance(text, str) else dict(text)
     node = JsonObject(values, CLUSTERING_DOMAIN)
@@ -50,7 +50,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
 def logical_clustering_columns(
     domains: Mapping[str, DomainMetadata], schema: StructType, mode: Mode
 ) -> tuple[tuple[str, ...], ...]:
-    """Paths of the clustering columns by the names that users know; perhaps none.
+    """Return the logical paths of the clustering columns; empty if there are none.
 
     Raises:
         MalformedLogError: as `clustering_columns`.
@@ -86,10 +86,10 @@ def check_clustering_columns(
         raise InvalidInputError("a table is clustered or partitioned, not both")
     paths = [canonical_path_of(schema, column) for column in columns]
     if len(set(paths)) < len(paths):
-        raise InvalidInputError("a clustering column is there twice")
+        raise InvalidInputError("a clustering column is given twice")
     if len(paths) > _MAX_COLUMNS:
         raise InvalidInputError(
-            f"cannot cluster by {len(paths)} columns: expected {_MAX_COLUMNS} at most"
+            f"cannot cluster by {len(paths)} columns: expected at most {_MAX_COLUMNS}"
         )
     indexed = indexed_columns(
         schema,

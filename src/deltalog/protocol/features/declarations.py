@@ -52,7 +52,7 @@ class Dependent:
     Args:
         what: for messages, such as `the CHECK constraint 'positive'`.
         text: Spark SQL.
-        paths: of the columns that it names, as it spells them.
+        paths: paths of the columns that the SQL names, in its spelling.
         owner: the generated column; None for a constraint.
     """
 
@@ -95,7 +95,7 @@ def check_declarations(
     known: StructType | None = None,
     known_configuration: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse declarations that no writer could honour.
+    """Refuse declarations that no writer could follow.
 
     Args:
         configuration: the new properties.
@@ -136,10 +136,10 @@ def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = 
         what: for messages.
         text: its SQL.
         schema: of the table.
-        is_new: whether nobody has stored it yet: then it must be what Spark reads, too.
+        is_new: whether the constraint is not stored yet; then Spark must be able to read it.
 
     Raises:
-        InvalidInputError: the text is not a condition over the table's columns, or is not
+        InvalidInputError: the SQL is not a condition on the table's columns, or is not
             deterministic.
     """
     try:
@@ -182,14 +182,14 @@ def _check_identity(schema: StructType, partition_columns: Collection[str]) -> N
 
 
 def _parsed(text: str, schema: StructType, *, is_new: bool) -> Expression:
-    """The expression of a rule; a new one must be what Spark reads, too."""
+    """Parse a rule; Spark must be able to read a new one."""
     if is_new:
         return expressions.parse_sql(text, columns=schema.names)
     return _stored(text, schema)
 
 
 def _stored(text: str, schema: StructType) -> Expression:
-    """The expression of a rule that a table has, in whatever words."""
+    """Parse a rule that a table has, in Spark's or delta-rs' SQL."""
     from deltalog.protocol.features.rule_sql import parse_rule  # noqa: PLC0415  # few tables have rules
 
     return parse_rule(text, schema)
@@ -197,8 +197,8 @@ def _stored(text: str, schema: StructType) -> Expression:
 
 def _check_generated(name: str, text: str, schema: StructType, *, is_new: bool) -> None:
     what = f"the generated column {name!r} ({text})"
-    # Resolved with all columns first, so that the use of another generated column gets its own
-    # error below instead of "unknown column".
+    # Resolve with all columns first, so that using another generated column raises the error
+    # below instead of "unknown column".
     plain = {
         field.name
         for field in schema.fields
@@ -235,7 +235,7 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
 
 
 def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
-    """Why the text cannot be a default of the type; empty if it can."""
+    """Return why the SQL cannot be a default of the type; empty if it can."""
     parsed = expressions.parse_sql(text)
     if expressions.columns(parsed):
         return "it names a column, and a default is a constant"
@@ -260,7 +260,7 @@ def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> 
 
 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
-    """The columns that a text names, as it spells them; None if it cannot be parsed."""
+    """Return the columns that the SQL names, in its spelling; None if it cannot be parsed."""
     try:
         return tuple(expressions.columns(_stored(text, schema)))
     except InvalidInputError:
@@ -299,7 +299,7 @@ def _expressions(schema: StructType, key: str) -> Iterator[tuple[Path, str]]:
         text = field.metadata.get(key)
         if text is not None and not isinstance(text, str):
             raise InvalidMetadataError(
-                f"column {'.'.join(path)!r}: expected {key} as a text, found {text!r}"
+                f"column {'.'.join(path)!r}: expected {key} as a string, found {text!r}"
             )
         if text is not None:
             yield path, text

@@ -37,7 +37,7 @@ NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 ROW_ID_FIELD: Final = 2147483540
 """The field id of materialized row ids in data files of V3: Iceberg's `_row_id`."""
 ROW_COMMIT_VERSION_FIELD: Final = 2147483539
-"""That of materialized row commit versions: Iceberg's `_last_updated_sequence_number`."""
+"""The field id of materialized row commit versions: `_last_updated_sequence_number`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class CompatibilityRules:
         allows_nested: whether columns may be lists and maps.
         allows_variants: whether columns may be variants.
         allows_vectors: whether rows may be deleted by deletion vectors.
-        allows_vectors_feature: whether the protocol may support them.
+        allows_vectors_feature: whether the protocol may support deletion vectors.
         needs_row_tracking: whether rows have ids.
         needs_literal_defaults: whether defaults of columns are literals.
     """
@@ -95,9 +95,9 @@ def format_version(properties: TableProperties) -> int | None:
 def with_required_properties(
     configuration: Mapping[str, str], properties: TableProperties
 ) -> dict[str, str]:
-    """The properties of a table, with those that Iceberg compatibility needs.
+    """Return a table's properties, with those that Iceberg compatibility needs added.
 
-    What is set explicitly stays; `check` refuses it if it does not fit.
+    A property that is set explicitly stays; `check` refuses it if it does not fit.
     """
     versions = enabled_versions(properties)
     if not versions:
@@ -109,9 +109,9 @@ def with_required_properties(
 
 
 def with_row_tracking(configuration: Mapping[str, str], before: TableProperties) -> dict[str, str]:
-    """The properties that a table is given, with row tracking if they need it newly.
+    """Return a table's new properties, with row tracking added if they now need it.
 
-    What is set explicitly stays; `check` refuses it if it does not fit.
+    A property that is set explicitly stays; `check` refuses it if it does not fit.
 
     Args:
         configuration: all properties of the table from now on.
@@ -134,8 +134,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
 
     Raises:
         InvalidInputError: column mapping or row tracking is off, deletion vectors are on, two
-            versions are enabled, a column has a type that Iceberg does not have, or a default that
-            is no literal.
+            versions are enabled, a column has a type that Iceberg lacks, or a default is not a
+            literal.
 
     Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
     """
@@ -173,7 +173,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
 def check_partitioning(
     properties: TableProperties, before: Sequence[str], after: Sequence[str]
 ) -> None:
-    """Refuse that the rows of a partitioned table are replaced by rows that others divide.
+    """Refuse to replace the rows of a partitioned table with a different partitioning.
 
     Args:
         properties: of the new table.
@@ -195,10 +195,10 @@ def check_partitioning(
 
 
 def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
-    """Refuse formats that the table's metadata cannot be kept in; what stays is not checked again.
+    """Refuse new metadata formats that the table cannot have; formats that it has are not checked.
 
     Raises:
-        InvalidInputError: Hudi is asked for, or Iceberg without Iceberg compatibility.
+        InvalidInputError: Hudi is requested, or Iceberg without Iceberg compatibility.
     """
     formats = properties.universal_format_enabled_formats
     known = () if before is None else before.universal_format_enabled_formats
@@ -261,7 +261,7 @@ def _nested_ids(field: Field) -> dict[str, int]:
 
 
 def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
-    """Key and value of a map before what is inside of them, as Delta Spark numbers them."""
+    """Yield a map's key and value before the paths inside them: Delta Spark's numbering order."""
     match data_type:
         case ArrayType():
             yield f"{path}.element"

@@ -24,7 +24,7 @@ _ALLOWED: Final = frozenset({
     *("vacuumProtocolCheck", "v2Checkpoint", "inCommitTimestamp", "clustering", "timestampNtz"),
     *("typeWidening", "catalogManaged"),
 })  # fmt: skip
-# Protocols carry them along; they must have no effect.
+# A protocol may list these features, but they must not be active.
 _INACTIVE: Final = (
     "invariants", "changeDataFeed", "checkConstraints", "identityColumns", "generatedColumns",
 )  # fmt: skip
@@ -33,9 +33,9 @@ _INACTIVE: Final = (
 def with_required_properties(
     configuration: Mapping[str, str], properties: TableProperties
 ) -> dict[str, str]:
-    """The properties of a new table, with those that writer compatibility needs.
+    """Return a new table's properties, with those that writer compatibility needs added.
 
-    What is set explicitly stays; `check` refuses it if it does not fit.
+    A property that is set explicitly stays; `check` refuses it if it does not fit.
     """
     if not properties.enable_iceberg_writer_compat_v1:
         return dict(configuration)
@@ -60,12 +60,12 @@ def check(
         features: current names of the features that the protocol supports.
         properties: of the table.
         schema: of the table.
-        before: the schema before the change; None of a new table.
+        before: the schema before the change; None for a new table.
         is_active: whether a feature has an effect.
 
     Raises:
         InvalidInputError: icebergCompatV2 or column mapping by id is off, a feature is not allowed,
-            a physical name is not `col-<id>`, a column has a type that Iceberg has not, or the
+            a physical name is not `col-<id>`, a column has a type that Iceberg lacks, or the
             struct that is the key of a map changes.
 
     Protocol: Writer Requirements for IcebergWriterCompatV1
@@ -114,7 +114,7 @@ def _check_map_keys(before: StructType, after: StructType) -> None:
 
 
 def _map_keys(schema: StructType) -> dict[Any, tuple[str, DataType]]:
-    """The structs that are keys of maps, by the id of their column and where they are in it."""
+    """Return the structs that are map keys, by their column's id and their position in it."""
     return {
         (field_id(field), place): (".".join(path), found.key_type)
         for path, field in walk(schema)

@@ -45,7 +45,7 @@ class IdentityColumn:
         name: logical.
         start: the first member.
         step: from one member to the next; never 0.
-        high_water_mark: the last value that was generated; None if none was.
+        high_water_mark: the last generated value; None if no value was generated yet.
         allow_explicit_insert: whether users may insert values of their own.
     """
 
@@ -83,7 +83,7 @@ def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
 
 
 def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array:
-    """`count` members of the sequence from `start` on.
+    """Return `count` members of the sequence from `start` on.
 
     Raises:
         InvalidInputError: a value would exceed 64 bits. "Overflow when calculating generated
@@ -95,7 +95,7 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
             f"the identity column {column.name!r} has no values left: {count} more from {start} "
             f"on in steps of {column.step} do not fit 64 bits"
         )
-    # Both ends fit into 64 bits, so all sums do: a product that wraps around wraps back.
+    # Both ends fit into 64 bits, so all sums do: a product may overflow, the sum is still right.
     steps = arrow.arange(0, count)
     products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
     values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
@@ -164,7 +164,7 @@ def _number(field: Field, key: str) -> int | None:
     return number
 
 
-# What a schema holds that calls for a table feature.
+# Whether a schema contains something that needs a table feature.
 
 
 INVARIANTS_KEY: Final = "delta.invariants"
@@ -173,7 +173,7 @@ CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def has_invariants(schema: StructType) -> bool:
-    """Return whether a column carries an invariant."""
+    """Return whether a column has an invariant."""
     return any(INVARIANTS_KEY in metadata for metadata in _metadata(schema))
 
 
@@ -193,7 +193,7 @@ def has_column_defaults(schema: StructType) -> bool:
 
 
 def has_types_of(schema: StructType, feature: str) -> bool:
-    """Return whether a primitive type that needs the table feature stands in the schema."""
+    """Return whether the schema contains a primitive type that needs the table feature."""
     return any(
         isinstance(found, PrimitiveType) and found.primitive.feature == feature
         for _, found in walk_types(schema)
@@ -201,7 +201,7 @@ def has_types_of(schema: StructType, feature: str) -> bool:
 
 
 def has_variant(schema: StructType) -> bool:
-    """Return whether a variant stands anywhere in the schema."""
+    """Return whether the schema contains a variant at any level."""
     return any(isinstance(found, VariantType) for _, found in walk_types(schema))
 
 

@@ -1,4 +1,4 @@
-"""In-commit timestamps: since which version commits have them, and the next one.
+"""In-commit timestamps: the first version that has one, and the timestamp of a new commit.
 
 Protocol: In-Commit Timestamps
 """
@@ -18,7 +18,7 @@ _LAST_MS: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """Since when the time of a commit is `commitInfo.inCommitTimestamp` instead of its file's time.
+    """From which version on `commitInfo.inCommitTimestamp` replaces the time of the commit file.
 
     Args:
         version: the first such version.
@@ -34,7 +34,7 @@ class InCommitTimestamps:
 
 
 def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimestamps | None:
-    """Since when commits have in-commit timestamps, or None if they have none.
+    """Return from which version on commits have in-commit timestamps, or None.
 
     Args:
         properties: of the table.

@@ -102,7 +102,7 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """The protocol without a feature; the caller has removed every trace of it from the table.
+    """Return the protocol without a feature, whose traces the caller has removed from the table.
 
     Raises:
         InvalidInputError: the protocol does not have it, or another feature requires it.
@@ -158,7 +158,7 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
         A protocol from the versions, or None; and the names of features.
 
     Raises:
-        InvalidInputError: a version is not a number or out of range, reader version 3 is asked for
+        InvalidInputError: a version is not a number or out of range, reader version 3 is requested
             with a writer version below 7, a feature is unknown, or a value is not `supported`.
     """
     names: list[str] = []
@@ -235,7 +235,7 @@ def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
         if feature is not None:
             kinds[spelled] = feature.kind
         else:
-            # Of an unknown feature only the lists show what it is.
+            # For an unknown feature, the list that it is in is the only sign of its kind.
             kinds[spelled] = Kind.READER_WRITER if name in reader else Kind.WRITER
     return kinds
 

@@ -432,10 +432,10 @@ def find_feature(name: str) -> TableFeature | None:
 
 
 def requested_name(name: str) -> str | None:
-    """The name of a feature that a user asks for, in any case; None if there is no such feature.
+    """Return the name of a requested feature, given in any case; None if there is no such feature.
 
-    Names of previews stay, as other engines tell them from the feature; other old names become the
-    current one.
+    The name of a preview stays, because other engines treat it as a different feature. Any other
+    old name becomes the current one.
     """
     feature = find_feature(name) or _BY_FOLDED_NAME.get(name.lower())
     if feature is None:
@@ -450,7 +450,7 @@ def canonical_name(name: str) -> str:
     return name if feature is None else feature.name
 
 
-# Features of proposed texts, which are off until they are switched on.
+# Features from protocol proposals (RFCs), which are off by default.
 
 
 VARIABLE: Final = "DELTALOG_PREVIEWS"
@@ -461,7 +461,7 @@ PREVIEWS: Final = tuple(
 
 
 def enable_preview(*features: str) -> None:
-    """Switch features of proposed texts on, for this process and those that it starts.
+    """Switch on features of protocol proposals, for this process and its child processes.
 
     Args:
         features: `geospatial`, `timestampNanos` or `intervalTypes`.
@@ -478,11 +478,11 @@ def enable_preview(*features: str) -> None:
 
 
 def is_supported(name: str, support: Support) -> bool:
-    """Whether a feature is supported here and now.
+    """Return whether a feature is supported in this process.
 
     Args:
-        name: of the feature, as it is called today.
-        support: that it has.
+        name: current name of the feature.
+        support: the feature's entry in the registry.
     """
     if support is Support.PREVIEW:
         return name in _enabled()
@@ -497,7 +497,7 @@ def _enabled() -> list[str]:
 
 
 class TableFeatures(StrEnum):
-    """Table features; each is the text of its name, which is taken everywhere as well."""
+    """Table features; each is the string of its name, and a plain string works as well."""
 
     AppendOnly = "appendOnly"
     Invariants = "invariants"

@@ -37,7 +37,7 @@ class Dialect(StrEnum):
 
 
 def dialects_of(features: Collection[str]) -> tuple[Dialect, ...]:
-    """The dialects of a table, today's first; a table should have one at most.
+    """Return the dialects of a table, today's first; a table should have at most one.
 
     Args:
         features: current names of the features that the protocol supports.
@@ -83,10 +83,10 @@ def row_commit_version_column(dialect: Dialect | None, properties: TableProperti
 def keeps_copied_ids(
     dialect: Dialect, features: Collection[str], properties: TableProperties
 ) -> bool:
-    """Whether rows that are copied or updated keep the ids that they have in `dialect`.
+    """Return whether copied and updated rows keep the ids that they have in `dialect`.
 
-    They do where that dialect is enabled, and its hidden column is the one that is written: of a
-    table with both dialects, only that of today's is.
+    They do if the dialect is enabled and its hidden column is written. In a table with both
+    dialects, only the column of today's dialect is written.
     """
     written = dialect_of(features)
     return (
@@ -124,9 +124,9 @@ def check_change(
     gains = before is None or len(dialects_of(before)) < len(Dialect)
     if gains or (not was_enabled and is_enabled(Dialect.CURRENT, properties)):
         raise InvalidInputError(
-            f"cannot {operation} {table}: it would have the row ids of a draft of the protocol "
-            "(table feature rowIds) and row tracking, and every row two ids; "
-            "alter.upgrade_row_ids() turns the former into the latter, and keeps the ids"
+            f"cannot {operation} {table}: the table would have both row tracking and the "
+            "row ids of a protocol draft (table feature rowIds), so two ids for every row; "
+            "alter.upgrade_row_ids() turns the draft's row ids into row tracking and keeps the ids"
         )
 
 

@@ -1,6 +1,6 @@
 """The SQL of a table's rules: constraints, invariants and generated columns.
 
-Owns how delta-rs spells them, which stores what its engine made of the text: names in double quotes
+Owns the SQL of delta-rs, which stores a rule as its engine prints it: names in double quotes
 where they need quotes (`"homeTeam"`), `get_field(s, 'a')` for `s.a`, and
 `arrow_cast('2024-01-01T00:00:00', 'Timestamp(Microsecond, None)')` for a timestamp.
 
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 _MOMENT_TYPE: Final = re.compile(
     r'Timestamp\((?:Second|Millisecond|Microsecond|Nanosecond), (None|Some\("(?:UTC|\+00:00)"\))\)'
 )
-# Delta has no moments between two microseconds.
+# Delta's timestamps have whole microseconds.
 _MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
 _CONNECTIVES: Final = (And, Or, Not)
 _NO_COLUMNS: Final = StructType([])
-_ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # of Python values, pyarrow would import pandas
+_ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # from Python values, pyarrow would import pandas
 
 
 def parse_rule(text: str, schema: StructType) -> Expression:
-    """The expression of a rule, not resolved yet.
+    """Parse a rule; the expression is not resolved yet.
 
-    Spark takes `"a"` for a text, and delta-rs for a column. It is the column where there is one of
-    that name and the text would make no sense: where it meets no column that could equal it, the
-    rule would be the same for each row.
+    `"a"` is a string in Spark and a column in delta-rs. It is read as the column if the table has
+    one of that name and the string would make no sense: no column that could equal it is compared
+    with it, so the rule would have the same result for every row.
 
     Args:
-        text: as the log has it.
+        text: the SQL, as in the log.
         schema: of the table.
 
     Raises:
-        InvalidInputError: it is no expression, or both may be meant.
+        InvalidInputError: it is not an expression, or both readings are possible.
     """
     spelled = with_backticks(text, schema.names)
     if spelled != text and _means_columns(text, spelled, schema):
@@ -60,7 +60,7 @@ def parse_rule(text: str, schema: StructType) -> Expression:
 
 
 def is_of_delta_rs(text: str, schema: StructType) -> bool:
-    """Whether a rule is in words of delta-rs: Spark cannot read it, or reads another rule.
+    """Return whether a rule is in delta-rs' SQL: Spark fails on it or reads another rule.
 
     Args:
         text: as the log has it.
@@ -76,13 +76,13 @@ def is_of_delta_rs(text: str, schema: StructType) -> bool:
         return True
     try:
         meant = parse_rule(text, schema)
-    except InvalidInputError:  # what it means is not known
+    except InvalidInputError:  # its meaning is unknown
         return False
     return as_spark is None or repr(meant) != repr(as_spark)
 
 
 def in_words_of_spark(text: str, schema: StructType) -> str | None:
-    """The SQL by which Spark reads a rule of delta-rs as it is meant; None if there is none.
+    """Return a rule of delta-rs in Spark's SQL; None if it cannot be translated.
 
     Args:
         text: as the log has it.
@@ -96,13 +96,13 @@ def in_words_of_spark(text: str, schema: StructType) -> str | None:
 
 
 def _means_columns(text: str, spelled: str, schema: StructType) -> bool:
-    """Whether double quotes can only be those of names."""
+    """Return whether double quotes can only enclose names."""
     as_names = parse_sql(spelled)
     try:
         as_texts = parse_sql(text)
     except InvalidInputError:  # such as `"s"."a"`
         return True
-    # `==` of expressions makes a condition.
+    # `==` between expressions builds a condition.
     known = {repr(one) for one in _conditions(as_names)}
     return not any(
         repr(one) not in known and _may_mean_texts(one, schema) for one in _conditions(as_texts)
@@ -110,7 +110,7 @@ def _means_columns(text: str, spelled: str, schema: StructType) -> bool:
 
 
 def _conditions(node: Expression) -> Iterator[Expression]:
-    """What AND, OR and NOT put together."""
+    """Yield the operands of AND, OR and NOT."""
     if isinstance(node, _CONNECTIVES):
         for part in children(node):
             yield from _conditions(part)
@@ -119,7 +119,7 @@ def _conditions(node: Expression) -> Iterator[Expression]:
 
 
 def _may_mean_texts(condition: Expression, schema: StructType) -> bool:
-    """Whether texts that are names of columns may be meant as texts in a condition."""
+    """Return whether column names in a condition may be meant as string literals."""
     others = columns(condition)
     if not others:
         return False
@@ -146,7 +146,7 @@ def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
 
 
 def _is_value(text: str, kind: DataType | None) -> bool:
-    """Whether a text may stand for a value of a type; true if that is not known."""
+    """Return whether a string may be a value of a type; true if that is unknown."""
     if not isinstance(kind, PrimitiveType) or kind == STRING:
         return True
     try:
@@ -157,7 +157,7 @@ def _is_value(text: str, kind: DataType | None) -> bool:
 
 
 def _in_our_words(node: Expression) -> Expression:
-    """The same without the functions of delta-rs."""
+    """Replace delta-rs' own functions by expressions that deltalog has."""
     node = rebuild(node, _in_our_words)
     if not isinstance(node, Call) or len(node.arguments) != 2:
         return node
@@ -176,7 +176,7 @@ def _field(source: Expression, name: str) -> Expression:
 
 
 def _moment(source: Expression, kind: str) -> Expression | None:
-    """A timestamp; None for other types, and for what no column can hold."""
+    """Return a timestamp; None for other types and for values out of range."""
     found = _MOMENT_TYPE.fullmatch(kind)
     if found is None or not isinstance(source, Literal) or not isinstance(source.value, str):
         return None

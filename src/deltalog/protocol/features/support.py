@@ -52,11 +52,11 @@ _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
     },
     "variantType": has_variant,
 }
-"""Features that a column's type alone calls for, and whether a schema has such a column."""
+"""Features that a column's type alone requires, and whether a schema has such a column."""
 
 
 class _Where(TypedDict):
-    """What every refusal names."""
+    """Arguments that every refusal shares."""
 
     table: str
     version: int | None
@@ -118,7 +118,7 @@ def check_readable(
         configuration: of the table at that version.
         table: its location, for the message.
         version: of the table, for the message.
-        operation: what is attempted, as a verb.
+        operation: what is attempted, such as `read`.
         has_log_tail: whether a catalog provided its log tail.
 
     Raises:
@@ -135,14 +135,14 @@ def check_readable(
     if protocol.min_reader_version > READER_FEATURES_VERSION:
         raise errors.UnsupportedProtocolError(
             f"cannot {operation} {table}{_at(version)}: it needs reader version "
-            f"{protocol.min_reader_version}, deltalog knows versions up to "
+            f"{protocol.min_reader_version}, deltalog supports versions up to "
             f"{READER_FEATURES_VERSION}; use a newer deltalog"
         )
     check_protocol(protocol)
     where: _Where = {"table": table, "version": version, "operation": operation}
     blockers = reader_blockers(protocol, has_log_tail=has_log_tail)
     if blockers and all(canonical_name(name) == _CATALOG_MANAGED for name in blockers):
-        hint = "a catalog decides which commits count: hand in its log tail"
+        hint = "a catalog decides which commits are valid: pass its log tail"
         raise errors.CatalogManagedError(**where, features=blockers, hint=hint)
     if blockers:
         raise errors.UnsupportedFeatureError(
@@ -206,8 +206,8 @@ def check_types(
 def check_column_types(configuration: TableFacts, *, table: str, operation: str = "write") -> None:
     """Refuse to write rows of types that need a table feature which the protocol lacks.
 
-    Such a table can be read. But a writer that adds to it makes files that engines without the
-    feature would open and read in another way.
+    Such a table can be read. But files added to it would be misread by engines that do not have
+    the feature.
 
     Raises:
         InvalidProtocolError: it names the features.
@@ -255,7 +255,7 @@ def check_writable(
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise errors.UnsupportedProtocolError(
             f"cannot {operation} {table}{_at(version)}: it needs writer version "
-            f"{protocol.min_writer_version}, deltalog knows versions up to "
+            f"{protocol.min_writer_version}, deltalog supports versions up to "
             f"{WRITER_FEATURES_VERSION}; use a newer deltalog"
         )
     blockers = writer_blockers(protocol)
@@ -265,7 +265,7 @@ def check_writable(
 
 
 def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
-    """The features, as the protocol spells them, because of which deltalog cannot read."""
+    """Return the features that stop deltalog from reading, as the protocol spells them."""
     blockers: list[str] = []
     for name in protocol.reader_features or ():
         feature = find_feature(name)
@@ -276,7 +276,7 @@ def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> 
 
 
 def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
-    """The features, as the protocol spells them, because of which deltalog cannot write."""
+    """Return the features that stop deltalog from writing, as the protocol spells them."""
     spelled = supported_features(protocol).values()
     found = [(name, find_feature(name)) for name in spelled]
     return tuple(
@@ -300,7 +300,7 @@ def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[Ot
 
 
 def misplaced_reader_features(protocol: ProtocolAction) -> tuple[str, ...]:
-    """Reader features that the protocol has in one list only.
+    """Return reader features that the protocol has in only one of its two lists.
 
     "Reader features should be added to both `readerFeatures` and `writerFeatures` simultaneously."
     deltalog reads such tables, never writes such a protocol, and `doctor` reports it.
@@ -323,7 +323,7 @@ def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
         return f"it is a preview: deltalog.enable_preview({', '.join(map(repr, previews))})"
     engines = engines_for(blockers, writing=writing)
     if not engines:
-        return "use an engine that knows it, or a newer deltalog"
+        return "use an engine that supports it, or a newer deltalog"
     verb = "write" if writing else "read"
     return f"{' and '.join(engines)} can {verb} it; or use a newer deltalog"
 
@@ -420,12 +420,13 @@ def check_user_domain(name: str) -> None:
 
 
 def protected_before_version(features: Collection[str], properties: TableProperties) -> int:
-    """The version before which checkpoints and commits are protected; 0 if none is.
+    """Return the version before which checkpoints and commits are protected; 0 if none are.
 
-    A feature is dropped without deleting history by writing checkpoints that do not need it: a
-    reader starts from them and never sees the commits that do. So those checkpoints must stay. A
-    writer may remove protected history only as a whole, or if it supports every protocol in it;
-    and it must not write a checkpoint of a protected version whose protocol it does not support.
+    A feature can be dropped without deleting history: the writer adds checkpoints that do not need
+    the feature. Readers start from these checkpoints and never see the commits that need it, so the
+    checkpoints must stay. A writer may remove protected history only as a whole, or if it supports
+    every protocol in it. It must not write a checkpoint of a protected version whose protocol it
+    does not support.
 
     Args:
         features: current names of the features that the protocol supports.

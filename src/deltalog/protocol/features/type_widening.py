@@ -1,4 +1,4 @@
-"""Type widening: which schema changes change a type, and whether the table allows them.
+"""Type widening: record the type changes of a new schema, if the table allows them.
 
 `schema.widening` decides which type is wider than which.
 
@@ -46,13 +46,13 @@ def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: b
             why = (
                 "set delta.enableTypeWidening = true first"
                 if is_wider
-                else "that is no widening; write the data into a new column"
+                else "it is not a wider type; write the data into a new column"
             )
             raise InvalidInputError(
                 f"cannot change the type of {whole!r} from {change.from_type} to "
                 f"{change.to_type}: {why}"
             )
-        # Every change is recorded as it happens: an older entry of the same change does not count.
+        # Every change is recorded when it happens, even if an older entry records the same change.
         if change not in widening_changes(result)[len(widening_changes(before)) :]:
             result = with_change(result, change)
     return result
@@ -66,12 +66,12 @@ def changes_own_type(before: Field, after: Field) -> bool:
 
 
 def without_type_changes(field: Field) -> Field:
-    """The field without its recorded type changes; correct once no file holds an older type."""
+    """Return the field without its recorded type changes; valid once no file has an older type."""
     return without_metadata(field, ("delta.typeChanges",))
 
 
 def has_type_changes(schema: StructType) -> bool:
-    """Whether a field records an older type, which files may still hold."""
+    """Return whether a field records an older type, which files may still have."""
     return any(widening_changes(field) for _, field in walk(schema))
 
 

@@ -1,7 +1,7 @@
 """Statistics of the rows that go into a file, collected batch by batch.
 
 Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
-texts by their bytes, or by the collation of their column. How they are stored is `encode`.
+strings by their bytes, or by the collation of their column. How they are stored is `encode`.
 
 Protocol: Per-file Statistics
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import Field, StructType
 
 
-# Statistics as JSON text, with texts and times cut as Delta cuts them.
+# Statistics as JSON text, with strings and times cut as Delta cuts them.
 
 
 DEFAULT_PREFIX_LENGTH: Final = 32
@@ -121,7 +121,7 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
 def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
     """Return the JSON text of every row of a table of statistics; NULL where it has none.
 
-    Cost: some vectorised kernels per leaf; texts that JSON escapes go one by one.
+    Cost: some vectorised kernels per leaf; strings that JSON escapes go one by one.
     """
     chunks = []
     for batch in stats.to_batches():
@@ -205,7 +205,7 @@ class StatsCollector:
         schema: physical schema of the file, without partition columns.
         num_indexed_columns: how many leaf columns get statistics; -1 is all.
         columns: physical paths of the chosen columns instead.
-        prefix_length: how many characters of a text are kept.
+        prefix_length: how many characters of a string are kept.
         tight_bounds: whether to say that bounds are those of live rows: tables that may have
             deletion vectors do.
 
@@ -382,7 +382,7 @@ class _ColumnStats:
         ends = pc.min_max(values)
         try:
             low, high = ends["min"].as_py(), ends["max"].as_py()
-        except UnicodeDecodeError:  # other bytes than a text's, which JSON cannot hold
+        except UnicodeDecodeError:  # other bytes than a string's, which JSON cannot hold
             self._is_unknown = True
             return
         if low is not None:

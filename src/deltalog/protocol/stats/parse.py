@@ -1,8 +1,8 @@
-"""Statistics from JSON: a column of texts as struct columns of the leaves asked for.
+"""Statistics from JSON: a column of strings as struct columns of the leaves asked for.
 
 Owns the traps of `pyarrow.json`, measured: it drops an empty text (rows would shift), and one row
 that it cannot convert fails them all (`"NaN"`, a whole number written `1.0`, a key that stands
-twice, a torn text). So rows are made tidy first, dates and times come in as texts, the count is
+twice, a torn text). So rows are made tidy first, dates and times come in as strings, the count is
 checked, and rows that still fail are narrowed down and read one by one.
 
 A statistic that cannot be read is NULL, and NULL never prunes: nothing here fails a read.
@@ -40,7 +40,7 @@ from deltalog.protocol.stats.schema import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Large enough to keep both cores busy, small enough that the copy of the texts stays small.
+# Large enough to keep both cores busy, small enough that the copy of the strings stays small.
 _SLICE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 16
@@ -53,7 +53,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
     """Return the statistics of every row, restricted to the leaves of `schema`.
 
     Args:
-        json: one text per file; null, empty and malformed texts have no statistics.
+        json: one text per file; null, empty and malformed strings have no statistics.
         schema: the leaves wanted (`stats_schema`, `project_stats`, `Skipping.stats_schema`).
 
     Returns:
@@ -82,7 +82,7 @@ def parsed_leaves(
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema to read JSON with: wide integers, and texts where a value may be odd."""
+    """The schema to read JSON with: wide integers, and strings where a value may be odd."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
         leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
@@ -99,7 +99,7 @@ def _slices(chunk: Array) -> Iterator[Array]:
 
 
 def _tidy(texts: Array) -> Array:
-    """Every row as one `{…}`; a text that is no object becomes the empty one.
+    """Every row as one `{…}`; a string that is no object becomes the empty one.
 
     A row that starts with `{` and ends with `}` can neither vanish nor join the next one, so that
     as many documents as rows means one document per row.
@@ -188,7 +188,7 @@ def read_by_row(texts: Array, wire: pa.Schema) -> pa.Table:
 
     Args:
         texts: without NULL.
-        wire: nested schema of whole numbers, floats, decimals, texts and booleans.
+        wire: nested schema of whole numbers, floats, decimals, strings and booleans.
 
     Cost: some microseconds a row.
     """

@@ -194,7 +194,7 @@ class Stored:
         name: logical, for people.
         path: physical.
         field: the logical field.
-        collation: by which its texts are compared; the bounds are then keys. None is by bytes.
+        collation: by which its strings are compared; the bounds are then keys. None is by bytes.
     """
 
     name: str
@@ -422,7 +422,7 @@ _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 def keeps_order(source: DataType, to: DataType) -> bool:
     """Return whether a cast keeps the order of values, and never fails between two of them.
 
-    Texts and numbers have different orders, and a narrowing cast has no value for some.
+    Strings and numbers have different orders, and a narrowing cast has no value for some.
     """
     if source == to:
         return True
@@ -584,7 +584,7 @@ class HasNull:
     """Some row is NULL: the count of NULLs is not zero.
 
     Holds for wide bounds too: only a count of zero or of all rows tells anything then, and those
-    are all that is asked for here.
+    are all that is requested here.
     """
 
     name: str
@@ -685,7 +685,7 @@ class Prefix:
     negated: bool = False
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether the range reaches into the texts with that prefix, or out of them."""
+        """Return whether the range reaches into the strings with that prefix, or out of them."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None

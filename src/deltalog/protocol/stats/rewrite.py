@@ -78,7 +78,7 @@ _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": 
 _MANY_OPTIONS: Final = 64
 # From here on, several claims about a column are one.
 _FEW: Final = 16
-# What is asked for one by one costs time for each file and row group.
+# What is requested one by one costs time for each file and row group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -254,7 +254,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # A key that starts with a prefix may be that of a text that does not.
+        # A key that starts with a prefix may be that of a string that does not.
         is_negated_key = negated and isinstance(operand, Collate)
         if (negated and not is_whole) or is_negated_key or not prefix:
             return _all_of(guards) if guards else None

@@ -42,7 +42,7 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
 
 def has_bounds(field: Field) -> bool:
-    """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
+    """Return whether the column gets a minimum and a maximum: numbers, moments and strings do.
 
     Texts with a collation do not: it orders them in another way than their bytes, and their bounds
     are among the statistics with collation.

@@ -1,7 +1,7 @@
 """Drop a table feature from protocol and metadata: the only way to downgrade a protocol.
 
 Owns which features can be dropped, and which properties and column metadata are removed with each.
-The verb removes the feature's traces from files and history.
+The operation removes the feature's traces from files and history.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -41,7 +41,7 @@ class Droppable:
     Args:
         properties: removed with the feature.
         schema: removes the feature's column metadata from a schema.
-        has_history: whether readers of older versions need the feature, so that the verb must
+        has_history: whether readers of older versions need the feature, so that the operation must
             truncate or protect history.
     """
 

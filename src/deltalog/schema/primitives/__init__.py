@@ -1,6 +1,6 @@
 """Primitive types as one table: `table` has a row for each, the other files their codecs.
 
-A new type is one row, its codec if no other type's will do, and its tests.
+To add a type, add a row, a codec if no existing one fits, and tests.
 
 Protocol: Primitive Types
 """

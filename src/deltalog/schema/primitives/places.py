@@ -1,4 +1,4 @@
-"""Geometries and geographies: their names, values, bounding boxes and Arrow's words for them.
+"""Geometries and geographies: their names, values, bounding boxes and Arrow metadata.
 
 Owns the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers (4326).
 Values are ISO WKB. Coordinates are compared as numbers, and edges are never followed: a geography
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from deltalog.schema.primitives.row import Box
 
 
-# Codecs of texts, bytes and truth values, and what every codec asks of a text or a value.
+# Codecs of strings, bytes and booleans, and the checks that all codecs share.
 
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
 
 def check_match(texts: pa.StringArray, pattern: str) -> None:
-    """Refuse texts of which one does not match as a whole; NULL does.
+    """Raise unless every string that is not NULL matches as a whole.
 
     Raises:
-        ValueError: one does not.
+        ValueError: a string does not match.
     """
     if not all_match(texts, pattern):
         raise ValueError(f"expected {pattern}")
 
 
 def all_match(texts: pa.StringArray, pattern: str) -> bool:
-    """Return whether every text that is not NULL matches as a whole."""
+    """Return whether every string that is not NULL matches as a whole."""
     matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"), min_count=0)
     return matches.as_py() is True
 
 
 def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
-    """Refuse a Python value of another class; True and False are no numbers.
+    """Refuse a Python value of another class; True and False do not count as numbers.
 
     Raises:
         TypeError: it is of another class.
@@ -199,7 +199,7 @@ def name_in_sql(name: str) -> str:
 
 
 def wkb_metadata(system: str, algorithm: str | None = None) -> str:
-    """Return what GeoArrow tells of values: the reference system, and the edges of a geography."""
+    """Return GeoArrow's metadata: the reference system, and the edges of a geography."""
     told: dict[str, str] = {"crs": system}
     if re.fullmatch(r"\w+:\w+", system) and not system.lower().startswith(("srid:", "projjson:")):
         told["crs_type"] = "authority_code"
@@ -234,7 +234,7 @@ def _told(metadata: str) -> dict[str, Any] | None:
 
 
 def _told_system(told: dict[str, Any]) -> str:
-    """The reference system as the protocol names it; one that is told at length may be no name."""
+    """Return the reference system by the protocol's name; a full definition may have no name."""
     found = told.get("crs")
     if isinstance(found, dict):  # PROJJSON, which geopandas writes
         named = found.get("id")
@@ -291,9 +291,9 @@ def check_wkb(values: Array) -> None:
     """Refuse values that do not begin as ISO WKB does.
 
     Raises:
-        ValueError: one does not; it says what was found.
+        ValueError: a value does not; the message states what was found.
 
-    Cost: one pass; the distinct beginnings, of which there are few, go one by one.
+        Cost: one pass; Python checks the few distinct beginnings one by one.
     """
     for head in pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist():
         if head is not None:
@@ -343,7 +343,7 @@ def box(values: Array) -> Box | None:
 
 
 def _numbers(axis: Array) -> Array:
-    """Without NaN, which are the coordinates of a point that is empty."""
+    """Return the numbers without NaN: an empty point has NaN as coordinates."""
     return axis.filter(compute.invert(compute.is_nan(axis)))
 
 
@@ -391,7 +391,7 @@ def _scanned(values: Array) -> tuple[Array, Array]:
 
 
 def _scan(data: bytes, at: int, xs: array[float], ys: array[float], *, depth: int) -> int:
-    """Add the ends of one geometry; the place behind it."""
+    """Add the extent of one geometry; return the position after it."""
     order, kind, dimensions = _kind_of(data, at)
     at += _HEADER
     if kind == _POINT_KIND:

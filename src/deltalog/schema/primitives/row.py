@@ -1,7 +1,7 @@
-"""What deltalog knows of one primitive type, as a row of a table.
+"""One primitive type, as a row of the table of types.
 
 Owns the columns of that table; `table` has its rows, and the other files here have the codecs
-that rows share. A package that treats types differently asks a column, never a name.
+that rows share. Code that treats types differently reads a column, and never compares names.
 
 Protocol: Primitive Types
 """
@@ -38,12 +38,13 @@ class Bounds:
 
     Args:
         wire: the Arrow type that `pyarrow.json` reads them as; None for the type itself.
-        read: from an array of `wire` and the Arrow type wanted to bounds of that type, NULL for
-            what is none; None casts the values that fit.
-        texts: from an array to its JSON texts, NULL where there is none; None casts to text.
-        stored: from the smallest or greatest value to what JSON holds, None to leave it out;
-            moments come as counts of days or microseconds, because Python ends at the year 9999.
-        has_millis: maxima are cut down to milliseconds by those who write them.
+        read: converts an array of `wire` to bounds of a given Arrow type, NULL for invalid values;
+            None casts the values that fit.
+        texts: converts an array to JSON strings, NULL for values that JSON lacks; None casts to
+            string.
+        stored: converts the smallest or greatest value to its JSON value, None to leave it out;
+            dates and times are counts of days or microseconds, because Python ends at year 9999.
+        has_millis: whether writers cut maxima down to milliseconds.
 
     Protocol: Per-file Statistics
     """
@@ -60,12 +61,12 @@ class ValueCodec:
     """How values are converted and written; types of one kind share a codec.
 
     Args:
-        conform: from an array of any Arrow type and the Arrow type wanted to the same values in
-            that type; None if they are another kind of thing. ArrowInvalid where one does not fit.
-        parse: from the texts of partition values, the Arrow type and the zone of texts without
-            one to values; ValueError, OverflowError or ArrowInvalid where a text is none.
-        encode: from a Python value and the Arrow type to the text of a partition value;
-            TypeError, ValueError or ArithmeticError where it is none.
+        conform: converts an array to a given Arrow type; returns None if the types are
+            incompatible; raises ArrowInvalid if a value does not fit.
+        parse: converts strings of partition values to an Arrow type, with the time zone of strings
+            that have none; raises ValueError, OverflowError or ArrowInvalid for an invalid string.
+        encode: converts a Python value to the string of a partition value of an Arrow type; raises
+            TypeError, ValueError or ArithmeticError for an invalid value.
         bounds: of statistics; None if the type has no minimum and maximum.
         box: from an array to the corner of least and the corner of greatest coordinates, for types
             whose values have no order but a place; None if nothing has one. ValueError where a
@@ -86,7 +87,7 @@ class Primitive:
     Args:
         name: in the log, without parameters.
         arrow: from the parameters to the Arrow type that rows of a table have.
-        takes: an Arrow type of each kind whose values it stores, whatever their unit or width.
+        takes: one Arrow type of each kind that it can store, regardless of unit or width.
         parameters_of: from an Arrow type of these kinds to the parameters of the type that stores
             its values, None if another row does; None for a type without parameters.
         codec: of its values.
@@ -109,27 +110,26 @@ class Primitive:
         counted: from the number that stands for a moment which Python does not have to the text
             in the quotes of such a literal.
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
-        name_in_sql: from its name with parameters to what SQL calls it; None if SQL has the same
+        name_in_sql: converts its name with parameters to SQL's name; None if SQL has the same
             parameters.
         stored_as: from the parameters to the Arrow type that data files are written with, which
             has the same values in the same buffers; None is `arrow`.
         check: refuses values that files must not hold; ValueError.
-        extension: Arrow's name of the extension type that says what the values are, where their
-            Arrow type does not; it goes with each field, and the arrays stay plain.
-        extension_metadata: from the parameters to what the extension type is told.
-        of_extension: from what an extension type of that name was told to the name of a type, None
-            if it is none.
-        is_declared: whether only those who name it get the type: a table that is made from data
-            never has it.
-        is_opaque: whether expressions hand its values on and do not look into them.
+        extension: name of the Arrow extension type that identifies the type where the plain Arrow
+            type does not; it is in each field's metadata, and the arrays stay plain.
+        extension_metadata: converts the parameters to the metadata of the extension type.
+        of_extension: converts the metadata of the extension type to the name of a type, None if it
+            is invalid.
+        is_declared: whether a user must declare the type; a table created from data never gets it.
+        is_opaque: whether expressions pass its values on unchanged and cannot compute with them.
         is_ordered: of an opaque type: whether its values are compared with each other, in the
             order of the Arrow arrays that hold them.
         written: from the Python value of a constant of the type to SQL, where neither the value
             nor a word before a text tells the type.
-        in_spark: whether data goes through the Spark edge.
+        in_spark: whether the Spark edge supports its data.
 
     Attributes:
-        kinds: Arrow's numbers of what it takes.
+        kinds: Arrow's type ids of `takes`.
 
     Protocol: Primitive Types, Type Widening
     """
@@ -175,10 +175,10 @@ class Primitive:
 
     @property
     def digits(self) -> int:
-        """The most digits that a whole number of so many bits has."""
+        """The most digits that an integer of this width can have."""
         return len(str(1 << (self.bits - 1)))
 
     @property
     def decimal_digits(self) -> int:
-        """The digits before the point that the protocol wants of a decimal that it widens to."""
+        """The digits before the point that a decimal needs so that this type can widen to it."""
         return 10 if self.bits <= 32 else 20

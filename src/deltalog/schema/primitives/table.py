@@ -1,7 +1,7 @@
-"""THE table of primitive types: what each is called, how it is stored, which rules it follows.
+"""The table of primitive types: the names, storage and rules of each.
 
 A row is data. Schemas, Arrow, partition values, statistics, SQL and Spark read it; nothing else
-lists types. Rows of a family go from narrow to wide: a value of two types is of the later one.
+lists types. Rows of a family go from narrow to wide: the later of two types has the values of both.
 
 Protocol: Primitive Types, Type Widening
 """
@@ -33,7 +33,7 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
-# Of proposed texts: those who name them get them, and values are stored and handed on.
+# Types of protocol proposals: a user must declare them; values are stored and passed on.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
     _draft,
@@ -223,13 +223,13 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
 
 
 def primitive_named(name: str) -> Primitive | None:
-    """Return the type that a log calls so, without its parameters; None if there is none."""
+    """Return the type with this name in the log, without parameters; None if there is none."""
     row = PRIMITIVES.get(name)
     return row or next((row for row in PRIMITIVES.values() if name in row.aliases), None)
 
 
 def primitive_in_sql(word: str) -> Primitive | None:
-    """Return the type that SQL calls so, whatever the case; None if there is none."""
+    """Return the type with this name in SQL, in any case; None if there is none."""
     word = word.upper()
     return next((row for row in PRIMITIVES.values() if word in row.sql_words), None)
 
@@ -241,8 +241,8 @@ def primitive_of_arrow(
 
     Args:
         arrow_type: of the values.
-        declared: whether it may be a type that only those who name it get.
-        fine: whether nanoseconds are of the types that have them: others cut them off.
+        declared: whether it may be a type that a user must declare.
+        fine: whether nanoseconds map to the types that have them, or are cut off.
     """
     kind = arrow_type.id
     if fine and moments.has_nanoseconds(arrow_type):
@@ -274,7 +274,7 @@ def type_of_extension(name: str, metadata: str) -> str | None:
     return None
 
 
-# Which type was meant by what is none: a type of Python, Arrow, pandas or SQL, or its name.
+# Suggestions for an invalid type: a type of Python, Arrow, pandas or SQL, or its name.
 
 
 # A class, or its name. An integer of Python has no width: the widest holds most.
@@ -297,7 +297,7 @@ _arrow_type: Any = pa.type_for_alias
 
 
 def unknown_type(value: object) -> InvalidInputError:
-    """Return the error for what is no type of a table, with the type that may be meant."""
+    """Return the error for an invalid type, with a suggestion."""
     known = ", ".join(sorted(PRIMITIVES))
     shown = repr(value) if isinstance(value, str) else f"{value!r}, a {type(value).__name__}"
     meant = _meant(value)

@@ -57,7 +57,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
         raise InvalidInputError("cannot make a variant: it is nested too deeply") from error
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"cannot make a variant of a text that is no Unicode: {error}"
+            f"cannot make a variant of a string that is not Unicode: {error}"
         ) from error
 
 
@@ -156,7 +156,7 @@ def _keys(value: Any) -> set[str]:
         wrong = [key for key in value if not isinstance(key, str)]
         if wrong:
             raise InvalidInputError(
-                f"cannot make a variant: expected a text as key, found {wrong[0]!r}"
+                f"cannot make a variant: expected a string as key, found {wrong[0]!r}"
             )
         return set(value).union(*map(_keys, value.values()))
     if isinstance(value, list | tuple):
@@ -351,7 +351,7 @@ def _object_builder(typed: Any, plain: Rows) -> Build:
             unshredded = members(names.stored, rest)
             if unshredded is None:
                 raise DataFileUnreadableError(
-                    "cannot read a variant: it is shredded as an object, and its value is none"
+                    "cannot read a variant: it is shredded as an object, but its value is not one"
                 )
             parts.update(unshredded)
         for name, field in fields:

@@ -1,6 +1,6 @@
 """Following a shared table: its rows first, then the rows of later versions.
 
-Owns how often the server is asked, how many versions are asked for at a time, and which commits
+Owns how often the server is asked, how many versions are requested at a time, and which commits
 cannot be given as new rows. Offsets and steps are those of `insight.follow_steps`.
 
 Protocol: Delta Sharing Streaming Specs

@@ -327,7 +327,7 @@ def _safe_parts(
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
     # Engines order NaN in different ways, and the bounds of a file may leave it out. They compare
-    # texts by bytes, whose bounds are no other collation's.
+    # strings by bytes, whose bounds are no other collation's.
     field = find_field(schema, path)
     return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 

@@ -164,7 +164,7 @@ class SharedStore:
         return [data[start:end] for start, end in ranges]
 
     def fetches_whole(self, path: str) -> bool:
-        """Whether a file is fetched whole, whatever part of it is asked for."""
+        """Whether a file is fetched whole, whatever part of it is requested."""
         return path == self._whole
 
     def start_prefetch(self) -> None:

@@ -68,7 +68,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
 def resolve_references(
     values: Any, environment: Mapping[str, str], where: str = "", directory: Path = Path()
 ) -> Any:
-    """Return the values with the references in their texts replaced; `$$` is a dollar sign.
+    """Return the values with the references in their strings replaced; `$$` is a dollar sign.
 
     `${NAME}` is a variable, and `${file:PATH}` the contents of a file without the end of its last
     line; its path may hold variables.

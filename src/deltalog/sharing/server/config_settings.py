@@ -439,7 +439,7 @@ class ConfigSection:
         return value
 
     def texts(self, name: str, *, least: tuple[str, str] | None = None) -> tuple[str, ...] | None:
-        """Return a list of texts, which may be a single text; None if it is absent.
+        """Return a list of strings, which may be a single text; None if it is absent.
 
         Args:
             name: of the setting.

@@ -1,7 +1,7 @@
 """Error responses: status, `errorCode` and message.
 
 Owns what a recipient learns of an error. No message names a storage location, a token or another
-recipient; the texts of deltalog's own errors go to the log only.
+recipient; the strings of deltalog's own errors go to the log only.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """

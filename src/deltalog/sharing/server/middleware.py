@@ -123,7 +123,7 @@ class RequestMiddleware:
             "milliseconds": round(seconds * 1000, 1),
         }
         text = dumps(line).decode()
-        # Names in URLs are strangers' texts; control characters would move a terminal's cursor.
+        # Names in URLs are strangers' strings; control characters would move a terminal's cursor.
         if not text.isprintable():
             text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
         _AUDIT.info("%s", text)

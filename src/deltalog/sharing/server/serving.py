@@ -120,7 +120,7 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
 
 
 def _log_to_stderr() -> None:
-    """Log one line per event: the audit log as JSON, the rest as text."""
+    """Log one line per event: the audit log as JSON, the rest as a string."""
     root = logging.getLogger("deltalog.sharing")
     if root.handlers or logging.getLogger().handlers:
         return  # logging is configured already

@@ -55,14 +55,14 @@ class ViewFileSource:
     with_feed: bool = False
 
     def encode(self) -> str:
-        """Return a text for URLs, which `parse` reads."""
+        """Return a string for URLs, which `parse` reads."""
         if self.commit is None:
             return str(self.version)
         return f"{self.version},{self.commit},{self.with_feed:d}"
 
     @classmethod
     def parse(cls, text: str) -> ViewFileSource:
-        """Return the source of a text that `encode` made."""
+        """Return the source of a string that `encode` made."""
         version, *change = (int(part) for part in text.split(","))
         return cls(version, change[0], bool(change[1])) if change else cls(version)
 

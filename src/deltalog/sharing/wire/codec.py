@@ -1,6 +1,6 @@
 """Members of a JSON message ⇄ fields of a dataclass: one table per message, for both directions.
 
-Owns the forms of the values that several messages share: 64-bit numbers, timestamps, texts that
+Owns the forms of the values that several messages share: 64-bit numbers, timestamps, strings that
 mean nothing when they are empty. Which members a message has is stated beside its dataclass.
 
 Protocol: Timestamp Format
@@ -87,12 +87,12 @@ class MessageCodec(Generic[T]):
 
 
 def required_text(name: str) -> Member:
-    """Return a member that must be a text."""
+    """Return a member that must be a string."""
     return Member(name, lambda node, name: node.required(name, str), required=True)
 
 
 def optional_text(name: str) -> Member:
-    """Return a member that is a text or absent."""
+    """Return a member that is a string or absent."""
     return Member(name, lambda node, name: node.optional(name, str))
 
 
@@ -117,17 +117,17 @@ def natural_number(name: str) -> Member:
 
 
 def texts(name: str) -> Member:
-    """Return a member that is a list of texts; an empty list is left out."""
+    """Return a member that is a list of strings; an empty list is left out."""
     return Member(name, JsonObject.texts, lambda value: list(value) or None)
 
 
 def string_map(name: str) -> Member:
-    """Return a member that maps texts to texts; an empty map is left out."""
+    """Return a member that maps strings to strings; an empty map is left out."""
     return Member(name, JsonObject.mapping_of_strings, lambda value: dict(value) or None)
 
 
 def timestamp(name: str) -> Member:
-    """Return a member that is a text with a time, for a field of milliseconds since 1970."""
+    """Return a member that is a string with a time, for a field of milliseconds since 1970."""
     return Member(name, _timestamp, encode_timestamp)
 
 
@@ -141,9 +141,9 @@ def parse_object(data: bytes | str, where: str) -> JsonObject:
 
 
 def whole_number(node: JsonObject, name: str) -> int | None:
-    """Return a 64-bit number, which may be written as a text (ledger SHARE-QT-20), or None."""
+    """Return a 64-bit number, which may be written as a string (ledger SHARE-QT-20), or None."""
     value = node.values.get(name)
-    # The reference server accepts 64-bit numbers as texts, too.
+    # The reference server accepts 64-bit numbers as strings, too.
     if isinstance(value, str):
         if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
             raise node.error(f"{node.where}.{name}: expected a whole number, found {value[:40]!r}")

@@ -183,7 +183,7 @@ def _literal(node: Any) -> Literal:
     kind = _value_type(node)
     if not isinstance(value, str):
         raise TypeError("expected a text as the value of a literal")
-    # "The literal's value will be cast to the specified valueType during comparisons": as texts,
+    # "The literal's value will be cast to the specified valueType during comparisons": as strings,
     # "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
@@ -320,7 +320,7 @@ _NULL_TEST: Final = re.compile(rf"(?P<name>{_NAME})\s+(?i:IS)\s+(?P<not>(?i:NOT)
 def _parse_protocol_sql(text: str) -> Expression | None:
     """Return the condition in one of the protocol's eight forms, or None for any other text.
 
-    They are not parsed as Spark SQL, where `''` in a text is not an escaped quote.
+    They are not parsed as Spark SQL, where `''` in a string is not an escaped quote.
     """
     stripped = text.strip()
     if (found := _NULL_TEST.fullmatch(stripped)) is not None:

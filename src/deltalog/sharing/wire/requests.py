@@ -89,7 +89,7 @@ def parse_table_query(data: bytes) -> TableQuery:
 
 
 def encode_table_query(query: TableQuery) -> bytes:
-    """Return the body of a query; `{}` when nothing is asked for (ledger SHARE-QT-01)."""
+    """Return the body of a query; `{}` when nothing is requested (ledger SHARE-QT-01)."""
     return dumps(_TABLE_QUERY.encode(query))
 
 

@@ -277,7 +277,7 @@ class _JoinPlan:
         """Return a condition or a value over the joined frame.
 
         If there is a row of one side only, its columns need no qualifier. deltalog's expressions
-        qualify with `target` and `source`, SQL texts with the frames' aliases.
+        qualify with `target` and `source`, SQL strings with the frames' aliases.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)
         if is_text and side is not None:

@@ -1,6 +1,6 @@
 """Conditions for Spark, and the parts of them that can prune files before Spark starts.
 
-Owns the difference between the two: Spark reads SQL texts in the session's time zone and has
+Owns the difference between the two: Spark reads SQL strings in the session's time zone and has
 functions that deltalog lacks, so only parts that mean the same in both may prune.
 
 Protocol: none
@@ -99,7 +99,7 @@ def as_spark_condition(
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
         schema: of the table.
         session: its time zone is Spark's.
-        alias: of the table, in SQL texts.
+        alias: of the table, in SQL strings.
         by_spark: whether an expression may have functions and names that only Spark knows.
 
     Raises:
@@ -168,7 +168,7 @@ def _of_text(
 
 
 def _known(schema: StructType, condition: Any, session: SqlSession) -> Expression | None:
-    """The condition, if it is the same to Spark, to which texts have no collation."""
+    """The condition, if it is the same to Spark, to which strings have no collation."""
     return as_condition(schema, condition, session=session, text_rules=TextRules.NONE)
 
 
@@ -178,7 +178,7 @@ def _without(alias: str, column: ColumnNode) -> ColumnNode:
 
 
 def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:
-    """Refuse a text that deltalog evaluates itself, and that has another meaning to Spark.
+    """Refuse a string that deltalog evaluates itself, and that has another meaning to Spark.
 
     Args:
         text: as the user wrote it.
@@ -224,7 +224,7 @@ def asks_the_clock(condition: object) -> bool:
 def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
     """Whether a part of a condition means the same in a time zone as in UTC.
 
-    In SQL, a timestamp may be compared with a text, which Spark reads in the session's zone.
+    In SQL, a timestamp may be compared with a string, which Spark reads in the session's zone.
     """
     if time_zone in UTC_NAMES:
         return True

@@ -366,7 +366,7 @@ def parquet_frame(
 def spark_metadata(raw: DataFrame) -> Column:
     """Return the struct by which Spark tells file and position of each row of files.
 
-    It is asked for as what it is: by its name alone, a column `_metadata` of the files would be
+    It is requested as what it is: by its name alone, a column `_metadata` of the files would be
     found first.
 
     Args:

@@ -123,7 +123,7 @@ class SparkScan:
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
-        """Explain which files are read, by which reader, and why others are not, as text.
+        """Explain which files are read, by which reader, and why others are not, as a string.
 
         Cost: that of planning.
         """

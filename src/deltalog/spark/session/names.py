@@ -62,7 +62,7 @@ def open_table(
 
 
 def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
-    """Return what a text names that may be a path: a location, or a table of a known catalog."""
+    """Return what a string names that may be a path: a location, or a table of a known catalog."""
     return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
@@ -105,7 +105,7 @@ def location_of(identifier: str) -> str | None:
 
 
 def is_by_name(text: str) -> bool:
-    """Whether a text is the URI of a table's name, `uc://catalog.schema.table`."""
+    """Whether a string is the URI of a table's name, `uc://catalog.schema.table`."""
     return text.strip().lower().startswith(BY_NAME)
 
 

@@ -137,7 +137,7 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
-    """Return a moment as text for the core; without a zone it is in `time_zone`."""
+    """Return a moment as a string for the core; without a zone it is in `time_zone`."""
     return str(Moment(moment_ms(moment, time_zone)))
 
 

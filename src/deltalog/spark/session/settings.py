@@ -43,7 +43,7 @@ class SessionSettings:
     Args:
         dynamic: whether an overwrite replaces only the partitions of its rows.
         merge_schema: whether columns that only the data has are added.
-        user_metadata: a text for the history.
+        user_metadata: a string for the history.
         app: makes writes idempotent.
         max_records_per_file: so many rows at most in a file; 0 is no limit.
         optimize_write: whether the rows of a partition are gathered.

@@ -178,7 +178,7 @@ def completed(
     return replace(statement, **known)
 
 
-# Conditions in words that only Spark knows, as texts for Spark.
+# Conditions in words that only Spark knows, as strings for Spark.
 
 
 _NAMES = frozenset({"word", "quoted"})

@@ -70,7 +70,7 @@ def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
 
 
 def open_shared(options: SharedReadOptions) -> SharedTable:
-    """Return the version of a shared table that is asked for; nothing is requested yet."""
+    """Return the version of a shared table that is requested; nothing is requested yet."""
     client, table = connect(options.place)
     read = options.read
     at = read.version if read.timestamp is None else as_moment(read.timestamp, read.time_zone)
@@ -78,7 +78,7 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 
 def as_moment(text: str, time_zone: str) -> datetime:
-    """Return the moment that a text names; without a zone it is in `time_zone`."""
+    """Return the moment that a string names; without a zone it is in `time_zone`."""
     try:
         return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
     except OverflowError:
@@ -106,7 +106,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
 ) -> Changes:
-    """Load the change feed that is asked for; it ends with the version that the table shows."""
+    """Load the change feed that is requested; it ends with the version that the table shows."""
     start, end = options.start, options.end
     zone = options.time_zone
     last = min(end, table.version()) if isinstance(end, int) else table.version()

@@ -46,7 +46,7 @@ VERSION_INTERVAL_S: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPlace:
-    """Which shared table, and in which form it is asked for.
+    """Which shared table, and in which form it is requested.
 
     Args:
         path: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
@@ -82,7 +82,7 @@ class SharedStreamOptions:
         place: the table.
         stream: what is followed, and how much a batch takes.
         max_versions: asked for at a time.
-        version_interval_s: the server is asked for its latest version no more often than this.
+        version_interval_s: the server is requested its latest version no more often than this.
     """
 
     place: SharedPlace

@@ -39,7 +39,7 @@ class SharingSource(DataSource):
         return "deltalog_sharing"
 
     def schema(self) -> StructType:
-        """Return the schema of the version that is asked for."""
+        """Return the schema of the version that is requested."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_any_shared_options(self.options)

@@ -135,7 +135,7 @@ class AskedWrite(NotedSink):
         return _MODES[(self.mode or "default").lower()]
 
     def _given(self, path: str | None) -> dict[str, str]:
-        """Return the options as texts, the location among them as `path`."""
+        """Return the options as strings, the location among them as `path`."""
         given = {name: as_text(value) for name, value in self.options.items() if value is not None}
         named = [name for name in given if name.lower() == PATH]
         if path is not None and named:
@@ -303,7 +303,7 @@ class AskedRows(Noted):
         return frame_by_options(self.spark, {**given, PATH: name}, table=named)
 
     def _given(self) -> dict[str, str] | None:
-        """Return the options as texts; None if PySpark takes one of them for none."""
+        """Return the options as strings; None if PySpark takes one of them for none."""
         if any(value is None for value in self.options.values()):
             return None
         return {name: as_text(value) for name, value in self.options.items()}

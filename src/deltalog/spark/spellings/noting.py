@@ -1,5 +1,5 @@
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
-"""What noting subclasses have in common: options as texts, the format meant, and the subclass.
+"""What noting subclasses have in common: options as strings, the format meant, and the subclass.
 
 Protocol: none
 """

@@ -105,7 +105,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
             session's `spark.databricks.delta.properties.defaults.…` come behind them.
         txn: an application and its version: a write that the table has recorded is skipped; None
             is the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
-        user_metadata: a text for the history; None is the session's
+        user_metadata: a string for the history; None is the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: bytes; None follows `delta.targetFileSize`. If that is unset too, files
             that Spark's own writer makes have the rows of a task each, all others up to 128 MiB.

@@ -66,7 +66,7 @@ class WriteOptions:
         keeps_null_partitions: whether `dynamic` replaces none in which a column is NULL.
         app: makes the write idempotent.
         batch: the query of a stream and the number of its batch, for the history.
-        user_metadata: a text for the history.
+        user_metadata: a string for the history.
         target_file_size_bytes: None follows the table.
         max_records_per_file: so many rows at most; 0 is no limit, None asks the session.
         compression: of the files; None follows the table.

@@ -83,7 +83,7 @@ class PlanningEngine(LocalEngine):
     """Records how rows are to be written; finds, deletes and writes nothing.
 
     Attributes:
-        job: how rows are to be written; set when a verb requests it.
+        job: how rows are to be written; set when an operation requests it.
     """
 
     def __init__(self) -> None:

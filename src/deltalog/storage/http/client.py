@@ -101,7 +101,7 @@ async def resolve_addresses(host: str) -> list[str]:
 
 
 def _inner(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that an IPv6 address stands for, if it does."""
+    """Return the IPv4 address that an IPv6 address embeds, or None."""
     if not isinstance(address, IPv6Address):
         return address
     if address in _NAT64:
@@ -354,7 +354,7 @@ class Http:
         Args:
             request: what to send.
             read: reads the body; called again if the connection breaks while it does.
-            make_error: the error for status, headers and body of a response that is no success.
+            make_error: the error for status, headers and body of an unsuccessful response.
             budget: of the answer that the response is a part of; None is one of its own.
             repeats: whether the request is sent again after a response with this status and body;
                 None decides by the status alone.
@@ -677,7 +677,7 @@ def is_retryable(status: int) -> bool:
 
 
 def retry_after_ms(header: str | None, now_ms: int) -> int | None:
-    """Return the wait that a `Retry-After` header asks for (seconds or a date), or None."""
+    """Return the wait that a `Retry-After` header requests (seconds or a date), or None."""
     text = (header or "").strip()
     if text.isascii() and text.isdecimal():
         return int(text[:12]) * 1000

@@ -1,7 +1,7 @@
-"""Responses: their bodies, decompressed here, and how much of them is taken at most.
+"""Responses: read and decompress their bodies, within limits.
 
-Owns the limits on what a server can make this process keep: bytes of a line, a message, an answer
-and a file, how far a body expands, pages, and time. Knows nothing of what a body holds.
+Owns the limits on the memory and time that a server can use up: bytes of a line, a message, an
+answer and a file, expansion of a body, pages, and time. It does not parse bodies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GZIP_WINDOW: Final = 31  # a gzip header around the largest window
 
 
 class BrokenBodyError(Exception):
-    """A body that ends in its middle, or is not what its headers say; another try may succeed."""
+    """A body that is cut off or does not match its headers; another try may succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Budget:
             raise self.excess(what, problem, self._setting)
 
     def excess(self, what: str, problem: str, setting: str) -> DeltaError:
-        """The error of an answer that is beyond a limit, which says how to permit more."""
+        """Return the error of an answer beyond a limit; its message states how to raise it."""
         return self.faults.refused(
             f"cannot {what}: {problem}; HttpOptions(limits=AnswerLimits({setting}=…)) permits more"
         )
@@ -178,7 +178,7 @@ class Reply:
         """Yield the body in short pieces, decompressed.
 
         Raises:
-            DeltaError: it is too long, or in a compression that was not asked for.
+            DeltaError: it is too long, or in a compression that was not requested.
             BrokenBodyError: it is no gzip, or ends in its middle.
         """
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
@@ -264,7 +264,7 @@ class HttpFaults:
     malformed: type[DeltaError]
 
 
-# Texts that are shown to people: what servers say, and where things lie.
+# Strings that are shown to people: what servers say, and where things lie.
 
 
 _MOST_CHARACTERS: Final = 2000

@@ -1,7 +1,7 @@
 """The `Authorization` header of requests, and tokens that are fetched for it.
 
-Owns when a token is fetched anew: shortly before it expires, and after a server refused it. No
-error and no `repr` holds a secret.
+A token is fetched again shortly before it expires, and after a server refused it. No error and no
+`repr` contains a secret.
 
 Protocol: RFC 6749 (client credentials)
 """
@@ -110,7 +110,7 @@ class FetchedTokens:
         try:
             node = _parse_object(body)
             lifetime = node.values.get("expires_in")
-            # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a text.
+            # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a string.
             try:
                 lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
             except (TypeError, ValueError, OverflowError):
@@ -120,7 +120,7 @@ class FetchedTokens:
             # Not `required`: its message would show a token that is no text.
             text = node.values.get("access_token")
             if not isinstance(text, str):
-                raise MalformedMessageError("token.access_token: expected a text")
+                raise MalformedMessageError("token.access_token: expected a string")
             token = one_word(text, "token.access_token")
         except MalformedLogError as error:
             raise faults.malformed(str(error)) from None
@@ -134,7 +134,7 @@ def token_request(what: str, url: str, form: Mapping[str, str], login: str | Non
     Args:
         what: the purpose, as it follows "cannot" in an error.
         url: of the token endpoint.
-        form: what is asked for.
+        form: what is requested.
         login: the `Authorization` header; None if the form holds a proof.
     """
     headers = {
@@ -154,7 +154,7 @@ def token_request(what: str, url: str, form: Mapping[str, str], login: str | Non
 
 
 def client_credentials_form(scope: str | None) -> dict[str, str]:
-    """What a client with an id and a secret asks a token endpoint for."""
+    """The request of a client with an id and a secret to a token endpoint."""
     form = {"grant_type": "client_credentials"}
     return {**form, "scope": scope} if scope else form
 
@@ -165,7 +165,7 @@ def basic(name: str, secret: str) -> str:
 
 
 def one_word(token: str, where: str) -> str:
-    """Return a token that can stand in a header.
+    """Return a token that is valid in a header.
 
     Raises:
         MalformedMessageError: it would begin a header of its own, or cannot be sent.

@@ -81,7 +81,7 @@ class TableDescription(Rows):
     """The columns of one version, as far as the log tells them exactly.
 
     Its rows, as Arrow or pandas, are the columns of the table: `column`, `type`, `nulls`, `min` and
-    `max` as text, and `missing`.
+    `max` as a string, and `missing`.
 
     Args:
         table: its location.
@@ -138,7 +138,7 @@ def describe_columns(snapshot: Snapshot) -> TableDescription:
     """Describe the columns of a version by partition values and statistics.
 
     A value is told only if it is that of the rows. Bounds of files with a deletion vector may be
-    those of deleted rows; texts and times may have been cut, decimals rounded, and a NaN is in no
+    those of deleted rows; strings and times may have been cut, decimals rounded, and a NaN is in no
     statistic.
 
     Raises:

@@ -537,7 +537,7 @@ def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple
 
 
 def _kind(field: Field) -> str:
-    """The type as text; fields of a struct have rows of their own."""
+    """The type as a string; fields of a struct have rows of their own."""
     return "struct" if isinstance(field.type, StructType) else str(field.type)
 
 

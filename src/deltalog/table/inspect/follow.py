@@ -457,7 +457,7 @@ class Offset:
     is_starting_version: bool = False
 
     def to_json(self) -> str:
-        """Encode the offset as text, to store it."""
+        """Encode the offset as a string, to store it."""
         members = {
             "offsetVersion": 1,
             "tableId": self.table_id,

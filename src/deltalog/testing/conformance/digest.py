@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], list[str]]
 
-_BATCH_ROWS: Final = 65_536  # bounds the texts that are held
+_BATCH_ROWS: Final = 65_536  # bounds the strings that are held
 _NULL: Final = "null"
 _MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -40,7 +40,7 @@ def digest(table: pa.Table) -> str:
     Raises:
         InvalidInputError: two columns share a name, or a type has no text.
 
-    Cost: a text per cell in Python.
+    Cost: a string per cell in Python.
     """
     names = sorted(table.column_names)
     if len(set(names)) < len(names):
@@ -93,12 +93,12 @@ def _quoted(value: str) -> str:
 
 
 def _each(text: Callable[[Any], str]) -> Make:
-    """Texts of Python values one by one."""
+    """Strings of Python values one by one."""
     return lambda array: [_NULL if one is None else text(one) for one in array.to_pylist()]
 
 
 def _stored(width: Any, tag: str) -> Make:
-    """Texts of what is stored as integers."""
+    """Strings of what is stored as integers."""
     return lambda array: _tagged(array.view(width).to_pylist(), tag)
 
 
@@ -107,7 +107,7 @@ def _tagged(numbers: list[int | None], tag: str) -> list[str]:
 
 
 def _in_micros(width: Any, tag: Callable[[Any], str]) -> Make:
-    """Texts of times in any unit, as microseconds; nanoseconds are rounded down."""
+    """Strings of times in any unit, as microseconds; nanoseconds are rounded down."""
 
     def make(array: Any) -> list[str]:
         unit = array.type.unit
@@ -154,7 +154,7 @@ def _map(array: Any) -> list[str]:
 
 
 def _children(array: Any, values: Any) -> list[str]:
-    """Texts of the values that a list or map names, however it is sliced."""
+    """Strings of the values that a list or map names, however it is sliced."""
     offsets = array.offsets
     first, last = (offsets[at].as_py() for at in (0, len(offsets) - 1))
     return _texts(values.slice(first, last - first))

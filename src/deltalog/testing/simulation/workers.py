@@ -90,7 +90,7 @@ def _free(module: ModuleType) -> None:
 
 
 def can_happen(fate: Fate, verb: str) -> bool:
-    """Whether a fate can come to a call of a verb."""
+    """Whether a fate can come to a call of an operation."""
     if fate in _TORN:
         return verb in _LISTINGS
     return fate not in _SENT or verb in _MAY_BE_SENT_AGAIN

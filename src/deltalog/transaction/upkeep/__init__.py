@@ -1,6 +1,6 @@
 """Log maintenance: checkpoints, checksums, log compaction, clean-up.
 
-Runs after commits and on request; never changes the state of the table.
+It runs after commits and on request, and never changes the state of the table.
 
 Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cleanup
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         compact_logs,
     )
 
-# Most commits write a checksum, and nothing else.
+# Most commits only write a checksum.
 _ORIGINS = {
     "CheckpointInfo": "deltalog.transaction.upkeep.checkpoint",
     "cleanup_metadata": "deltalog.transaction.upkeep.cleanup",

@@ -95,7 +95,7 @@ class CheckpointWork(Protocol):
             state: of the version.
             content: everything except files and tombstones.
             layout: of the checkpoint.
-            part_rows: most files of a part or of a sidecar.
+            part_rows: maximum number of files in a part or sidecar.
             at_ms: the time at which expiry of tombstones is judged.
         """
         ...
@@ -121,7 +121,7 @@ def create_checkpoint(
     Args:
         snapshot: the version.
         layout: None follows `delta.checkpointPolicy`.
-        part_rows: most files of a part or of a sidecar; None makes a classic checkpoint one file.
+        part_rows: maximum number of files in a part or sidecar; None is one file if classic.
         at_ms: the time at which expiry of tombstones and application transactions is judged; None
             is now.
         work: reads the files of the version; None does it in this process.
@@ -144,7 +144,7 @@ def create_checkpoint(
 
     def write(state: LogState) -> WrittenCheckpoint:
         if work is None or state.segment.used_compactions:
-            state.files(["size"])  # compares them with the checksum: what is written now stays
+            state.files(["size"])  # compares them with the checksum before they are written
         if work is not None:
             content = _small_content(snapshot, state, at_ms)
             return work.write(state, content, chosen, part_rows, at_ms)
@@ -184,7 +184,7 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
         has_log_tail=snapshot.log_tail is not None,
     )
     commit = snapshot.segment.target_commit
-    # Of a version that the catalog still lists, its file is known; the published one may exist too.
+    # If the catalog still lists a version, its file is known; a published file may exist too.
     is_staged = commit is not None and commit.path != commit_path(snapshot.version)
     if is_staged and not _is_published(snapshot):
         raise InvalidInputError(
@@ -202,7 +202,7 @@ def _is_published(snapshot: Snapshot) -> bool:
 
 
 def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
-    """The layout that the table's properties require.
+    """Return the layout that the table's properties require.
 
     Protocol: V2 Spec (`delta.checkpointPolicy`)
     """
@@ -220,7 +220,7 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
     known = read_hint(store)
     if known is not None and known.version > info.version:
         newer = list_log(store, from_version=info.version + 1).checkpoints
-        # Without the check, a hint that is too high would cost every reader a listing for ever.
+        # Without the check, a hint that is too high would always cost every reader a listing.
         if any(files.version >= known.version for files in newer):
             return
     files = info.files
@@ -298,7 +298,7 @@ def _remove_empty(store: Store, version: int) -> bool:
 
 
 def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
-    """Read back what was written; delete a checkpoint whose counts are wrong, and raise."""
+    """Read the checkpoint back; if its counts are wrong, delete it and raise."""
     expected = (written.num_adds, written.num_removes)
     try:
         info = inspect_checkpoint(store, written.files)
@@ -316,11 +316,11 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
 
 
 def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """The files and tombstones of a checkpoint, and nothing else.
+    """Return the files and tombstones of a checkpoint, and nothing else.
 
     Args:
         snapshot: the version, or a piece of it.
-        state: of the same.
+        state: of the same version or piece.
         at_ms: the time at which expiry of tombstones is judged.
     """
     return CheckpointContent(
@@ -337,7 +337,7 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
 
 
 def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """Everything in a checkpoint except files and tombstones."""
+    """Return everything in a checkpoint except files and tombstones."""
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
@@ -358,7 +358,7 @@ def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointCo
 
 
 def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:
-    """Unexpired transactions; those without `lastUpdated` never expire (ledger D-62)."""
+    """Return unexpired transactions; those without `lastUpdated` never expire (ledger D-62)."""
     retention_ms = snapshot.configuration.properties.set_transaction_retention_ms
     return [
         txn
@@ -370,7 +370,7 @@ def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[Set
 
 
 def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
-    """Unexpired tombstones, which vacuum and readers of old versions need (ledger D-17)."""
+    """Return unexpired tombstones for vacuum and readers of old versions (ledger D-17)."""
     tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
     oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
     times = compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))

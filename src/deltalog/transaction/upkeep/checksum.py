@@ -52,11 +52,11 @@ def write_checksum(
     Args:
         snapshot: the version.
         previous: the checksum of the version before; None reads it, if it exists.
-        whole: count all files if the incremental way is impossible: worth it beside a checkpoint.
+        whole: whether to count all files if needed; worth it if a checkpoint reads them anyway.
         txn_id: id of the transaction.
 
     Returns:
-        What was written, for the next commit; None if the checksum could not be determined.
+        The checksum, for the next commit; None if it could not be determined.
 
     Protocol: Version Checksum File
     Cost: incremental: the actions of one commit, and a request for the previous checksum unless
@@ -77,7 +77,7 @@ def write_checksum(
     )
     try:
         path = log_path(checksum_name(snapshot.version))
-        # After a power cut a torn checksum is as good as none: readers fall back to the log.
+        # After a power cut a torn checksum counts as absent: readers fall back to the log.
         unsynced(snapshot.store).put_if_absent(path, encode_checksum(found))
     except AlreadyExistsError:
         logger.debug("version %d of %s has a checksum", snapshot.version, snapshot.store.root)
@@ -117,7 +117,7 @@ def count_checksum(snapshot: Snapshot) -> VersionChecksum:
 
 
 class _VersionFacts:
-    """The totals of some files that a checksum holds."""
+    """The totals of some files that a checksum contains."""
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
@@ -140,7 +140,7 @@ def _size_histogram(sizes: pa.ChunkedArray[Any]) -> dict[str, Any]:
 
 
 def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksum | None:
-    """The checksum after one more commit; None if it cannot be derived from the commit alone."""
+    """Return the checksum after the next commit; None if the commit alone cannot determine it."""
     adds, removes = snapshot.read_log(lambda state: _changes(state, snapshot.version))
     if not _are_plain(adds, removes):
         return None
@@ -168,7 +168,7 @@ def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _of_newest(actions: pa.Table, version: int) -> pa.Table:
-    """The actions of the newest version, which come last; the commits before are not looked at."""
+    """Return the actions of the newest version, which come last; skip earlier commits."""
     versions = actions.column(VERSION_COLUMN)
     rows = 0
     for number in reversed(range(versions.num_chunks if actions.num_rows else 0)):
@@ -239,11 +239,11 @@ def _sum(before: object, plus: Sequence[int], minus: Sequence[int]) -> list[int]
     return values if min(values, default=0) >= 0 else None
 
 
-# What upkeep a catalog allows of a table whose commits it decides on.
+# The maintenance that a catalog allows for a table whose commits it decides on.
 
 
 def allows_maintenance(snapshot: Snapshot, operation: MaintenanceOperation) -> bool:
-    """Whether a client may do it: of tables without a catalog that decides, always."""
+    """Whether a client may run the operation; always without a catalog that manages commits."""
     if not snapshot.configuration.is_catalog_managed:
         return True
     tail = snapshot.log_tail
@@ -251,18 +251,18 @@ def allows_maintenance(snapshot: Snapshot, operation: MaintenanceOperation) -> b
 
 
 def check_maintenance(snapshot: Snapshot, operation: MaintenanceOperation, doing: str) -> None:
-    """Refuse what the catalog of a table does not allow.
+    """Refuse an operation that the table's catalog does not allow.
 
     "By default, maintenance operations are prohibited unless the managing catalog explicitly
     permits the client to run them."
 
     Args:
         snapshot: the version that would be changed.
-        operation: what the catalog would have to allow.
-        doing: the operation in a verb's words, for the error.
+        operation: the operation that the catalog must allow.
+        doing: the attempted operation in words, for the error.
 
     Raises:
-        InvalidInputError: it does not.
+        InvalidInputError: the catalog does not allow it.
     """
     if not allows_maintenance(snapshot, operation):
         raise InvalidInputError(

@@ -1,7 +1,8 @@
 """Log clean-up: delete log files that no version within the retention period needs.
 
-Owns which files those are. Everything from the newest checkpoint on that is not after the last
-expired commit is kept, and nothing is deleted before that checkpoint was verified by reading it.
+Owns which files those are. It keeps everything from a checkpoint on: the newest one that is not
+after the last expired commit. It deletes nothing before it has verified that checkpoint by reading
+it.
 
 Protocol: Metadata Cleanup, Checkpoint Protection
 """
@@ -66,8 +67,8 @@ def cleanup_metadata(
 ) -> list[str]:
     """Delete the log files that only expired versions need.
 
-    Every version that was current at any time within the retention period stays readable, and so
-    do a few older ones: the period begins at midnight UTC, and the log is cut only at checkpoints.
+    Every version that was current at any time within the retention period stays readable. So do a
+    few older ones: the period begins at midnight UTC, and the log is cut only at checkpoints.
 
     Args:
         snapshot: the latest version.
@@ -82,8 +83,8 @@ def cleanup_metadata(
         InvalidInputError: the table's catalog does not allow it.
 
     Protocol: Metadata Cleanup
-    Cost: one listing of the log; with sidecars also one listing of these, and the small actions
-    of every checkpoint that is kept.
+    Cost: one listing of the log. With sidecars, also one listing of sidecars, and the small actions
+    of every remaining checkpoint.
     """
     _check_allowed(snapshot)
     store = snapshot.store
@@ -106,16 +107,16 @@ def cleanup_metadata(
 
 
 def cleanup_once_a_day(snapshot: Snapshot, *, at_ms: int) -> None:
-    """Do `cleanup_metadata`, unless this process has done it since the retention period began.
+    """Run `cleanup_metadata`, unless this process has run it since the retention period began.
 
-    The period begins at midnight: what was not expired at the first clean-up of a day is not
-    expired at the next, and a writer of many commits would list a long log at every checkpoint.
+    The period begins at midnight, so a second clean-up on the same day would find nothing new.
+    Without this check, a writer of many commits would list a long log at every checkpoint.
 
     Args:
         snapshot: the latest version.
         at_ms: now.
 
-    Cost: of `cleanup_metadata`, or none.
+    Cost: that of `cleanup_metadata`, or none.
     """
     table = snapshot.store.root, snapshot.metadata.id
     cutoff_ms = _cutoff_ms(snapshot, None, at_ms)
@@ -131,7 +132,7 @@ _cleaned_to_ms: dict[tuple[str, str], int] = {}
 
 
 def _cutoff_ms(snapshot: Snapshot, retention_ms: int | None, at_ms: int) -> int:
-    """The beginning of the retention period."""
+    """Return the beginning of the retention period."""
     if retention_ms is None:
         retention_ms = snapshot.configuration.properties.log_retention_ms
     return _midnight(at_ms - retention_ms)
@@ -154,7 +155,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> CheckpointFiles | None:
-    """The newest checkpoint from which every version within the retention period can be built."""
+    """Return the newest checkpoint from which all versions of the retention can be built."""
     last_expired = _last_expired_version(snapshot, listing, cutoff_ms)
     if last_expired is None:
         return None
@@ -171,14 +172,14 @@ def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Checkp
 
 
 def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> int | None:
-    """The last version committed at the cutoff or before; it was current then, so it is kept."""
+    """Return the last version committed at or before the cutoff; it was current then."""
     times = file_times_ms(listing.commits.values())
     by_file = max((version for version, time in times.items() if time <= cutoff_ms), default=None)
     in_commit = snapshot.configuration.in_commit_timestamps
     if by_file is None or in_commit is None:
         return by_file
-    # File times of a copied log are newer than its commits, and clocks differ: a version is
-    # expired only if both times say so.
+    # File times of a copied log are newer than its commits, and clocks differ: a version has
+    # expired only if both times agree on it.
     try:
         by_commit = find_version_at(
             snapshot.store,
@@ -193,7 +194,7 @@ def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: in
 
 
 def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
-    """Whether a cut there would delete only a part of a history that must be deleted as a whole.
+    """Whether a cut there would split a history that may only be deleted as a whole.
 
     Protocol: Checkpoint Protection
     """
@@ -204,16 +205,17 @@ def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
 
 
 def _first_listed(snapshot: Snapshot) -> float:
-    """The first version whose commit the catalog still lists, and so leads readers to."""
+    """Return the first version whose commit the catalog still lists for readers."""
     tail = snapshot.log_tail
     return tail.commits[0].version if tail is not None and tail.commits else float("inf")
 
 
 def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str], list[str]]:
-    """The checkpoints before `boundary`, and all other log files to delete.
+    """Return the checkpoints before `boundary`, and all other log files to delete.
 
-    A staged commit goes if its version is published, which all are up to a checkpoint: it is either
-    that commit, or one that lost and can never be ratified. One that the catalog lists stays.
+    A staged commit is deleted if its version is published, as all versions up to a checkpoint are.
+    It is that commit, or one that lost and can never be ratified. Staged commits that the catalog
+    lists stay.
     """
     checkpoints: list[str] = []
     others: list[str] = []
@@ -301,7 +303,7 @@ def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
     Protocol: Log Compaction Files
-    Cost: each commit is read twice; the reconciled actions are in memory as text.
+    Cost: each commit is read twice; the reconciled actions are in memory as strings.
     """
     store = snapshot.store
     check_writable(
@@ -353,7 +355,7 @@ def _compacted(store: Store, commits: Sequence[LogFile]) -> bytes:
                         seen[kind] += 1
                     elif (name := _NAMES.get(kind)) is not None:
                         small[kind, value.get(name)] = dumps({kind: value})
-    # An empty file would be taken for one whose writer was cut off.
+    # Readers would take an empty file for one whose writer was interrupted.
     return b"".join(line + b"\n" for line in (*small.values(), *files)) or b"\n"
 
 

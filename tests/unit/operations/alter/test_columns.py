@@ -102,7 +102,7 @@ def test_a_type_becomes_wider() -> None:
     entry = {"toType": "long", "fromType": "integer"}
     assert find_field(after.configuration.schema, "s.x").metadata["delta.typeChanges"] == [entry]
     assert table.rows(columns=["s"]) == [{"x": 1}, None, {"x": None}]
-    with pytest.raises(InvalidInputError, match="no widening"):
+    with pytest.raises(InvalidInputError, match="not a wider type"):
         apply(table, alter.SetColumnType("s.x", "string"))
     with pytest.raises(InvalidInputError, match="enableTypeWidening"):
         apply(make(), alter.SetColumnType("s.x", "long"))

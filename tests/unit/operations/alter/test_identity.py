@@ -39,5 +39,5 @@ def test_an_identity_column_goes_on_after_the_data(
     assert found.get("delta.identity.highWaterMark") == mark
     if mark is not None:
         assert told(table) == ("SYNC IDENTITY", {"column": "i"})
-    with pytest.raises(InvalidInputError, match="no identity column"):
+    with pytest.raises(InvalidInputError, match="not an identity column"):
         apply(table, alter.SyncIdentity("id"))

@@ -49,7 +49,7 @@ def test_one_column_is_plainly_sorted(column: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "named"),
     [
-        ([], "name one"),
+        ([], "name at least one"),
         (["x", "X"], "twice"),
         (["p"], "partition column"),
         (["s"], "no order"),

@@ -132,7 +132,7 @@ def test_a_writer_must_be_able_to_read() -> None:
 @pytest.mark.parametrize("name", ["catalogManaged", "catalogOwned", "catalogOwned-preview"])
 def test_a_catalog_must_have_spoken(name: str) -> None:
     managed = table(3, 7, (name,), (name, "inCommitTimestamp"))
-    with pytest.raises(CatalogManagedError, match="hand in its log tail"):
+    with pytest.raises(CatalogManagedError, match="pass its log tail"):
         check_readable(managed, table="t")
     check_readable(managed, table="t", has_log_tail=True)
     with pytest.raises(CatalogManagedError):

@@ -233,7 +233,7 @@ def test_iceberg_on_an_existing_table_needs_its_mapping_first() -> None:
         (["flag"], {}, "no minimum and maximum"),
         (["list"], {}, "no minimum and maximum"),
         (["nope"], {}, "no column 'nope'"),
-        (["id", "ID"], {}, "there twice"),
+        (["id", "ID"], {}, "given twice"),
         (["id"], {"partition_columns": ["flag"]}, "clustered or partitioned"),
         (["id"], {"configuration": {"delta.dataSkippingStatsColumns": "flag"}}, "no statistics"),
     ],

@@ -75,7 +75,7 @@ class LocalMerge:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
-        # What the transaction holds already stays: columns that an earlier verb has added.
+        # The transaction's changes so far stay, such as columns that an earlier operation added.
         before = transaction.configuration
         source = request.source.beside(before.schema)
         self._source: MergeSource = source
@@ -145,8 +145,8 @@ class LocalMerge:
         Raises:
             ConstraintViolationError: new rows violate a constraint; no new file is left behind.
 
-        Cost: all columns of the row groups with changed rows in masked files, and of the whole of
-        rewritten files. The table is streamed.
+        Cost: all columns: in masked files of the row groups with changed rows, in rewritten files
+        of everything. The table is streamed.
         """
         transaction, plan, matches = self._transaction, self._plan, self._matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
@@ -198,7 +198,7 @@ class LocalMerge:
         return found, explain_decisions(matching, self._decisions)
 
     def explain(self) -> str:
-        """Describe keys, conditions and files as text; only the source's keys are read."""
+        """Describe keys, conditions and files in words; only the source's keys are read."""
         snapshot, source, plan = self._snapshot, self._source, self._plan
         condition = plan.condition
         into = f"{snapshot.store.root}, version {snapshot.version}"
@@ -242,7 +242,7 @@ class LocalMerge:
         """Whether change data files are needed.
 
         Inserts and deletes follow from `add`, `remove` and deletion vectors, unless a rewritten
-        file holds copied rows too.
+        file contains copied rows too.
         """
         rows = self._found.rows
         return self._snapshot.configuration.change_data_feed_enabled and bool(
@@ -251,7 +251,7 @@ class LocalMerge:
 
 
 def _without_keys(condition: MergeCondition) -> str:
-    """Say how pairs are found where the condition has no equality."""
+    """Describe how pairs are found if the condition has no equality."""
     within = condition.within
     if within is None:
         return "none, so every pair is looked at"
@@ -282,7 +282,7 @@ class MergeUpdate:
 
     Attributes:
         columns: the columns that may differ between old and new versions.
-        reads: the old columns that new versions are computed from.
+        reads: the old columns that the new versions read.
     """
 
     def __init__(
@@ -394,7 +394,7 @@ class Inserts:
         """Write the new rows."""
         has_ids = self._spec.configuration.row_ids_enabled
         for rows in self._rows():
-            # The same file may hold copied rows with materialized ids: NULL means the default.
+            # The same file may contain copied rows with materialized ids: NULL is the default.
             ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
             writer.write(rows, row_ids=ids, row_commit_versions=ids)
             if feed is not None:
@@ -427,7 +427,7 @@ class Inserts:
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}
 
     def _next_identities(self) -> dict[str, int]:
-        """First identity values of the next clause: clauses share the columns' sequences."""
+        """Return the first identity values of the next clause: clauses share the sequences."""
         known = {
             column.name: column for column in identity_columns(self._spec.configuration.schema)
         }

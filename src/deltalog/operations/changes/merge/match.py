@@ -1,7 +1,7 @@
 """Find the table rows that a merge changes, each with its clause and its source row.
 
-Owns the first half of a merge: pruning files, reading the columns of conditions and keys, and
-collecting the matching rows. `pairs` evaluates which rows match.
+Owns the first half of a merge: it prunes files, reads the columns of conditions and keys, and
+collects the matching rows. `pairs` evaluates which rows match.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MergeMatches:
         sources: for each file and row, the number of its source row; NULL if there is none.
         matched_files: files with a row that matches, changed or not.
         matched_sources: numbers of the source rows that match; only with INSERT clauses.
-        reach: the range of rows that was read.
+        reach: the predicates that limited the read rows.
         num_files: live files.
     """
 
@@ -142,7 +142,7 @@ class _MatchFinder:
                 ("sources", pa.int64()),
             )
         )
-        # Batches come in the order of the files, so equal numbers stand together.
+        # Batches come in the order of the files, so equal numbers are adjacent.
         runs = compute.value_counts(files)
         numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
         matching_files = candidates.take(numbers)
@@ -238,10 +238,10 @@ class MergeReach:
     """Predicates over the table's columns, true for all rows that a merge may match or change.
 
     Args:
-        file_predicate: prunes files; None keeps every row.
+        file_predicate: prunes files; None keeps every file.
         row_predicate: filters rows; the same or looser, but cheap to evaluate per row.
         always: the part that does not depend on the source's keys.
-        is_none: no row can match or change.
+        is_none: whether no row can match or change.
     """
 
     file_predicate: Expression | None
@@ -253,12 +253,12 @@ class MergeReach:
 def reach_of(
     plan: MergePlan, keys: Sequence[Array], ends: Ends, num_source_rows: int
 ) -> MergeReach:
-    """Return the predicates that limit what a merge reads of the table.
+    """Return the predicates that limit which rows of the table a merge reads.
 
     Args:
         plan: of the merge.
         keys: the values of each key in the source rows that may match.
-        ends: of the range of each of these rows, as in `MergeCondition.within`.
+        ends: the range ends of each of these rows, as in `MergeCondition.within`.
         num_source_rows: the number of these rows.
     """
     condition = plan.condition
@@ -354,7 +354,7 @@ def _of_values(
 
 
 def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
-    """Return predicates on the table's column: it is in no range if it is outside of all."""
+    """Return predicates on the table's column: outside the hull of all ranges, no row matches."""
     within = plan.condition.within
     if within is None:
         return []

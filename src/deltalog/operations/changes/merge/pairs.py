@@ -1,10 +1,10 @@
 """Match the rows of a batch with the source, and choose the clause of each pair.
 
-Owns the evaluation of pairs: keys or ranges are looked up, then the rest of the condition and the
-clauses' conditions are evaluated on the remaining pairs. Does no I/O on the table, so that several
-batches can be matched at once. Without keys, a few rows of the table are finished before the next
-are begun: of the pairs of a row, one is kept. A table row that several source rows would
-change is an error that shows both sides.
+Owns the evaluation of pairs. Keys or ranges are looked up first. Then the rest of the condition and
+the clauses' conditions are evaluated on the remaining pairs. Does no I/O on the table, so that
+several batches can be matched at once. Without keys, a few table rows at a time are finished, as
+only one pair per row is kept. If several source rows would change a table row, the error shows both
+sides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
-"""How many pairs are looked at together where a merge's condition has no keys."""
+"""The number of pairs to evaluate at a time if a merge's condition has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class BatchMatches:
 
 
 class PairMatcher:
-    """Matches batches of the table with the source, whose keys it has indexed.
+    """Matches batches of the table with the source, and has an index of the source's keys.
 
     Args:
         plan: of the merge.
@@ -63,7 +63,7 @@ class PairMatcher:
 
     Attributes:
         keys: the values of each key in the source rows that may match.
-        ends: of the range of each of these rows, as in `MergeCondition.within`.
+        ends: the range ends of each of these rows, as in `MergeCondition.within`.
         num_source: the number of these rows.
     """
 
@@ -91,8 +91,8 @@ class PairMatcher:
     def match(self, batch: pa.RecordBatch) -> BatchMatches:
         """Return the changed rows of one batch; called from several threads.
 
-        Cost: memory for the pairs with equal keys; without keys, for `MOST_PAIRS` pairs (of a value
-        and a range around it, or else all), or for those of one row if it has more.
+        Cost: memory for the pairs with equal keys. Without keys, memory for `MOST_PAIRS` pairs (a
+        value and a range that contains it, or else all pairs), or for one row's pairs if more.
         """
         edges = self._edges(batch) if self._is_cut else []
         if not edges:
@@ -117,7 +117,7 @@ class PairMatcher:
         )
 
     def _edges(self, batch: pa.RecordBatch) -> list[int]:
-        """Where to cut a batch, so that of no part too many pairs are looked at."""
+        """Return where to cut a batch, so that no part has too many pairs."""
         if self._ranges is not None:
             target, ranges = self._ranges
             edges = ranges.edges(evaluate(target, batch), MOST_PAIRS)
@@ -131,7 +131,7 @@ class PairMatcher:
         return starts[1:]
 
     def _may_match(self, batch: pa.RecordBatch) -> Array | None:
-        """The rows that conditions on the table alone leave; None if the scan has filtered them."""
+        """Return the rows that table-only conditions leave; None if the scan filtered them."""
         condition = self._plan.condition
         if not (self._plan.not_matched_by_source and condition.target_only):
             return None
@@ -140,7 +140,7 @@ class PairMatcher:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether pairs are not of equal keys, so that a batch may have any number of them."""
+        """Whether batches must be cut: pairs without equal keys can be any number."""
         plan = self._plan
         decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
         return self._index is None and bool(decides)
@@ -197,7 +197,7 @@ class PairMatcher:
         return where, sources
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
-        """Yield pairs with equal keys, or of a value and a range around it, or else every pair."""
+        """Yield pairs with equal keys, or of a value and its range, or else every pair."""
         plan, found = self._plan, None
         if self._ranges is not None:
             target, ranges = self._ranges
@@ -233,7 +233,7 @@ class PairMatcher:
         *,
         first: int,
     ) -> Array:
-        """Return the clause of each row or pair; NULL if none concerns it."""
+        """Return the clause of each row or pair; NULL if no clause applies."""
 
         def scope(places: Array | None, condition: Expression) -> pa.RecordBatch:
             if places is None:
@@ -292,7 +292,7 @@ class PairMatcher:
 
 
 def _values_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array], Ends]:
-    """Return the numbers of the source rows that may match, their keys, and their ranges' ends."""
+    """Return the numbers of the source rows that may match, their keys, and their range ends."""
     condition, within = plan.condition, plan.condition.within
     only = list(condition.source_only)
     ends = (None, None) if within is None else (within.low, within.high)
@@ -425,12 +425,12 @@ class _Range:
     """A direct-address table for integers in a narrow range, many times faster than a hash.
 
     Args:
-        distinct: the integers, none NULL.
-        low: the smallest of them.
-        high: the greatest.
+        distinct: the integers, without NULL.
+        low: the smallest one.
+        high: the largest one.
 
     Attributes:
-        is_small: whether the table holds key numbers, and not only a bit per integer.
+        is_small: whether the table contains key numbers, and not only a bit per integer.
     """
 
     def __init__(self, distinct: Array, low: int, high: int) -> None:
@@ -449,7 +449,7 @@ class _Range:
 
     @classmethod
     def of(cls, distinct: Array) -> _Range | None:
-        """Return the table; None if the range is too wide or the values are no integers."""
+        """Return the table; None if the range is too wide or the values are not integers."""
         if not pa.types.is_integer(distinct.type) or not len(distinct) or distinct.null_count:
             return None
         ends = compute.min_max(distinct).as_py()
@@ -480,7 +480,7 @@ class _Range:
 
 
 def cross(num_rows: int, num_others: int, *, most: int) -> Iterator[tuple[Array, Array]]:
-    """Yield every pair of two sides' rows, at most about `most` at a time."""
+    """Yield every pair of two sides' rows, at most about `most` pairs at a time."""
     if not num_rows or not num_others:
         return
     step = max(1, most // num_rows)
@@ -493,7 +493,7 @@ def cross(num_rows: int, num_others: int, *, most: int) -> Iterator[tuple[Array,
 
 
 def _placed(places: Array, first: int, count: int) -> Array:
-    """Invert `places` for the range that starts at `first`: index of each place, NULL if none."""
+    """Invert `places` for the range that starts at `first`: index of each place, or NULL."""
     inside = compute.subtract(places, first)
     near = compute.and_(compute.greater_equal(inside, 0), compute.less(inside, count))
     # Places outside go to an extra last place, which is cut off; filtering would renumber the rest.
@@ -520,23 +520,23 @@ def _combined(codes: Array, more: Array, distinct: Array) -> Array:
     return compute.add(compute.multiply(codes, max(1, len(distinct))), more)
 
 
-# Search the source's ranges that a value of the table lies in, instead of comparing every pair.
+# Search the source's ranges that contain a value of the table, instead of comparing every pair.
 
 
 _FEW: Final = 16
-"""So many ranges are compared with all values sooner than the values are sorted."""
+"""Up to this many ranges, comparing each with all values is faster than sorting the values."""
 _DENSE: Final = 4
-"""Where one of so many pairs is in a range, looking at every pair is as quick."""
+"""If at least one in this many pairs is in a range, evaluating every pair is as fast."""
 _LEAST: Final = 32
-"""So few values are compared with all ranges sooner than these are sorted."""
+"""Up to this many values, comparing each with all ranges is faster than sorting the ranges."""
 
 
 class RangeIndex:
-    """Ranges of one side's rows; a range that a NULL or its other end leaves empty holds nothing.
+    """Ranges of one side's rows; a range with a NULL end, or with its ends reversed, is empty.
 
     Args:
-        lows: the least value of each row's range; None if ranges have no least value.
-        highs: the greatest value of each; None as above, but not both.
+        lows: the smallest value of each row's range; None if ranges have no lower end.
+        highs: the largest value of each range; None if ranges have no upper end, but not both.
     """
 
     def __init__(self, lows: Array | None, highs: Array | None) -> None:
@@ -551,17 +551,17 @@ class RangeIndex:
         self._highs: Array | None = None if highs is None else highs.take(rows)
 
     def match(self, values: Array) -> tuple[Array, Array] | None:
-        """Return all pairs of a value and a range around it.
+        """Return all pairs of a value and a range that contains it.
 
         Args:
             values: of the other side, one per row.
 
         Returns:
-            Row numbers of the other side, ascending, and of the ranges' side. None if so many pairs
-            are there that looking at every pair is as quick.
+            Row numbers of the other side, ascending, and of the ranges' side. None if there are so
+            many pairs that evaluating every pair is as fast.
 
-        Cost: the values are compared with few ranges that are near, or else sorted with the lower
-        ends of all that are, and with the upper ends, at each call. Memory for the pairs.
+        Cost: each call compares the values with the ranges nearby if these are few. Otherwise it
+        sorts the values with the ranges' lower ends and with their upper ends. Memory for pairs.
         """
         if self._is_cheap_to_cross(len(values)):
             return None
@@ -573,9 +573,9 @@ class RangeIndex:
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
-        """Return where to cut values, so that no part of several has more than `most` pairs.
+        """Return where to cut values, so that no part of several values has more than `most` pairs.
 
-        None if looking at every pair is as quick.
+        None if evaluating every pair is as fast.
         """
         waiting, stops = [(0, len(values))], []
         while waiting:
@@ -604,7 +604,7 @@ class RangeIndex:
         return num_pairs * _DENSE > num_values * self._num_rows
 
     def _members(self, values: Array) -> tuple[Array, _Members]:
-        """Return the numbers of the ranges that are near, and which values are in them."""
+        """Return the numbers of the ranges nearby, and which values they contain."""
         near = self._near(values)
         if len(near) <= _FEW:
             return near, self._compared(values, near)
@@ -625,10 +625,10 @@ class RangeIndex:
         return _Members(pa.concat_arrays(rows), starts, counts)
 
     def _sorted(self, values: Array, near: Array) -> _Members:
-        """Sort the values: those in a range stand together."""
+        """Sort the values, so that those in a range are adjacent."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
-        counts: Array = starts  # there is one end at least
+        counts: Array = starts  # at least one kind of end exists
         if self._lows is not None:
             order, starts = _ranked(values, self._lows.take(near), with_equal=False)
             counts = compute.subtract(len(values) - values.null_count, starts)
@@ -638,7 +638,7 @@ class RangeIndex:
         return _Members(order, starts, counts)
 
     def _near(self, values: Array) -> Array:
-        """Return the numbers of the ranges that reach between the least and the greatest value."""
+        """Return the numbers of the ranges that overlap the values' smallest to largest."""
         ends = compute.min_max(values)
         reaches: Array = pa.repeat(pa.scalar(value=True), len(self._rows))
         if self._lows is not None:
@@ -650,7 +650,7 @@ class RangeIndex:
 
 
 class _Pairs(NamedTuple):
-    """The row number of the value of each pair, and the number of its range, ascending."""
+    """For each pair, the row number of the value and the ascending number of the range."""
 
     rows: Array
     ranges: Array
@@ -661,9 +661,9 @@ class _Members:
     """Which values are in which ranges.
 
     Args:
-        order: row numbers of values; those of each range stand together.
-        starts: where in the order those of each range start.
-        counts: how many these are.
+        order: row numbers of values; the values of each range are adjacent.
+        starts: for each range, its first place in `order`.
+        counts: for each range, its number of values.
     """
 
     order: Array
@@ -672,7 +672,7 @@ class _Members:
 
     @property
     def num_pairs(self) -> int:
-        """How many pairs of a value and a range around it there are; they are not made for it."""
+        """The number of pairs of a value and its range; counted without making the pairs."""
         return compute.sum(self.counts).as_py() or 0
 
     def pairs(self) -> _Pairs:
@@ -690,10 +690,10 @@ def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Arr
 
     Args:
         values: in any order.
-        ends: none of them NULL.
+        ends: without NULL.
         with_equal: count values that equal an end, too.
     """
-    # The sort is stable: which of two equal ones comes first is decided by which stands first.
+    # The sort is stable: of two equal values, the first one in the input comes first.
     parts = [values, ends] if with_equal else [ends, values]
     order = compute.array_sort_indices(pa.concat_arrays(parts)).cast(pa.int64())
     count = len(parts[0])

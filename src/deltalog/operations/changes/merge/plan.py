@@ -107,7 +107,7 @@ class MergePlan:
     not_matched_by_source: tuple[ResolvedClause, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
-        """The columns of one side that some expressions read."""
+        """Return the columns of one side that some expressions read."""
         return _columns_of(side, expressions)
 
     @property
@@ -185,7 +185,7 @@ def plan_condition(
         target: schema of the table.
         source: schema of the source.
         session: the current time and the time zone.
-        text_rules: by what texts are compared.
+        text_rules: how strings are compared.
 
     Raises:
         InvalidInputError: the condition is invalid.
@@ -196,7 +196,7 @@ def plan_condition(
 
 
 def _by_the_table(condition: Expression, target: StructType) -> Expression:
-    """The condition of an upsert, whose keys are compared by the collations of the table."""
+    """Return the condition of an upsert, which compares keys by the table's collations."""
 
     def collated(part: Expression) -> Expression:
         match part:
@@ -221,7 +221,7 @@ def _resolved(
 
 
 class _Planner:
-    def __init__(  # what `plan_merge` knows
+    def __init__(  # the arguments of `plan_merge`
         self,
         request: ChangeRequest,
         target: StructType,
@@ -288,7 +288,7 @@ def col_of(name: str) -> Expression:
 
 
 def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str]:
-    """Return the columns that the table has; one at least, or the clause would change nothing."""
+    """Return the columns that the table has; at least one, or the clause would change nothing."""
     known = {name_key(name) for name in target.names}
     taken = [name for name in names if name_key(name) in known]
     if names and not taken:
@@ -323,7 +323,7 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
     return sorted(found)
 
 
-# Which clause of a merge concerns a row: of its kind, the first one whose condition is true.
+# Choose a row's clause: of the clauses for its `when`, the first one whose condition is true.
 
 
 def first_true(
@@ -333,18 +333,18 @@ def first_true(
     *,
     first: int = 0,
 ) -> Array:
-    """The number of the first condition that is true, for each row; NULL if none is.
+    """Return for each row the number of the first condition that is true; NULL if none is.
 
     Args:
         conditions: of the clauses in their order; None is always true.
-        num_rows: how many rows there are.
-        scope: returns what a condition is evaluated on, for the rows at some places; None is all.
+        num_rows: the number of rows.
+        scope: returns the input of a condition, for the rows at some places; None is all.
         first: the number of the first condition.
 
-    Cost: a condition is evaluated for the rows that no earlier clause has taken.
+    Cost: each condition is evaluated for the rows that have no earlier clause.
     """
     numbers = pa.nulls(num_rows, pa.int8())
-    left: Array = None  # places that no clause has taken; None is all
+    left: Array = None  # places without a clause so far; None is all
     for number, condition in enumerate(conditions, first):
         if left is not None and not len(left):
             break
@@ -360,7 +360,7 @@ def first_true(
 
 
 def _scatter(values: Array, places: Array, count: int) -> Array:
-    """A mask of `count` booleans: `values` at `places`, false elsewhere."""
+    """Return a mask of `count` booleans: `values` at `places`, false elsewhere."""
     chosen = places.filter(values)
     mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
     if mask is None:
@@ -368,7 +368,7 @@ def _scatter(values: Array, places: Array, count: int) -> Array:
     return compute.invert(mask)
 
 
-# Which columns a table gains by a merge, and what names in it mean.
+# The columns that a merge adds to a table, and the meaning of names in a merge.
 
 
 def configuration_after(
@@ -397,7 +397,7 @@ def configuration_after(
     for path in _assigned(request, configuration.schema, source):
         field = _along(source, path)
         if field is not None:
-            # Where the types differ, the value that is assigned is made of other columns.
+            # If the types differ, the assigned value is computed from other columns.
             with suppress(SchemaMismatchError):
                 merged = _with_fields(merged, [field], widens=False)
     if merged == configuration.schema:
@@ -406,7 +406,7 @@ def configuration_after(
 
 
 def star_columns(clause: Clause, source: StructType) -> list[str]:
-    """Return the source columns that a `*` clause takes.
+    """Return the source columns that a `*` clause assigns.
 
     Raises:
         InvalidInputError: `except_columns` names a column that the source does not have.
@@ -416,7 +416,7 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
 
 
 def names_of(request: ChangeRequest, target: StructType, source: StructType) -> Names:
-    """Return what the names in a merge mean: columns of the table, or of the source."""
+    """Return the meaning of names in a merge: columns of the table, or of the source."""
     return Names(
         target,
         source,
@@ -431,17 +431,17 @@ def _with_fields(schema: StructType, fields: Sequence[Field], *, widens: bool) -
         schema,
         StructType(fields),
         allow_widening=widens,
-        casts=True,  # each new value is, to the type of its column
+        casts=True,  # each new value is cast to its column's type
     )
 
 
 def _assigned(
     request: ChangeRequest, target: StructType, source: StructType
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of the table's own columns that clauses name, and give values of their own.
+    """Yield the paths of the table's own columns to which clauses assign explicit values.
 
-    They gain the fields that the source's column of the same path has, as in Delta Spark: whatever
-    the value, and whether or not a row is changed.
+    These columns gain the fields that the source's column with the same path has. As in Delta
+    Spark, this depends neither on the value nor on whether a row changes.
     """
     known = {name_key(name) for name in target.names}
     names = names_of(request, target, source)
@@ -453,7 +453,7 @@ def _assigned(
 
 
 def _along(source: StructType, path: tuple[str, ...]) -> Field | None:
-    """Return the source's column with nothing but the field at a path; None if it has none."""
+    """Return the source's column reduced to the field at a path; None if there is no such field."""
     found = source.fields_named(path[0])
     if len(found) != 1 or len(path) == 1:
         return found[0] if len(found) == 1 else None
@@ -464,7 +464,7 @@ def _along(source: StructType, path: tuple[str, ...]) -> Field | None:
 
 
 def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
-    """Return the source columns that the table has or gains, where its schema may evolve."""
+    """Return the source columns that the table has, or gains if its schema may evolve."""
     found: dict[str, None] = {}
     known = {name_key(name) for name in target.names}
     theirs = {name_key(name): name for name in source.names}
@@ -488,7 +488,7 @@ _ORDERED: Final = (Family.INTEGRAL, Family.DECIMAL, Family.MOMENT)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An equality of the condition that can be looked up: `target = source`.
+    """An equality in the condition that can be looked up: `target = source`.
 
     Args:
         target: over the table's columns.
@@ -503,14 +503,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """Inequalities of the condition that can be searched: `low <= target`, `target <= high`.
+    """Inequalities in the condition that can be searched: `low <= target`, `target <= high`.
 
     Equal values may or may not match: the inequalities are in the residual, too.
 
     Args:
         target: a column of the table.
         low: a column of the source, or None.
-        high: as `low`; one of them is there.
+        high: a column of the source, or None; at least one of `low` and `high` is set.
     """
 
     target: Expression
@@ -527,8 +527,8 @@ class MergeCondition:
         target_only: conjuncts over the table's columns.
         source_only: conjuncts over the source's columns.
         residual: the other conjuncts, over both sides.
-        within: some of the residual as a range of the source; only where there are no keys.
-        is_never: a constant conjunct is not true, so that no rows match.
+        within: some of the residual as a range of the source; only if there are no keys.
+        is_never: whether a constant conjunct is not true, so that no rows match.
     """
 
     keys: tuple[Key, ...]
@@ -593,7 +593,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
 
 
 def _range(parts: Sequence[Expression], schema: StructType) -> SourceRange | None:
-    """Return two inequalities of one column as a range, or one of them; None if there is none."""
+    """Return the inequalities of one column as a range, or a single one; None if there is none."""
     found: list[SourceRange] = []
     for part in parts:
         new = _bound(part, schema)
@@ -612,7 +612,7 @@ def _range(parts: Sequence[Expression], schema: StructType) -> SourceRange | Non
 
 
 def _bound(part: Expression, schema: StructType) -> SourceRange | None:
-    """Return a conjunct as a range with one end if it compares a column of each side; else None."""
+    """Return a conjunct as a one-ended range if it compares a column of each side; else None."""
     if not isinstance(part, Comparison) or part.operator not in {"<", "<=", ">", ">="}:
         return None
     less, greater = part.left, part.right
@@ -635,7 +635,7 @@ def _bound(part: Expression, schema: StructType) -> SourceRange | None:
 
 
 def _never_fails(expression: Expression, schema: StructType) -> bool:
-    """Whether an expression can be evaluated for rows of which no pair would be looked at."""
+    """Whether an expression cannot fail, so that it may run on rows that have no pair."""
     if isinstance(expression, Cast) and isinstance(expression.operand, Column):
         narrow, wide = _digits(type_of(expression.operand, schema)), _digits(expression.to)
         return 0 < narrow <= wide
@@ -643,7 +643,7 @@ def _never_fails(expression: Expression, schema: StructType) -> bool:
 
 
 def _digits(kind: DataType) -> int:
-    """How many decimal digits the values of an integral type have; 0 for other types."""
+    """Return the number of decimal digits of an integral type's values; 0 for other types."""
     if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
         return 0
     return kind.primitive.decimal_digits

@@ -1,6 +1,6 @@
 """Hold the rows of a merge's source, which are read more than once.
 
-Small sources are held in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
+Small sources are kept in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
 are addressed by their number.
 """
 
@@ -49,7 +49,7 @@ class MergeSource:
     """The rows of a source; a context manager that removes its temporary file.
 
     Args:
-        data: anything that a write takes.
+        data: anything that a write accepts.
         memory_bytes: a larger source goes to a temporary file.
 
     Attributes:
@@ -66,10 +66,10 @@ class MergeSource:
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
         fine = [part.name for part in reader.schema if has_nanoseconds(part.type)]
-        # Of these columns nanoseconds are held, and cut off where nobody asks for them.
+        # These columns keep nanoseconds, which are cut off later unless a column needs them.
         self._fine = self._cut = frozenset(fine)
         self._lossy: set[str] = set()
-        self._told = frozenset(part.name for part in reader.schema if type_of_query(part))
+        self._query_typed = frozenset(part.name for part in reader.schema if type_of_query(part))
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(
@@ -81,7 +81,7 @@ class MergeSource:
                 for field in to_arrow_schema(self.schema)
             ]
         )
-        # The caller holds tables and batches in memory anyway: spilling them would free nothing.
+        # The caller has tables and batches in memory anyway: spilling them would free nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         try:
             batches = self._gather(reader, budget)
@@ -97,12 +97,12 @@ class MergeSource:
             self._starts.append(self._starts[-1] + batch.num_rows)
 
     def beside(self, target: StructType) -> MergeSource:
-        """Return the source with the types that its values have beside a table's.
+        """Return the source with its types adapted to a table's.
 
-        A moment keeps its nanoseconds where the table's column of that name has them, and where
-        the table has some and no column of that name; else they are cut off, with a notice, as a
-        write does it. Whole numbers are months where the table's column of that name has months,
-        but not those of a query, which has both.
+        A timestamp keeps its nanoseconds if the table's column of that name has them, or if there
+        is no such column and another column of the table has nanoseconds. Otherwise they are cut
+        off with a notice, as in a write. Whole numbers become months if the table's column of that
+        name has months, unless they come from a query, which has both types.
         """
         known = {name_key(field.name): field.type for field in target}
         asks = any(kind in FINE_MOMENTS for kind in known.values())
@@ -114,7 +114,10 @@ class MergeSource:
                 has_zone = field.type == TIMESTAMP
                 kind = TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
                 fields.append(replace(field, type=kind))
-            elif field.name not in self._told and (theirs, field.type) == (YEAR_TO_MONTH, INTEGER):
+            elif field.name not in self._query_typed and (theirs, field.type) == (
+                YEAR_TO_MONTH,
+                INTEGER,
+            ):
                 fields.append(replace(field, type=YEAR_TO_MONTH))
             else:
                 cut |= {field.name} & self._fine
@@ -142,7 +145,7 @@ class MergeSource:
         """Return rows by number, in the given order.
 
         Args:
-            rows: row numbers, none NULL.
+            rows: row numbers, without NULL.
             names: of columns.
         """
         names = list(names)
@@ -283,7 +286,7 @@ class Names:
         self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
 
     def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
-        """Parse SQL, or take an expression, and qualify its columns with their sides.
+        """Parse SQL, or accept an expression, and qualify its columns with their sides.
 
         Args:
             sql: as the caller gave it.
