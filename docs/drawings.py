@@ -113,7 +113,8 @@ def overview() -> Drawing:
         drawing.arrow((262, y + 31), (330, 131 if number == 1 else 100 + 31 * number), both=True)
     drawing.box(332, 64, 170, 134, "f")
     drawing.text(417, 96, "deltalog", "h", "middle")
-    for number, line in enumerate(("scans and verbs", "commits and their rules", "upkeep")):
+    lines = ("scans and operations", "commits and their rules", "maintenance")
+    for number, line in enumerate(lines):
         drawing.text(417, 124 + 22 * number, line, "s", "middle")
     drawing.arrow((502, 131), (566, 131), both=True)
     drawing.box(568, 14, 202, 232, "o")

@@ -78,7 +78,7 @@ def test_no_signature_has_a_default_for_a_zone() -> None:
 def test_commits_are_made_in_one_place(module: str) -> None:
     # `table.run` gives what `run` gives; the package re-exports.
     places = {
-        "operations/do.py",
+        "operations/execute.py",
         "table/delta_table.py",
         "transaction/commit.py",
         "transaction/__init__.py",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltalog.operations.changes.bins import RunOptions
 from deltalog.operations.changes.external_sort import SortLimits
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize import (
     Cluster,
     Compact,
@@ -50,7 +50,9 @@ def options(draw: st.DrawFn) -> RunOptions:
     )
 
 
-def all_of(table: OptimizedTable, stage: type[Verb[Optimized]], *given: Any, **more: Any) -> None:
+def all_of(
+    table: OptimizedTable, stage: type[Operation[Optimized]], *given: Any, **more: Any
+) -> None:
     """Every commit of an optimization."""
     done = table.optimize(stage, *given, **more)
     while done.left:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize import (
     Cluster,
     Compact,
@@ -40,8 +40,8 @@ def make(spark: Spark, path: Path, how: str = "") -> None:
     )
 
 
-def optimize(path: Path, verb: Verb[Optimized]) -> Optimized:
-    found = DeltaTable(path).carry_out(verb).value
+def optimize(path: Path, verb: Operation[Optimized]) -> Optimized:
+    found = DeltaTable(path).execute(verb).value
     assert found is not None
     return found
 
@@ -71,7 +71,7 @@ def own_rows(path: Path) -> list[dict[str, Any]]:
     * FULL,
 )
 def test_both_do_the_same(
-    spark: Spark, tmp_path: Path, verb: Verb[Optimized], statement: str, how: str
+    spark: Spark, tmp_path: Path, verb: Operation[Optimized], statement: str, how: str
 ) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     for path in (mine, theirs):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deltalog.spark
-from deltalog.spark import registration as door
+from deltalog.spark import registration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def _closed_door(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "spark" in request.fixturenames:
         session: SparkSession = request.getfixturevalue("spark")
-        if door._doors:
+        if registration._installed:
             deltalog.spark.unregister(session)
             deltalog.spark.unregister(session, name="delta")
 

@@ -12,9 +12,9 @@ from deltalog.data.scan import plan_scan
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import do, stage
 from deltalog.operations.engine import LocalEngine
-from deltalog.operations.operation import OutcomeT_co, Verb
+from deltalog.operations.execute import execute, stage
+from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.operations.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.operations.write import Write
 from deltalog.protocol.table_change import new_table
@@ -102,9 +102,9 @@ class AgingTable:
         verb = Delete.where(where)  # a version in any case
         self.run(verb.name, lambda pending: stage(verb, pending, LocalEngine()))
 
-    def do(self, verb: Verb[OutcomeT_co]) -> OutcomeT_co:
+    def do(self, verb: Operation[OutcomeT_co]) -> OutcomeT_co:
         """Any verb, on the newest version; what it did."""
-        done = do(verb, self._timed, LocalEngine(), CommitOptions(hooks=NO_HOOKS))
+        done = execute(verb, self._timed, LocalEngine(), CommitOptions(hooks=NO_HOOKS))
         assert done.value is not None
         return done.value
 

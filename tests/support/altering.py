@@ -8,9 +8,9 @@ from deltalog._util.json import loads
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import alter
-from deltalog.operations.do import do
 from deltalog.operations.engine import LocalEngine
-from deltalog.operations.operation import Verb
+from deltalog.operations.execute import execute
+from deltalog.operations.operation import Operation
 from tests.support.raw_tables import DataTable
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True}]}
@@ -31,9 +31,9 @@ def mapped() -> DataTable:
     return make({"delta.columnMapping.mode": "name"})
 
 
-def apply(table: DataTable, verb: Verb[Any]) -> Snapshot:
+def apply(table: DataTable, verb: Operation[Any]) -> Snapshot:
     """Commit a verb."""
-    done = do(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
+    done = execute(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
     return done.committed.snapshot
 
 

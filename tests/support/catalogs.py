@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog._util.clock import now_ms
 from deltalog.operations.create import Create
-from deltalog.operations.do import make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import make_table
 from deltalog.protocol.table_change import new_table
 
 if TYPE_CHECKING:

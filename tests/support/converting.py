@@ -17,8 +17,8 @@ from deltalog.operations.convert import (
     configuration_in_place,
     plan_conversion,
 )
-from deltalog.operations.do import stage
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import stage
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.table_change import new_table
 from deltalog.schema import Field, StructType

@@ -14,7 +14,7 @@ from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.alter.properties import SetClusteringColumns
 from deltalog.operations.changes.bins import RunOptions
 from deltalog.operations.changes.file_options import FileOptions
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize import Optimized, ZOrder
 from deltalog.schema import Field, StructType
 from deltalog.storage.store import Store
@@ -39,7 +39,9 @@ class OptimizedTable(StatedTable):
         table.store = store
         return table
 
-    def optimize(self, verb: type[Verb[Optimized]], *arguments: Any, **options: Any) -> Optimized:
+    def optimize(
+        self, verb: type[Operation[Optimized]], *arguments: Any, **options: Any
+    ) -> Optimized:
         """Do an optimization; of the arguments columns come first, then filters of partitions."""
         names = ("columns", "filters") if verb is ZOrder else ("filters",)
         named = dict(zip(names, arguments, strict=False))

@@ -16,10 +16,10 @@ from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, Clause, When
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import do
 from deltalog.operations.engine import Engine, LocalEngine
+from deltalog.operations.execute import execute
 from deltalog.operations.merge import Merge
-from deltalog.operations.operation import OutcomeT_co, Verb
+from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
 from deltalog.protocol.table_change import new_table
@@ -116,12 +116,12 @@ class StatedTable:
 
     def do(
         self,
-        verb: Verb[OutcomeT_co],
+        verb: Operation[OutcomeT_co],
         progress: Progress | None = None,
         engine: Engine = _LOCAL,
     ) -> OutcomeT_co:
         """Any verb, on the newest version; what it did."""
-        done = do(
+        done = execute(
             verb,
             lambda: load_snapshot(utc_context(self.store)),
             engine,

@@ -336,6 +336,8 @@ MOVED: Final = {
     "variant.json_text": "schema.variant.reader",
     "variant.writer": "schema.variant.shredding",
     "verbs": "operations",
+    "operations.do": "operations.execute",
+    "verbs.do": "operations.execute",
     "verbs.alter.clustering": "operations.alter.properties",
     "verbs.alter.constraints": "operations.alter.properties",
     "verbs.alter.domains": "operations.alter.properties",

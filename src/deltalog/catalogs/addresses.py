@@ -105,10 +105,10 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
     # As other storage options, a token among them goes to the tasks of a frame.
-    is_told = bool(given.get("token") or given.get("client_secret"))
+    has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)
-    return _shared(settings, within, http, local, own, "tasks" if is_told else False)
+    return _shared(settings, within, http, local, own, "tasks" if has_credentials else False)
 
 
 class _Options:

@@ -69,8 +69,8 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
 def print_record(record: dict[str, Any], form: OutputFormat) -> None:
     """One fact with many members: a line for each where people read it."""
     if form is OutputFormat.TABLE:
-        told = [{"": name, "value": humane(name, value)} for name, value in record.items()]
-        print_rows([row for row in told if row["value"]], form)
+        facts = [{"": name, "value": humane(name, value)} for name, value in record.items()]
+        print_rows([row for row in facts if row["value"]], form)
     else:
         print_rows([record], form)
 

@@ -146,9 +146,9 @@ def _evaluate(node: Expression, data: Any) -> Datum:
 
 
 def _failed(node: Expression, error: Exception) -> str:
-    told = str(error) or "there is not enough memory"  # what Python says of that
+    reason = str(error) or "there is not enough memory"  # what Python says of that
     named = "" if isinstance(error, pa.ArrowInvalid) else f"{type(error).__name__}: "
-    return f"cannot compute {to_sql(node)}: {named}{told}"
+    return f"cannot compute {to_sql(node)}: {named}{reason}"
 
 
 def _column(node: Column, data: Any) -> Datum:

@@ -135,8 +135,8 @@ ROWS: Final[dict[str, Callable[..., Any]]] = {
 def _assert_true(condition: Datum, message: Datum | None = None) -> Datum:
     """NULL of every row; an error unless the condition is true of all."""
     if not compute.all(compute.fill_null(condition, NO), min_count=0).as_py():
-        told = message.as_py() if isinstance(message, pa.Scalar) else "a row is not as asserted"
-        raise InvalidInputError(f"assert_true: {told}")
+        reason = message.as_py() if isinstance(message, pa.Scalar) else "a row is not as asserted"
+        raise InvalidInputError(f"assert_true: {reason}")
     return pa.scalar(None, pa.null())
 
 

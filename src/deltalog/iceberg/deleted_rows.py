@@ -292,8 +292,8 @@ def find_equal_rows(
         reading = _KeyReader(store, deletes, numbers)
         info = files[location]
         # A file may leave out what is the same in all rows; it would be read as NULL.
-        told = target.identities & set(numbers)
-        if told and _missing_ids(store, info.path, info.size_bytes, told):
+        stated = target.identities & set(numbers)
+        if stated and _missing_ids(store, info.path, info.size_bytes, stated):
             raise deletes.refused(
                 f"rows of {location!r} are deleted by a column of its partition, which the file "
                 "itself lacks; rewrite the table's data files with Iceberg's writer first "

@@ -35,7 +35,7 @@ from deltalog.errors import (
 )
 from deltalog.log.listing import list_log
 from deltalog.operations.convert_files import with_own_vectors
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.restore import difference, has_same_partitions
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
 from deltalog.protocol.actions.codec import deletion_vector_to_json
@@ -185,7 +185,7 @@ def cloned_configuration(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clone(Verb[Cloned]):
+class Clone(Operation[Cloned]):
     """Replace the files of the table by those of another table's version.
 
     Args:

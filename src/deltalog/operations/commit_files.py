@@ -18,7 +18,7 @@ from deltalog.data.write.written import WrittenFiles, rules_of
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
 from deltalog.expressions import columns
 from deltalog.operations.arguments import as_condition, with_blanks_as_nulls
-from deltalog.operations.operation import Nothing, Verb
+from deltalog.operations.operation import Nothing, Operation
 from deltalog.operations.write import RowsWritten, WriteMode
 from deltalog.protocol.actions import AddFile
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitFiles(Verb[RowsWritten]):
+class CommitFiles(Operation[RowsWritten]):
     """Commit files that workers have written.
 
     Args:
@@ -119,7 +119,7 @@ def _check_there(store: Store, written: WrittenFiles) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitActions(Verb[Nothing]):
+class CommitActions(Operation[Nothing]):
     """Commit a caller's files.
 
     Args:

@@ -30,7 +30,7 @@ from deltalog.operations.convert_files import (
     stage_vectors,
     table_schema,
 )
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.protocol.actions import AddFile
 from deltalog.protocol.actions.codec import encode_actions
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
@@ -190,7 +190,7 @@ class ConvertedFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convert(Verb[ConvertedFiles]):
+class Convert(Operation[ConvertedFiles]):
     """Add existing Parquet files to a new table.
 
     Args:

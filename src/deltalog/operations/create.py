@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.operations.operation import Nothing, Verb
+from deltalog.operations.operation import Nothing, Operation
 from deltalog.operations.write import RowsWritten, Write
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.configuration import TableConfiguration
@@ -60,7 +60,7 @@ def as_schema(schema: Any) -> StructType:
 
 
 @dataclass(frozen=True, slots=True)
-class Create(Verb[Nothing]):
+class Create(Operation[Nothing]):
     """Create a table with the transaction's configuration.
 
     Args:
@@ -78,7 +78,7 @@ class Create(Verb[Nothing]):
 
 
 @dataclass(frozen=True, slots=True)
-class Replace(Verb[Nothing]):
+class Replace(Operation[Nothing]):
     """Replace schema and properties of a table, and remove its rows; the history stays.
 
     Args:
@@ -116,7 +116,7 @@ class Replace(Verb[Nothing]):
 
 
 @dataclass(frozen=True, slots=True)
-class WithRows(Verb[RowsWritten]):
+class WithRows(Operation[RowsWritten]):
     """Create or replace a table, and write its rows in the same version.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.operations.changes.request import deletion
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from deltalog.operations.changes.request import ChangeMetrics, ChangeRequest
@@ -56,7 +56,7 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(Verb[Deleted]):
+class Delete(Operation[Deleted]):
     """Delete rows.
 
     Args:

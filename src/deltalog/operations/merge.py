@@ -15,7 +15,7 @@ from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.trees import conjunction
 from deltalog.operations.changes.merge.source import SOURCE, TARGET
 from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,7 +83,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge(Verb[Merged]):
+class Merge(Operation[Merged]):
     """Merge rows of a source into the table.
 
     Args:

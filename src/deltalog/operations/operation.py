@@ -54,7 +54,7 @@ class Nothing:
         return
 
 
-class Verb(Generic[OutcomeT_co]):
+class Operation(Generic[OutcomeT_co]):
     """An operation on a table, with the arguments of the user.
 
     Attributes:
@@ -142,7 +142,7 @@ class Staged(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation(Verb[Staged[T]]):
+class CustomOperation(Operation[Staged[T]]):
     """A caller's own operation.
 
     Args:

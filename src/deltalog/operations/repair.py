@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths, decode_path
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.vacuum import existing, vector_path
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Repair(Verb[LostFiles]):
+class Repair(Operation[LostFiles]):
     """Remove the files whose data file is missing.
 
     A file that only lacks its deletion vector stays: removing it would lose rows, and removing the

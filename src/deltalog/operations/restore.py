@@ -17,7 +17,7 @@ from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import decode_path
 from deltalog.errors import DataFileMissingError
 from deltalog.log.replay import file_keys
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.vacuum import existing, vector_path
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import TableProperties
@@ -86,7 +86,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restore(Verb[Restored]):
+class Restore(Operation[Restored]):
     """Restore the table to an older version.
 
     Args:

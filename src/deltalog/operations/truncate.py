@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from deltalog._util.kernels import exact_sum
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
@@ -45,7 +45,7 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate(Verb[Truncated]):
+class Truncate(Operation[Truncated]):
     """Remove every file; schema, properties and history stay."""
 
     name: ClassVar[str] = "TRUNCATE"

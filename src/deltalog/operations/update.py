@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True)
-class Update(Verb[Updated]):
+class Update(Operation[Updated]):
     """Update rows.
 
     Args:

@@ -36,7 +36,7 @@ from deltalog.log.reader import (
 )
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.engine import LISTING_SCHEMA, visible
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.protocol.deletion_vectors import location
 from deltalog.protocol.features.support import check_writable
 from deltalog.storage.atomic import TEMPORARY_NAME
@@ -254,7 +254,7 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class VacuumStart(Verb[VacuumPlan]):
+class VacuumStart(Operation[VacuumPlan]):
     """Record in the history what will be deleted."""
 
     plan: VacuumPlan
@@ -275,7 +275,7 @@ class VacuumStart(Verb[VacuumPlan]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumEnd(Verb["VacuumEnd"]):
+class VacuumEnd(Operation["VacuumEnd"]):
     """Record in the history how a vacuum ended; the operation is its own outcome.
 
     Args:

@@ -21,7 +21,7 @@ from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_condition, check_given
 from deltalog.operations.changes.file_options import FileOptions
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.protocol.actions.arrow import STRING_MAP
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
@@ -98,7 +98,7 @@ class RowsWritten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write(Verb[RowsWritten]):
+class Write(Operation[RowsWritten]):
     """Write rows.
 
     Args:
@@ -434,7 +434,7 @@ class PartsAppended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppendParts(Verb[PartsAppended]):
+class AppendParts(Operation[PartsAppended]):
     """Append the rows of several callers, without those that break a rule of the table.
 
     Nothing is committed if all of them do.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # A query of ours reads tables, and neither files nor the network by itself.
-_TOLD: Final = b"ARROW:extension:metadata"
+_EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
 _CLOSED: Final[dict[str, Any]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -255,8 +255,8 @@ def _as_shown(rows: Any, *, tells_months: bool) -> Any:
 
 
 def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
-    told = (part.metadata or {}).get(_TOLD, b"")
-    return part.remove_metadata() if b'"edges"' in told else part
+    metadata = (part.metadata or {}).get(_EXTENSION_METADATA, b"")
+    return part.remove_metadata() if b'"edges"' in metadata else part
 
 
 class DuckDBRun(Protocol):

@@ -57,7 +57,7 @@ from deltalog.query.native import (
 )
 from deltalog.query.query_trees import ASKED, ResultType
 from deltalog.schema import Field, StructType
-from deltalog.schema.arrow import to_arrow_type, told_of_query
+from deltalog.schema.arrow import to_arrow_type, with_query_type
 from deltalog.schema.primitives.moments import (
     NAMED_MONTHS,
     calendar_intervals,
@@ -581,7 +581,7 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
     schema = reader.schema
     for place in places:
         numbers = pa.field(schema.names[place], pa.int32())
-        schema = schema.set(place, told_of_query(numbers, YEAR_TO_MONTH))
+        schema = schema.set(place, with_query_type(numbers, YEAR_TO_MONTH))
     inside = [part.name for part in schema if str(NAMED_MONTHS) in str(part.type)]
     if inside:
         raise InvalidInputError(

@@ -20,7 +20,7 @@ from deltalog.query.lexer import error_at
 from deltalog.query.parse import read_query
 from deltalog.query.running import query_translated, with_names, with_schema
 from deltalog.query.translate import TableChangesCall, bound, translated
-from deltalog.schema.arrow import told_of_query
+from deltalog.schema.arrow import with_query_type
 from deltalog.schema.collations import unordered_in
 from deltalog.schema.columns import find_field, walk_types
 from deltalog.schema.types import DAY_TO_SECOND, INTEGER, YEAR_TO_MONTH
@@ -130,8 +130,8 @@ class SelectionScan:
             InvalidInputError: the condition has no value for a row, when that row is read.
         """
         scan = self.scan
-        told = with_schema(scan.to_reader(), _told(scan.schema, scan.table_schema))
-        reader = with_names(told, self.names)
+        typed = with_schema(scan.to_reader(), _with_types(scan.schema, scan.table_schema))
+        reader = with_names(typed, self.names)
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
@@ -212,15 +212,15 @@ def telling_rows(rows: Any) -> Any:
     """
     if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
         return rows
-    return rows.replace_schema(_told(rows.schema, rows.table_schema, tells_numbers=True))
+    return rows.replace_schema(_with_types(rows.schema, rows.table_schema, tells_numbers=True))
 
 
-def _told(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = False) -> pa.Schema:
+def _with_types(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = False) -> pa.Schema:
     for place, part in enumerate(shown):
         kind = find_field(schema, (part.name,)).type
         is_number = tells_numbers and kind == INTEGER
         if is_number or any(inner == YEAR_TO_MONTH for _, inner in walk_types(kind)):
-            shown = shown.set(place, told_of_query(part, kind))
+            shown = shown.set(place, with_query_type(part, kind))
     return shown
 
 

@@ -128,11 +128,11 @@ def to_arrow_schema(
     return pa.schema([_to_arrow_field(field, (), form) for field in schema.fields])
 
 
-def told_of_query(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
+def with_query_type(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
     """Return a field of a query's rows that records its type, for which Arrow has no type."""
-    told: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
-    told.update((field.metadata or {}).items())
-    return field.with_metadata(told)
+    recorded: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
+    recorded.update((field.metadata or {}).items())
+    return field.with_metadata(recorded)
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
@@ -144,10 +144,10 @@ def type_of_query(field: pa.Field[Any]) -> DataType | None:
     return found if arrow_type == field.type else None
 
 
-def _type_in(told: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
+def _type_in(recorded: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
     """Return the type that a string names, and its Arrow type; None for both if it names none."""
     try:
-        found = None if told is None else parse_type(told.decode())
+        found = None if recorded is None else parse_type(recorded.decode())
         return found, None if found is None else to_arrow_type(found)
     except (UnicodeDecodeError, DeltaError):
         return None, None
@@ -179,8 +179,8 @@ def _field(
     nullable: bool,
 ) -> pa.Field[Any]:
     if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
-        told = row.extension_metadata(*data_type.parameters)
-        metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: told}
+        recorded = row.extension_metadata(*data_type.parameters)
+        metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: recorded}
     # Arrow refuses a null type that must not be NULL; such a column can hold no row anyway.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
@@ -271,20 +271,20 @@ def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...], naming: _Nami
 
 
 def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> DataType:
-    told = type_of_query(field) or (_told_by(field) if naming.declared else None)
-    return told or _from_arrow_type(field.type, path, naming)
+    recorded = type_of_query(field) or (_type_declared_by(field) if naming.declared else None)
+    return recorded or _from_arrow_type(field.type, path, naming)
 
 
-def _told_by(field: pa.Field[Any]) -> DataType | None:
+def _type_declared_by(field: pa.Field[Any]) -> DataType | None:
     """Return the type that a field's extension name means, as Arrow type or in its metadata."""
     kind: Any = field.type
     if isinstance(kind, pa.BaseExtensionType):
-        name, told = kind.extension_name, _serialized(kind)
+        name, recorded = kind.extension_name, _serialized(kind)
     else:
         metadata = field.metadata or {}
         name = metadata.get(_EXTENSION.encode(), b"").decode()
-        told = metadata.get(_EXTENSION_METADATA.encode(), b"").decode()
-    found = type_of_extension(name, told) if name else None
+        recorded = metadata.get(_EXTENSION_METADATA.encode(), b"").decode()
+    found = type_of_extension(name, recorded) if name else None
     return None if found is None else PrimitiveType(found)
 
 

@@ -315,22 +315,22 @@ def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:
 def _about(field: Field) -> str:
     """Return a column's metadata as shown in the card; the log may have any value there."""
     known = field.metadata
-    told = [str(known["comment"])] if known.get("comment") is not None else []
+    facts = [str(known["comment"])] if known.get("comment") is not None else []
     if (default := known.get(CURRENT_DEFAULT_KEY)) is not None:
-        told.append(f"default {default}")
+        facts.append(f"default {default}")
     if (expression := known.get(GENERATION_EXPRESSION_KEY)) is not None:
-        told.append(f"generated as {expression}")
+        facts.append(f"generated as {expression}")
     if (start := known.get(IDENTITY_START_KEY)) is not None:
-        told.append(f"identity from {start} by {known.get(IDENTITY_STEP_KEY)}")
+        facts.append(f"identity from {start} by {known.get(IDENTITY_STEP_KEY)}")
     stored = known.get(_PHYSICAL_KEY)
     if stored is not None and stored != field.name:
-        told.append(f"stored as {stored}")
-    return "; ".join(told)
+        facts.append(f"stored as {stored}")
+    return "; ".join(facts)
 
 
 def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
     for left, (name, field) in enumerate(named, start=1 - len(named)):
-        yield f"{margin}{'├─' if left else '└─'} {name}: {_told(field)}"
+        yield f"{margin}{'├─' if left else '└─'} {name}: {_described(field)}"
         yield from _branches(list(_fields_in(field.type)), margin + ("│  " if left else "   "))
 
 
@@ -348,7 +348,7 @@ def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
             return
 
 
-def _told(field: Field) -> str:
+def _described(field: Field) -> str:
     comment = field.metadata.get("comment")
     return (
         _short(field.type)

@@ -108,7 +108,7 @@ class DeltaMergeBuilder:
             ConstraintViolationError: new rows break a rule of the table.
             CommitFailedError: other writers won every retry.
         """
-        done = self._table.carry_out(self._merge, self._options)
+        done = self._table.execute(self._merge, self._options)
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
         return numbers(
             self._spark,

@@ -90,9 +90,9 @@ def register(
     if catalogs is not None:
         set_catalogs(spark, catalogs)
     if native:
-        open_door(spark, name)
+        install_spellings(spark, name)
     else:
-        close_door(spark, name)
+        uninstall_spellings(spark, name)
 
 
 def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
@@ -108,7 +108,7 @@ def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "del
         InvalidInputError: another name.
     """
     _check_name(name)
-    close_door(spark, name)
+    uninstall_spellings(spark, name)
 
 
 def _check_name(name: str) -> None:
@@ -116,7 +116,7 @@ def _check_name(name: str) -> None:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
 
 
-# The door of registered sessions: PySpark's own spellings lead to deltalog.
+# PySpark's own spellings in registered sessions.
 
 
 _OF_SESSIONS: Final = {
@@ -131,10 +131,10 @@ _OF_FRAMES: Final = {
 }
 
 _lock: Final = Lock()
-_doors: Final[dict[type, _Door]] = {}
+_installed: Final[dict[type, _Spellings]] = {}
 
 
-def open_door(spark: SparkSession, name: str) -> None:
+def install_spellings(spark: SparkSession, name: str) -> None:
     """Have PySpark's spellings lead to deltalog for a format of a session; once or many times.
 
     Args:
@@ -143,26 +143,26 @@ def open_door(spark: SparkSession, name: str) -> None:
     """
     with _lock:
         owner = _owner_of(type(spark), "read")
-        door = _doors.get(owner)
-        if door is None:
-            door = _doors[owner] = _Door(_hangings(owner, type(spark.range(0))))
-            door.hang()
-        door.sessions.add(spark)
+        spellings = _installed.get(owner)
+        if spellings is None:
+            spellings = _installed[owner] = _Spellings(_hangings(owner, type(spark.range(0))))
+            spellings.hang()
+        spellings.sessions.add(spark)
         spark.conf.set(FORMATS, ",".join(sorted({*formats_of(spark), name})))
 
 
-def close_door(spark: SparkSession, name: str) -> None:
-    """Leave a format of a session to PySpark again; with its last session the door goes."""
+def uninstall_spellings(spark: SparkSession, name: str) -> None:
+    """Leave a format to PySpark again; the last session that leaves removes the spellings."""
     with _lock:
         left = formats_of(spark) - {name}
         if left:
             spark.conf.set(FORMATS, ",".join(sorted(left)))
             return
         spark.conf.unset(FORMATS)
-        for owner, door in list(_doors.items()):
-            door.sessions.discard(spark)
-            if not door.sessions and door.unhang():
-                del _doors[owner]
+        for owner, spellings in list(_installed.items()):
+            spellings.sessions.discard(spark)
+            if not spellings.sessions and spellings.unhang():
+                del _installed[owner]
 
 
 def _owner_of(kind: type, name: str) -> type:
@@ -264,7 +264,7 @@ def _merge_into(before: Any) -> Any:
     return mergeInto
 
 
-class _Door:
+class _Spellings:
     """The replaced attributes of one class of sessions, and of its data frames.
 
     Args:

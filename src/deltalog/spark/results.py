@@ -99,8 +99,8 @@ _METRICS: Final = {
     "numTableColumns": "BIGINT",
     "numTableColumnsWithStats": "BIGINT",
 }
-_TOLD: Final = ", ".join(f"{name}: {kind}" for name, kind in _METRICS.items())
-_OPTIMIZED: Final = f"path STRING, metrics STRUCT<{_TOLD}>"
+_METRICS_TYPE: Final = ", ".join(f"{name}: {kind}" for name, kind in _METRICS.items())
+_OPTIMIZED: Final = f"path STRING, metrics STRUCT<{_METRICS_TYPE}>"
 _RESTORED: Final = {
     "num_removed_files": "numRemovedFile",
     "num_restored_files": "numRestoredFile",
@@ -248,7 +248,7 @@ def vacuumed(
         raise InvalidInputError(
             f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
         ) from error
-    return vacuum.carry_out(plan, options)
+    return vacuum.execute(plan, options)
 
 
 def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:

@@ -63,7 +63,7 @@ from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
     from deltalog.log.context import TableContext
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
 
 
 class DeltaTable:
@@ -298,8 +298,8 @@ class DeltaTable:
         check_condition(condition)
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
-    def _affected(self, verb: Verb[Any]) -> DataFrame:
-        done = self._table.carry_out(verb, self._options(changes_rows=True))
+    def _affected(self, operation: Operation[Any]) -> DataFrame:
+        done = self._table.execute(operation, self._options(changes_rows=True))
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
         deleted = rows.deleted_not_matched_by_source  # None if the log does not tell
         count = None if deleted is None else deleted + rows.updated_not_matched_by_source

@@ -27,7 +27,7 @@ from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.schema import Field
     from deltalog.schema.evolve import Where
     from deltalog.statements.reader import StatementReader
@@ -41,17 +41,17 @@ class AlterStatement(SqlStatement):
     """Changes of a table's schema, properties or constraints, in one version."""
 
     table: QualifiedName
-    verbs: tuple[Verb[Any], ...]
+    operations: tuple[Operation[Any], ...]
 
     def run(self, session: Session) -> StatementAnswer:
         """Do the operations."""
         table = session.open(self.table)
-        if len(self.verbs) == 1:
-            table.do(self.verbs[0])
+        if len(self.operations) == 1:
+            table.do(self.operations[0])
         else:
             with table.transaction() as transaction:
-                for verb in self.verbs:
-                    transaction.do(verb)
+                for operation in self.operations:
+                    transaction.do(operation)
         session.note(self.table, table)
         return StatementAnswer(None)
 
@@ -70,18 +70,20 @@ class ChangeColumnStatement(SqlStatement):
         """Change what differs."""
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
-        verbs: list[Verb[Any]] = []
+        operations: list[Operation[Any]] = []
         if self.collations:
-            verbs.append(alter.SetColumnCollations(self.column, self.collations, self.field.type))
+            operations.append(
+                alter.SetColumnCollations(self.column, self.collations, self.field.type)
+            )
         elif own.type != self.field.type:
-            verbs.append(alter.SetColumnType(self.column, self.field.type))
+            operations.append(alter.SetColumnType(self.column, self.field.type))
         if "comment" in self.field.metadata:
-            verbs.append(alter.SetColumnComment(self.column, self.field.metadata["comment"]))
+            operations.append(alter.SetColumnComment(self.column, self.field.metadata["comment"]))
         if self.where is not None:
-            verbs.append(alter.MoveColumn(self.column, self.where))
+            operations.append(alter.MoveColumn(self.column, self.where))
         return (
-            AlterStatement(self.table, tuple(verbs)).run(session)
-            if verbs
+            AlterStatement(self.table, tuple(operations)).run(session)
+            if operations
             else StatementAnswer(None)
         )
 
@@ -98,10 +100,10 @@ class ReplaceColumnsStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
         schema = session.open(self.table).snapshot.configuration.schema
-        verbs = tuple(_replacing(schema, StructType(self.fields), (), self.by_bytes))
-        if not verbs:
+        operations = tuple(_replacing(schema, StructType(self.fields), (), self.by_bytes))
+        if not operations:
             return StatementAnswer(None)
-        return AlterStatement(self.table, verbs).run(session)
+        return AlterStatement(self.table, operations).run(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def read_comment(reader: StatementReader) -> SqlStatement:
 def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     is_bracketed = reader.is_at("(")
     found = reader.listed(lambda: _read_new_column(reader), is_bracketed=is_bracketed)
-    verbs: list[Verb[Any]] = []
+    operations: list[Operation[Any]] = []
     together: list[Field] = []
     for number, (parent, field, where) in enumerate(found):
         together.append(field)
@@ -200,9 +202,9 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
         # Columns that are added at the end of the same struct are one operation.
         if where == "last" and following is not None and following[::2] == (parent, "last"):
             continue
-        verbs.append(alter.AddColumns(together, parent=parent, where=where))
+        operations.append(alter.AddColumns(together, parent=parent, where=where))
         together = []
-    return AlterStatement(table, tuple(verbs))
+    return AlterStatement(table, tuple(operations))
 
 
 def _read_new_column(reader: StatementReader) -> tuple[Path, Field, Where]:
@@ -229,7 +231,7 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
 
 def _replacing(
     old: StructType, new: StructType, parent: Path, by_bytes: Collection[Path]
-) -> Iterator[Verb[Any]]:
+) -> Iterator[Operation[Any]]:
     """The verbs that make one struct of another: columns of the same name stay, with their values.
 
     Raises:
@@ -263,7 +265,7 @@ def _replacing(
 
 def _changing(
     own: Field, field: Field, path: Path, by_bytes: Collection[Path]
-) -> Iterator[Verb[Any]]:
+) -> Iterator[Operation[Any]]:
     collations = inner_collations(field)
     says = bool(collations) or any(one[: len(path)] == path_key(path) for one in by_bytes)
     if isinstance(own.type, StructType) and isinstance(field.type, StructType):
@@ -307,41 +309,41 @@ def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement
 
 def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     """Read columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
-    verbs = reader.listed(lambda: _read_change(reader), is_bracketed=False)
-    return AlterStatement(table, tuple(verbs))
+    operations = reader.listed(lambda: _read_change(reader), is_bracketed=False)
+    return AlterStatement(table, tuple(operations))
 
 
-def _read_change(reader: StatementReader) -> Verb[Any]:
+def _read_change(reader: StatementReader) -> Operation[Any]:
     column = reader.path()
     clause = reader.take_one(
         "TYPE", "COMMENT", "SET NOT NULL", "DROP NOT NULL", "SET DEFAULT", "DROP DEFAULT",
         "SYNC IDENTITY",
     )  # fmt: skip
-    verb: Verb[Any]
+    operation: Operation[Any]
     match clause:
         case "TYPE":
-            verb = _retyped(column, reader.type(*CLAUSES))
+            operation = _retyped(column, reader.type(*CLAUSES))
         case "COMMENT":
-            verb = alter.SetColumnComment(column, reader.text("a comment"))
+            operation = alter.SetColumnComment(column, reader.text("a comment"))
         case "SET NOT NULL":
-            verb = alter.SetColumnNotNull(column)
+            operation = alter.SetColumnNotNull(column)
         case "DROP NOT NULL":
-            verb = alter.DropColumnNotNull(column)
+            operation = alter.DropColumnNotNull(column)
         case "SET DEFAULT":
-            verb = alter.SetColumnDefault(column, reader.source())
+            operation = alter.SetColumnDefault(column, reader.source())
         case "DROP DEFAULT":
-            verb = alter.SetColumnDefault(column, None)
+            operation = alter.SetColumnDefault(column, None)
         case "SYNC IDENTITY":
-            verb = alter.SyncIdentity(column[-1])
+            operation = alter.SyncIdentity(column[-1])
         case _:
             where = _read_place(reader)
             if where is None:
                 reader.fail("expected TYPE, COMMENT, FIRST, AFTER, SET or DROP")
-            verb = alter.MoveColumn(column, where)
-    return verb
+            operation = alter.MoveColumn(column, where)
+    return operation
 
 
-def _retyped(column: Path, wanted: WrittenType) -> Verb[Any]:
+def _retyped(column: Path, wanted: WrittenType) -> Operation[Any]:
     if not wanted.collations:
         return alter.SetColumnType(column, wanted.type)
     return alter.SetColumnCollations(column, wanted.collations, wanted.type)
@@ -378,8 +380,8 @@ def _unset(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     reader.expect("TBLPROPERTIES")
     is_lenient = reader.take("IF EXISTS")
     keys = reader.listed(lambda: read_key(reader))
-    verb = alter.UnsetTableProperties(keys, raise_if_not_exists=not is_lenient)
-    return AlterStatement(table, (verb,))
+    operation = alter.UnsetTableProperties(keys, raise_if_not_exists=not is_lenient)
+    return AlterStatement(table, (operation,))
 
 
 def _add_constraint(reader: StatementReader, table: QualifiedName) -> SqlStatement:

@@ -23,7 +23,7 @@ from deltalog.operations.changes.request import (
     logged_condition,
 )
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import explain
+from deltalog.operations.execute import explain
 from deltalog.operations.merge import Merge
 from deltalog.operations.truncate import Truncate
 from deltalog.operations.update import Update
@@ -38,12 +38,12 @@ from deltalog.statements.statement import (
     StatementAnswer,
     alias_of,
     bare,
-    carry_out,
     computed_columns,
     condition_of,
     counted,
     default_of,
     default_value,
+    execute,
     explained_scan,
     qualifiers_of,
     result_of,
@@ -74,8 +74,8 @@ class DeleteStatement(SqlStatement):
         """Delete the rows, and return their number."""
         table = session.open(self.table)
         qualifiers = qualifiers_of(self.table, self.alias)
-        verb = Delete.where(condition_of(session, self.where, table, qualifiers))
-        found = result_of(session, table, verb)
+        operation = Delete.where(condition_of(session, self.where, table, qualifiers))
+        found = result_of(session, table, operation)
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -97,7 +97,7 @@ class UpdateStatement(SqlStatement):
         """Update the rows, and return their number."""
         table = session.open(self.table)
         qualifiers = qualifiers_of(self.table, self.alias)
-        verb = Update.where(
+        operation = Update.where(
             condition_of(session, self.where, table, qualifiers),
             {
                 column: default_of(table, column) if value is None
@@ -105,7 +105,7 @@ class UpdateStatement(SqlStatement):
                 for column, value in _columns(self.values, table, qualifiers).items()
             },
         )  # fmt: skip
-        found = result_of(session, table, verb)
+        found = result_of(session, table, operation)
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -439,7 +439,7 @@ class InsertStatement(SqlStatement):
         )
         replaced = self._replaced(session, table, constants)
         overwrites = self.replaces is not Replaces.NOTHING
-        verb = Write(
+        operation = Write(
             data=data,
             mode="overwrite" if overwrites else "append",
             schema_mode="merge" if self.evolves else None,
@@ -448,7 +448,7 @@ class InsertStatement(SqlStatement):
                 "mode": "Overwrite", "partitionBy": [], "predicate": logged_condition(replaced),
             },
         )  # fmt: skip
-        return table, verb if replaced is None else session.replacing(verb, table)
+        return table, operation if replaced is None else session.replacing(operation, table)
 
     def _check_count(
         self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
@@ -563,21 +563,21 @@ class SeveralInserts(SqlStatement):
         prepared = [one.prepared(session) for one in self.inserts]
         if len(prepared) > 1:
             # A later query may read a table that an earlier INSERT changes.
-            prepared = [(table, _opened(verb)) for table, verb in prepared]
-        answers = [_written(session, table, verb) for table, verb in prepared]
+            prepared = [(table, _opened(operation)) for table, operation in prepared]
+        answers = [_written(session, table, operation) for table, operation in prepared]
         if len(answers) == 1:
             return answers[0]
         rows = sum(answer.num_affected_rows or 0 for answer in answers)
         return counted({}, num_affected_rows=rows, num_inserted_rows=rows)
 
 
-def _opened(verb: Write) -> Write:
-    is_open = not isinstance(verb.data, RereadableRows)
-    return verb if is_open else replace(verb, data=open_batches(verb.data))
+def _opened(operation: Write) -> Write:
+    is_open = not isinstance(operation.data, RereadableRows)
+    return operation if is_open else replace(operation, data=open_batches(operation.data))
 
 
-def _written(session: Session, table: DeltaTable, verb: Write) -> StatementAnswer:
-    ran = carry_out(session, table, verb)
+def _written(session: Session, table: DeltaTable, operation: Write) -> StatementAnswer:
+    ran = execute(session, table, operation)
     rows = 0 if ran.value is None else ran.value.written.num_rows
     metrics = {} if ran.value is None else dict(ran.value.metrics())
     return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)

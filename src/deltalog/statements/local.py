@@ -36,7 +36,7 @@ from deltalog.query.tables import (
 )
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema import ArrayType, Field, MapType, StructType, find_field, from_arrow_schema
-from deltalog.schema.arrow import told_of_query, type_of_query
+from deltalog.schema.arrow import type_of_query, with_query_type
 from deltalog.schema.conform import conform_array
 from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import has_nanoseconds
@@ -293,7 +293,7 @@ class LocalSession:
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
-            return told_numbers(self.select(rows))
+            return with_integer_types(self.select(rows))
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:
@@ -430,10 +430,10 @@ class RowsOfQuery(RereadableRows):
 
     def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader."""
-        return told_numbers(self.session.select(self.query))
+        return with_integer_types(self.session.select(self.query))
 
 
-def told_numbers(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Return the rows of a query with what MERGE must know: that its whole numbers are no months.
 
     Those of a data frame may be months, as Arrow has no other type for them.
@@ -441,7 +441,7 @@ def told_numbers(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     schema = reader.schema
     for place, part in enumerate(schema):
         if part.type == pa.int32() and type_of_query(part) is None:
-            schema = schema.set(place, told_of_query(part, INTEGER))
+            schema = schema.set(place, with_query_type(part, INTEGER))
     return with_schema(reader, schema)
 
 
@@ -480,7 +480,7 @@ class FittedRows(RereadableRows):
             schema = self._evolved_schema(source, values)
         types = self._types_of(source, schema, values)
         cut = _cut_columns(source, types)
-        told = reader.schema.names
+        names = reader.schema.names
         scope = Scope.of_table(types, self.table.snapshot.context.session)
         # Values of identity columns may be given here, unlike those of rows that are there.
         found = Assignments(
@@ -502,7 +502,7 @@ class FittedRows(RereadableRows):
                 held = batch.columns
                 for place in cut:
                     if is_finer(held[place]):
-                        tell_of_cut(told[place])
+                        tell_of_cut(names[place])
                     held[place] = in_microseconds(held[place])
                 fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
                 columns = [*fitted.columns, *(batch.column(place) for place in extra)]

@@ -125,8 +125,8 @@ class SqlResult:
             return f"SqlResult({self._statement!r}, rows taken)"
         text = _text_table(head)
         if self.metrics:
-            told = ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
-            text += f"\n{printable(told)}"
+            metrics = ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
+            text += f"\n{printable(metrics)}"
         return text + ("\n…" if more else "")
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,7 @@ from deltalog._util.escaping import name_key, path_key
 from deltalog.expressions import Expression, evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
 from deltalog.operations.changes.request import logged_condition
-from deltalog.operations.do import stage
+from deltalog.operations.execute import stage
 from deltalog.protocol.features.clustering import logical_clustering_columns
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
@@ -29,7 +29,7 @@ from deltalog.schema import StructType
 if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import OutcomeT_co, Verb
+    from deltalog.operations.operation import Operation, OutcomeT_co
     from deltalog.operations.write import Write
     from deltalog.query.lexer import TextOfParts
     from deltalog.query.names import QualifiedName
@@ -316,7 +316,9 @@ def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> S
     return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
 
-def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> Ran[OutcomeT_co]:
+def execute(
+    session: Session, table: DeltaTable, operation: Operation[OutcomeT_co]
+) -> Ran[OutcomeT_co]:
     """Run an operation of a statement; return its outcome and its commit.
 
     If a query of the statement has read the table, the verb applies to the version that was read:
@@ -326,25 +328,25 @@ def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> R
         CommitConflictError: rows that the statement has read were changed meanwhile.
     """
     if not session.has_read(table):
-        return table.carry_out(verb)
+        return table.execute(operation)
 
     def staged(pending: PendingTransaction) -> OutcomeT_co:
         pending.record_read(None)
-        return stage(verb, pending, table.engine)
+        return stage(operation, pending, table.engine)
 
     return table.run(
-        verb.name,
+        operation.name,
         staged,
-        parameters=verb.logged_parameters(),
+        parameters=operation.logged_parameters(),
         refresh=False,
         on_conflict="raise",
-        skip_empty=verb.skips_empty,
+        skip_empty=operation.skips_empty,
     )
 
 
-def result_of(session: Session, table: DeltaTable, verb: Verb[Any]) -> dict[str, Any]:
+def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) -> dict[str, Any]:
     """Run an operation of a statement, and return its result; nothing if it had nothing to do."""
-    done = carry_out(session, table, verb)
+    done = execute(session, table, operation)
     return {} if done.value is None else dict(done.value.result())
 
 

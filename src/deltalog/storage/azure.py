@@ -151,9 +151,9 @@ class ImpatientCredential:
         try:
             return await self._inner.get_token(*scopes, **options)
         except refused as error:
-            told = str(error).strip().partition("\n")[0]
+            reason = str(error).strip().partition("\n")[0]
             raise PermissionError(
-                f"{told} Give azure_storage_account_key, azure_storage_sas_token, or "
+                f"{reason} Give azure_storage_account_key, azure_storage_sas_token, or "
                 "azure_client_id and its secret, as storage_options; azure_skip_signature reads a "
                 "public container"
             ) from None

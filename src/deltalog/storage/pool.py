@@ -178,7 +178,7 @@ def read_ahead(
     try:
         for item in _until_failure(items, failures):
             num_bytes = 0 if bytes_of is None else bytes_of(item)
-            while waiting and not _AHEAD.has_room(num_bytes):
+            while waiting and not _AHEAD.has_space(num_bytes):
                 yield oldest()
             _AHEAD.take(num_bytes)
             waiting.append((pool.submit(function, item), num_bytes))
@@ -270,7 +270,7 @@ class _BytesAhead:
         self._lock = threading.Lock()
         self._held = 0
 
-    def has_room(self, num_bytes: int) -> bool:
+    def has_space(self, num_bytes: int) -> bool:
         """Whether as many more may be held; others may take them meanwhile."""
         return self._held + num_bytes <= MOST_BYTES
 
@@ -297,7 +297,7 @@ class HeldBytes:
 
     def take(self, num_bytes: int) -> bool:
         """Hold as many more, if the budget allows it; returns whether it does."""
-        if self._held[0] + num_bytes > self._most or not _AHEAD.has_room(num_bytes):
+        if self._held[0] + num_bytes > self._most or not _AHEAD.has_space(num_bytes):
             return False
         _AHEAD.take(num_bytes)
         self._held[0] += num_bytes

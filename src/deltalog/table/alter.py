@@ -12,7 +12,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
 from deltalog.operations.arguments import as_constraints
-from deltalog.operations.operation import Operation
+from deltalog.operations.operation import CustomOperation
 from deltalog.schema import Field
 from deltalog.transaction.properties import CommitOptions
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.schema import DataType
     from deltalog.schema.evolve import Where
     from deltalog.table.creating import LatestTable
@@ -336,11 +336,11 @@ class TableAlterer:
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
 
-        def commit(verb: Verb[Any]) -> Snapshot:
-            return self._table.carry_out(verb, options).committed.snapshot
+        def commit(operation: Operation[Any]) -> Snapshot:
+            return self._table.execute(operation, options).committed.snapshot
 
         # A verb that does nothing looks for newer versions, and refuses a table at an old one.
-        look = Operation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
+        look = CustomOperation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
         drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 
     def upgrade_protocol(
@@ -375,8 +375,8 @@ class TableAlterer:
 
     def _do(
         self,
-        verb: Verb[Any],
+        operation: Operation[Any],
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
     ) -> None:
-        self._table.carry_out(verb, CommitOptions(properties=commit_properties, hooks=hooks))
+        self._table.execute(operation, CommitOptions(properties=commit_properties, hooks=hooks))

@@ -233,7 +233,7 @@ class Appender:
                 raise self._closed()
             # The committer's own thread, in a callback of an answer, cannot wait for itself.
             is_urgent = threading.get_ident() == self._committer_thread
-            if not is_urgent and (self._outside or not self._has_room(request)):
+            if not is_urgent and (self._outside or not self._has_space(request)):
                 self._outside.append(request)
                 return
             self._admit(request)
@@ -245,7 +245,7 @@ class Appender:
                 "waited for runs the callback"
             )
 
-    def _has_room(self, request: _Request) -> bool:
+    def _has_space(self, request: _Request) -> bool:
         held = self._held_bytes
         return not held or held + request.num_bytes <= self._window.waiting_bytes
 
@@ -325,10 +325,10 @@ class Appender:
                 request.answer.set_exception(error)
 
     def _append(self, parts: Sequence[pa.Table]) -> tuple[int, Sequence[Exception | None]]:
-        verb = AppendParts(parts=parts, file_options=self._file_options)
-        ran = self._table.carry_out(verb, self._options)
+        operation = AppendParts(parts=parts, file_options=self._file_options)
+        ran = self._table.execute(operation, self._options)
         if ran.value is None:
-            raise InternalError(f"nothing was staged by {verb}")
+            raise InternalError(f"nothing was staged by {operation}")
         return ran.committed.version, ran.value.errors
 
     def _let_in(self) -> None:
@@ -336,7 +336,7 @@ class Appender:
         with self._changed:
             self._held_bytes -= sum(request.num_bytes for request in self._committing)
             self._committing.clear()
-            while self._outside and self._has_room(self._outside[0]):
+            while self._outside and self._has_space(self._outside[0]):
                 self._admit(self._outside.popleft())
 
 

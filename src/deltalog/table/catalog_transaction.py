@@ -40,7 +40,7 @@ from deltalog.errors import (
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.alter import RemoveDomainMetadata, SetDomainMetadata
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import commit_staged, prepare_staged
+from deltalog.operations.execute import commit_staged, prepare_staged
 from deltalog.operations.merge import Merge
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from deltalog._util.cards import Progress
     from deltalog.catalogs.protocol import Name, TableCatalog
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
@@ -419,15 +419,15 @@ class TransactionTable(StagedOperations):
         self.table_id: str = self.snapshot.metadata.id
 
     def do(
-        self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
+        self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
         """As `TableTransaction.do`, for the operations that the class names."""
-        if not isinstance(verb, _VERBS):
+        if not isinstance(operation, _VERBS):
             raise InvalidInputError(
-                f"cannot stage {verb.name} of {shown_name(self.name)} in a transaction over "
+                f"cannot stage {operation.name} of {shown_name(self.name)} in a transaction over "
                 "several tables: only changes of rows and metadata domains; do it on the table"
             )
-        return super().do(verb, dry_run=dry_run, progress=progress)
+        return super().do(operation, dry_run=dry_run, progress=progress)
 
     def __repr__(self) -> str:
         """Show the name."""

@@ -26,8 +26,8 @@ from deltalog.operations.convert_iceberg import (
     plan_iceberg_conversion,
 )
 from deltalog.operations.create import as_schema
-from deltalog.operations.do import make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import make_table
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL, CommitOptions
 

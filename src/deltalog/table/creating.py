@@ -18,8 +18,8 @@ from deltalog.log.listing import has_table
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.create import Create, Replace, WithRows, as_schema
-from deltalog.operations.do import do, make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.schema import from_arrow_schema
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.clone import Origin
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -182,15 +182,15 @@ def create_table(
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)
     data = rows if is_rereadable(rows) else source
-    verb: Verb[Any] = (
+    operation: Operation[Any] = (
         made
         if source is None
         else WithRows(made, Write(data=data, file_options=file_options or FileOptions()))
     )
     if exists:
-        ran = do(verb, lambda: load_snapshot(context), engine, options)
+        ran = execute(operation, lambda: load_snapshot(context), engine, options)
     else:
-        ran = make_table(verb, context, wanted, engine, options)
+        ran = make_table(operation, context, wanted, engine, options)
     return context if place.new is None else place.new.register(ran.committed.snapshot)
 
 
@@ -254,7 +254,7 @@ def clone_table(
         )
     store = place.context.store
     context = replace(place.context, time_zone=source.context.time_zone, clock=source.context.clock)
-    verb = Clone(
+    operation = Clone(
         source=source,
         is_shallow=is_shallow,
         origin=origin or DELTA,
@@ -267,10 +267,10 @@ def clone_table(
             f"cannot clone to {store.root}: there is a table; replace=True replaces it"
         )
     if exists:
-        ran = do(verb, lambda: load_snapshot(context), engine, options, progress=progress)
+        ran = execute(operation, lambda: load_snapshot(context), engine, options, progress=progress)
     else:
         ran = make_table(
-            verb,
+            operation,
             context,
             cloned_configuration(source.configuration, properties=properties),
             engine,
@@ -283,7 +283,7 @@ def clone_table(
 # The protocols by which builders run operations on their table.
 
 
-class VerbTarget(Protocol):
+class OperationTarget(Protocol):
     """Something that runs verbs: a `DeltaTable`, or one transaction of it."""
 
     @property
@@ -302,11 +302,11 @@ class VerbTarget(Protocol):
         ...
 
 
-class LatestTable(VerbTarget, Protocol):
+class LatestTable(OperationTarget, Protocol):
     """A `DeltaTable`, whose operations are commits."""
 
     @property
-    def carry_out(self) -> Callable[..., Ran[Any]]:
+    def execute(self) -> Callable[..., Ran[Any]]:
         """Run an operation, show the committed version, and return the outcome and the commit."""
         ...
 

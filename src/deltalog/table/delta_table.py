@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from deltalog.log.context import LogTail
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import Outcome, OutcomeT_co, Verb
+    from deltalog.operations.operation import Operation, Outcome, OutcomeT_co
     from deltalog.operations.vacuum import VacuumPlan
     from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.protocol.actions.properties import TableProperties
@@ -818,7 +818,7 @@ class DeltaTable:
 
     def do(
         self,
-        verb: Verb[Outcome[ResultT]],
+        operation: Operation[Outcome[ResultT]],
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
@@ -829,7 +829,7 @@ class DeltaTable:
         """Run an operation of `deltalog.operations`, and show the committed version.
 
         Args:
-            verb: what is to be done.
+            operation: what is to be done.
             on_conflict: `raise` does not stage the operation again after a conflict.
 
         Returns:
@@ -841,19 +841,19 @@ class DeltaTable:
         """
         options = _options(commit_properties, post_commithook_properties, on_conflict)
         if dry_run:
-            from deltalog.operations.do import preview
+            from deltalog.operations.execute import preview
 
             # What would be done is done to the newest version, unless an old one was asked for.
-            is_old = self._travelled or not verb.needs_latest
+            is_old = self._travelled or not operation.needs_latest
             seen = self._snapshot if is_old else self._snapshot.refresh(same_table=True)
-            return as_facts(cast("ResultT", preview(verb, seen, self.engine)), verb.name)
-        done = self.carry_out(verb, options, progress=progress)
+            return as_facts(cast("ResultT", preview(operation, seen, self.engine)), operation.name)
+        done = self.execute(operation, options, progress=progress)
         found = cast("ResultT", {}) if done.value is None else done.value.result()
-        return as_facts(found, verb.name)
+        return as_facts(found, operation.name)
 
-    def carry_out(
+    def execute(
         self,
-        verb: Verb[OutcomeT_co],
+        operation: Operation[OutcomeT_co],
         options: CommitOptions | None = None,
         *,
         progress: Progress | None = None,
@@ -861,11 +861,13 @@ class DeltaTable:
         is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
         """Run an operation as `verbs.do.do_on` does; return its outcome and its commit."""
-        from deltalog.operations.do import do_on
+        from deltalog.operations.execute import execute_on
 
-        self._check_latest(verb.name)
+        self._check_latest(operation.name)
         options, engine = options or _options(), engine or self.engine
-        done = do_on(verb, self._snapshot, engine, options, is_fresh=is_fresh, progress=progress)
+        done = execute_on(
+            operation, self._snapshot, engine, options, is_fresh=is_fresh, progress=progress
+        )
         self.show(done.committed)
         return done
 
@@ -897,10 +899,10 @@ class DeltaTable:
         Raises:
             InvalidInputError: the table shows an old version.
         """
-        from deltalog.operations.operation import Operation
+        from deltalog.operations.operation import CustomOperation
         from deltalog.transaction.commit import Ran
 
-        verb = Operation(
+        custom = CustomOperation(
             name=operation,
             plan=stage,
             parameters=parameters,
@@ -908,7 +910,7 @@ class DeltaTable:
             skips_empty=skip_empty,
         )
         options = _options(commit_properties, hooks, on_conflict)
-        done = self.carry_out(verb, options)
+        done = self.execute(custom, options)
         return Ran(value=None if done.value is None else done.value.value, committed=done.committed)
 
     def show(self, committed: Committed) -> None:
@@ -993,14 +995,14 @@ class DeltaTable:
         from deltalog.operations.delete import Delete
 
         arguments.check_given(predicate)
-        verb = Delete.where(
+        operation = Delete.where(
             predicate,
             parameters=parameters,
             use_deletion_vectors=use_deletion_vectors,
             file_options=FileOptions(writer_properties=writer_properties),
         )
         return self.do(
-            verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
+            operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
     def update(  # noqa: PLR0913  # each is the caller's choice
@@ -1041,7 +1043,7 @@ class DeltaTable:
 
         arguments.check_given(predicate)
         values = arguments.as_updates(updates, new_values, parameters, self.schema().names)
-        verb = Update.where(
+        operation = Update.where(
             predicate,
             values,
             parameters=arguments.left_for_predicate(parameters, predicate, updates),
@@ -1050,7 +1052,7 @@ class DeltaTable:
             file_options=FileOptions(writer_properties=writer_properties),
         )
         return self.do(
-            verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
+            operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
     def merge(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
@@ -1132,8 +1134,8 @@ class DeltaTable:
         from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger
 
-        verb = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
-        merger = TableMerger(self, verb, commit_properties=commit_properties)
+        operation = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
+        merger = TableMerger(self, operation, commit_properties=commit_properties)
         return merger.execute(progress=progress)
 
     def truncate(
@@ -1193,7 +1195,7 @@ class DeltaTable:
 
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         options = _options(commit_properties, post_commithook_properties)
-        return self.carry_out(CommitFiles(parts=parts, mode=mode), options).committed.version
+        return self.execute(CommitFiles(parts=parts, mode=mode), options).committed.version
 
     def create_write_transaction(
         self,
@@ -1228,14 +1230,14 @@ class DeltaTable:
         from deltalog.operations.commit_files import CommitActions
         from deltalog.operations.create import as_schema
 
-        verb = CommitActions(
+        operation = CommitActions(
             actions=list(actions),
             mode=mode,
             schema=as_schema(schema),
             partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
             partition_filters=partition_filters,
         )
-        self.do(verb, commit_properties, post_commithook_properties)
+        self.do(operation, commit_properties, post_commithook_properties)
 
     @property
     def alter(self) -> TableAlterer:
@@ -1254,8 +1256,8 @@ class DeltaTable:
         """Set a user-controlled metadata domain; the table needs `domainMetadata`."""
         from deltalog.operations.alter import SetDomainMetadata
 
-        verb = SetDomainMetadata(domain, configuration)
-        self.do(verb, commit_properties, post_commithook_properties)
+        operation = SetDomainMetadata(domain, configuration)
+        self.do(operation, commit_properties, post_commithook_properties)
 
     def remove_domain_metadata(
         self,
@@ -1327,7 +1329,7 @@ class DeltaTable:
         if dry_run:
             return plan.paths
         options = _options(commit_properties, post_commithook_properties)
-        return TableVacuum(self).carry_out(plan, options, progress=progress)
+        return TableVacuum(self).execute(plan, options, progress=progress)
 
     def vacuum_report(
         self,
@@ -1388,13 +1390,13 @@ class DeltaTable:
 
         self.update_incremental(same_table=True)
         arguments.as_bound(target)  # None is nothing to go back to
-        verb = Restore(
+        operation = Restore(
             target=self._load(self._snapshot.context, target),
             asked=target,
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,
         )
-        return self.do(verb, commit_properties, post_commithook_properties)
+        return self.do(operation, commit_properties, post_commithook_properties)
 
     def repair(
         self,

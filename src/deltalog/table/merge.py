@@ -15,7 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
-from deltalog.operations.do import explain
+from deltalog.operations.execute import explain
 from deltalog.protocol.features.identity_columns import identity_columns
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog._util.cards import Progress
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.merge import Merge
-    from deltalog.table.creating import VerbTarget
+    from deltalog.table.creating import OperationTarget
 
 
 def check_condition(predicate: object) -> str | Expression:
@@ -51,7 +51,7 @@ class TableMerger:
         options: of `DeltaTable.do`.
     """
 
-    def __init__(self, target: VerbTarget, merge: Merge, **options: Any) -> None:
+    def __init__(self, target: OperationTarget, merge: Merge, **options: Any) -> None:
         self._target = target
         self._merge = merge
         self._kept = ExitStack()  # the rows of a source that gives them once

@@ -113,8 +113,8 @@ class TableOptimizer:
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
         _limits(max_spill_size, max_temp_directory_size)  # checked only
-        verb = Compact(filters=partition_filters, options=options)
-        return self._run(verb, commit_properties, post_commithook_properties, progress)
+        operation = Compact(filters=partition_filters, options=options)
+        return self._run(operation, commit_properties, post_commithook_properties, progress)
 
     def z_order(  # noqa: PLR0913, PLR0917  # deltalake's signature
         self,
@@ -152,8 +152,10 @@ class TableOptimizer:
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        verb = ZOrder(columns=wanted, filters=partition_filters, options=options, limits=limits)
-        return self._run(verb, commit_properties, post_commithook_properties, progress)
+        operation = ZOrder(
+            columns=wanted, filters=partition_filters, options=options, limits=limits
+        )
+        return self._run(operation, commit_properties, post_commithook_properties, progress)
 
     def cluster(  # noqa: PLR0913  # each is the caller's choice
         self,
@@ -198,8 +200,8 @@ class TableOptimizer:
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        verb = Cluster(full=full, curve=curve, options=options, limits=limits, sizes=sizes)
-        return self._run(verb, commit_properties, post_commithook_properties, progress)
+        operation = Cluster(full=full, curve=curve, options=options, limits=limits, sizes=sizes)
+        return self._run(operation, commit_properties, post_commithook_properties, progress)
 
     def purge(
         self,
@@ -229,8 +231,10 @@ class TableOptimizer:
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        verb = Purge(filters=partition_filters, options=options, dropped_columns=dropped_columns)
-        return self._run(verb, commit_properties, post_commithook_properties, progress)
+        operation = Purge(
+            filters=partition_filters, options=options, dropped_columns=dropped_columns
+        )
+        return self._run(operation, commit_properties, post_commithook_properties, progress)
 
     def upgrade_uniform(
         self,
@@ -268,7 +272,7 @@ class TableOptimizer:
         # An application's transaction is recorded by the last commit: the others would count as it.
         early = _without_app_transactions(commit_properties)
         if plan.num_files_to_rewrite and plan.preparation:
-            self._table.carry_out(
+            self._table.execute(
                 SetTableProperties(plan.preparation),
                 CommitOptions(properties=early, hooks=post_commithook_properties),
             )
@@ -276,10 +280,10 @@ class TableOptimizer:
             run = self._options(
                 target_size, max_concurrent_tasks, min_commit_interval, writer_properties
             )
-            verb = UpgradeUniform(version=iceberg_compat_version, options=run)
-            found = self._table.carry_out(verb, options, progress=progress).value
+            operation = UpgradeUniform(version=iceberg_compat_version, options=run)
+            found = self._table.execute(operation, options, progress=progress).value
             result = (found or Optimized(strategy="none")).result()
-            return plan.done(as_facts(result, verb.name))
+            return plan.done(as_facts(result, operation.name))
         if plan.num_files_to_rewrite:
             metrics = self.purge(
                 dropped_columns=False,
@@ -292,12 +296,12 @@ class TableOptimizer:
                 progress=progress,
             )
         if plan.properties:
-            self._table.carry_out(SetTableProperties(plan.properties), options)
+            self._table.execute(SetTableProperties(plan.properties), options)
         return plan.done(metrics)
 
     def _run(
         self,
-        verb: Cluster | Compact | Purge | ZOrder,
+        operation: Cluster | Compact | Purge | ZOrder,
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
@@ -307,15 +311,15 @@ class TableOptimizer:
         total: Optimized | None = None
         while total is None or total.left:
             if total is not None:
-                verb = replace(verb, left=total.left)
-            found = self._table.carry_out(verb, options, progress=progress).value
+                operation = replace(operation, left=total.left)
+            found = self._table.execute(operation, options, progress=progress).value
             if found is None:  # the application's transaction is in the table already
                 break
             total = found if total is None else total.and_then(found)
             # The first commit recorded the application transactions: with them, the later commits
             # would be skipped as repeated.
             options = replace(options, properties=_without_app_transactions(options.properties))
-        return as_facts((total or Optimized(strategy="none")).result(), verb.name)
+        return as_facts((total or Optimized(strategy="none")).result(), operation.name)
 
     def _options(
         self,
@@ -394,7 +398,7 @@ class TableVacuum:
             engine=self._table.engine,
         )
 
-    def carry_out(
+    def execute(
         self,
         plan: VacuumPlan,
         options: CommitOptions = USUAL,
@@ -406,15 +410,15 @@ class TableVacuum:
         if not plan.files.num_rows:
             remember_lite(store, plan)
             return []
-        self._table.carry_out(VacuumStart(plan), options)
+        self._table.execute(VacuumStart(plan), options)
         plan = confirm_vacuum(plan, self._table.snapshot)
         try:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
             with suppress(DeltaError):  # raise the original error, not this one
-                self._table.carry_out(VacuumEnd(num_deleted=None), options)
+                self._table.execute(VacuumEnd(num_deleted=None), options)
             raise
-        self._table.carry_out(VacuumEnd(num_deleted=deleted), options)
+        self._table.execute(VacuumEnd(num_deleted=deleted), options)
         remember_lite(store, plan)
         return plan.paths

@@ -16,7 +16,7 @@ from deltalog.operations.arguments import as_updates, check_given, left_for_pred
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.request import ChangeRequest
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import commit_staged, preview, stage
+from deltalog.operations.execute import commit_staged, preview, stage
 from deltalog.operations.merge import Merge, upsert
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.operations.write import SchemaMode
     from deltalog.table.creating import LatestTable
     from deltalog.transaction import CommitOptions
@@ -86,12 +86,12 @@ class StagedOperations:
         return self._table.engine
 
     def do(
-        self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
+        self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
         """Stage an operation with the others, and return its result.
 
         Args:
-            verb: what is to be done.
+            operation: what is to be done.
             dry_run: only return what it would do.
             progress: as `DeltaTable` explains it.
 
@@ -100,10 +100,10 @@ class StagedOperations:
                 others do not.
         """
         if dry_run:
-            return as_facts(preview(verb, self.snapshot, self.engine), verb.name)
-        with self._operation(verb.name) as pending:
-            found = stage(verb, pending, self.engine, progress=progress).result()
-        return as_facts(found, verb.name)
+            return as_facts(preview(operation, self.snapshot, self.engine), operation.name)
+        with self._operation(operation.name) as pending:
+            found = stage(operation, pending, self.engine, progress=progress).result()
+        return as_facts(found, operation.name)
 
     def append(
         self,

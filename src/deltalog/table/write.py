@@ -21,8 +21,8 @@ from deltalog.errors import (
 from deltalog.log.listing import has_table
 from deltalog.operations.arguments import check_given
 from deltalog.operations.changes.file_options import FileOptions
-from deltalog.operations.do import make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change import changed_table
@@ -226,7 +226,7 @@ def write_by(
         )
     _check_fits(write, table, configuration)
     is_fresh = table is not table_or_uri
-    return table.carry_out(write, options, engine=engine, is_fresh=is_fresh).committed
+    return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
 
 
 def _verb(data: object, given: WriteArguments) -> Write:

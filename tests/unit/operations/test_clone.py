@@ -16,8 +16,8 @@ from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import alter
 from deltalog.operations.clone import Clone, Cloned, cloned_configuration
-from deltalog.operations.do import make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import make_table
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction.properties import CommitOptions

@@ -14,8 +14,8 @@ from deltalog.errors import (
 )
 from deltalog.log.context import utc_context
 from deltalog.operations.create import Create, Replace, _replaced_properties
-from deltalog.operations.do import make_table
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import make_table
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import validate
 from deltalog.protocol.table_change import new_table

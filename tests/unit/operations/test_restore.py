@@ -16,8 +16,8 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import alter
-from deltalog.operations.do import do
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import execute
 from deltalog.operations.restore import Restore, Restored
 from deltalog.schema import Field
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
@@ -229,7 +229,7 @@ def test_who_appends_meanwhile_is_taken_back_too() -> None:
     target = table.snapshot(0)
     stale = [table.snapshot()]
     table.append({"id": [5], "p": [2]})
-    done = do(
+    done = execute(
         Restore(target=target, asked=0),
         lambda: stale.pop() if stale else load_snapshot(utc_context(table.store)),
         LocalEngine(),

@@ -13,8 +13,8 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError, DeltaError, StorageError
 from deltalog.operations.delete import Delete
-from deltalog.operations.do import stage
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import stage
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction, commit
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
@@ -27,7 +27,7 @@ ROW_LEVEL = {**VECTORS, "delta.enableRowLevelConcurrency": "true"}
 DATA = [{"id": n, "v": 0} for n in range(10)]
 
 
-Verb = Callable[[DeltaTable], Any]
+Operation = Callable[[DeltaTable], Any]
 
 
 def _busy(data: Any = DATA, **configuration: str) -> BusyStore:
@@ -36,7 +36,7 @@ def _busy(data: Any = DATA, **configuration: str) -> BusyStore:
     return store
 
 
-def _race(store: BusyStore, winner: Verb, loser: Verb) -> DeltaTable:
+def _race(store: BusyStore, winner: Operation, loser: Operation) -> DeltaTable:
     """The loser has planned its commit when the winner makes its own."""
     mine, theirs = DeltaTable(store), DeltaTable(store)
     store.before_commit = lambda: winner(theirs)
@@ -44,15 +44,15 @@ def _race(store: BusyStore, winner: Verb, loser: Verb) -> DeltaTable:
     return mine
 
 
-def _delete(where: str) -> Verb:
+def _delete(where: str) -> Operation:
     return lambda table: table.delete(where)
 
 
-def _update(where: str, value: str = "1") -> Verb:
+def _update(where: str, value: str = "1") -> Operation:
     return lambda table: table.update({"v": value}, predicate=where)
 
 
-def _upsert(*ids: int, value: int = 2) -> Verb:
+def _upsert(*ids: int, value: int = 2) -> Operation:
     return lambda table: table.upsert([{"id": n, "v": value} for n in ids], "id")
 
 
@@ -76,7 +76,7 @@ def _reads(table: DeltaTable) -> list[int]:
     ],
 )
 def test_both_get_in_without_another_evaluation(
-    winner: Verb, loser: Verb, left: dict[int, int]
+    winner: Operation, loser: Operation, left: dict[int, int]
 ) -> None:
     store = _busy()
     mine = _race(store, winner, loser)
@@ -98,7 +98,7 @@ def test_both_get_in_without_another_evaluation(
     ],
     ids=["same row", "same update", "whole file", "all rows", "compacted", "rewritten", "restored"],
 )
-def test_rows_that_meet_are_a_conflict(winner: Verb, loser: Verb) -> None:
+def test_rows_that_meet_are_a_conflict(winner: Operation, loser: Operation) -> None:
     store = _busy()
     DeltaTable(store).delete("id = 9")
     DeltaTable(store).delete("id = 8")

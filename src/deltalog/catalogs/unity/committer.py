@@ -448,8 +448,8 @@ def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str,
         protocol = protocol_to_json(commit.protocol)
         updates.append({"action": "set-protocol", "protocol": protocol})
     domains = commit.domains.values()
-    if told := domains_to_json(domains):
-        updates.append({"action": "set-domain-metadata", "updates": told})
+    if sent := domains_to_json(domains):
+        updates.append({"action": "set-domain-metadata", "updates": sent})
     if removed := removed_domains(domains):
         updates.append({"action": "remove-domain-metadata", "domains": removed})
     return updates

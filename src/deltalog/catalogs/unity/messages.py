@@ -134,9 +134,9 @@ def parse_loaded(
     if found is None:
         return _missing(node, "metadata")
     # Newer servers list them; deltalog ignores operations that it does not know.
-    told = node.texts("allowed-maintenance-operations")
-    if told is not None:
-        maintenance = frozenset(one for one in MaintenanceOperation if one.value in told)
+    allowed = node.texts("allowed-maintenance-operations")
+    if allowed is not None:
+        maintenance = frozenset(one for one in MaintenanceOperation if one.value in allowed)
     return replace(found, tail=replace(found.tail, allowed=maintenance))
 
 

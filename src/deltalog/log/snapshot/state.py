@@ -113,7 +113,7 @@ class LogState:
         self._parsed = parsed
         self._parsed_to = parsed_to
         self._retained = dict(retained or {})
-        self._room = _RETAINED_BYTES
+        self._free_bytes = _RETAINED_BYTES
         self.head = head
         self.pieces: tuple[Any, ...] | None = None
         self.totals: tuple[int, int] | None = None
@@ -445,6 +445,6 @@ class LogState:
     def _retain(self, file: LogFile, data: bytes) -> None:
         if file.info == self.segment.target_commit:
             self.head = data[:_HEAD_BYTES]
-        self._room -= len(data)
-        if self._room >= 0:
+        self._free_bytes -= len(data)
+        if self._free_bytes >= 0:
             self._retained[file.info.path] = data

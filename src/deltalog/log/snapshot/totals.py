@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-class Told(Protocol):
+class CountedState(Protocol):
     """The parts of a log's state that the check needs; implemented by `LogState`.
 
     Attributes:
@@ -74,7 +74,7 @@ class Told(Protocol):
         ...
 
 
-def check_totals(state: Told, names: Sequence[str] = ()) -> None:
+def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
     """Compare the live files of a version with its checksum.
 
     Args:
@@ -104,14 +104,14 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
         sum(table.num_rows for table in tables),
         sum(compute.sum(table.column("size")).as_py() or 0 for table in tables),
     )
-    told = checksum.num_files, checksum.table_size_bytes
-    if found == told and _has_small(state, checksum):
+    stated = checksum.num_files, checksum.table_size_bytes
+    if found == stated and _has_small(state, checksum):
         return
     text = (
         f"version {state.segment.version} of {state.store.root} has {found[0]} files of {found[1]} "
-        f"bytes by {_shortcuts(state)}, and {told[0]} files of {told[1]} bytes by its checksum"
+        f"bytes by {_shortcuts(state)}, and {stated[0]} files of {stated[1]} bytes by its checksum"
     )
-    if found == told:
+    if found == stated:
         text += ", and other application transactions or domains"
     # If two ways through the log agree, nothing is missing. If nothing else is left of the log, it
     # cannot be replaced. In both cases the checksum is taken to be wrong.
@@ -122,7 +122,7 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
     raise CheckpointUnreadableError(text)
 
 
-def check_table(state: Told, protocol: model.Protocol, metadata: model.Metadata) -> None:
+def check_table(state: CountedState, protocol: model.Protocol, metadata: model.Metadata) -> None:
     """Compare protocol and metadata from compactions with the version's checksum.
 
     Raises:
@@ -138,7 +138,7 @@ def check_table(state: Told, protocol: model.Protocol, metadata: model.Metadata)
         )
 
 
-def _has_small(state: Told, checksum: VersionChecksum) -> bool:
+def _has_small(state: CountedState, checksum: VersionChecksum) -> bool:
     """Whether a state has the application transactions and domains that a checksum has.
 
     It may have more: expired ones.
@@ -149,7 +149,7 @@ def _has_small(state: Told, checksum: VersionChecksum) -> bool:
     ) and all(state.domains.get(one.domain) == one for one in checksum.domain_metadata or ())
 
 
-def _is_as_written(state: Told) -> bool:
+def _is_as_written(state: CountedState) -> bool:
     """Whether a checkpoint has as many files as its writer recorded in `_last_checkpoint`."""
     checkpoint = state.checkpoint
     if checkpoint is None or state.segment.used_compactions:
@@ -160,7 +160,7 @@ def _is_as_written(state: Told) -> bool:
     return hint.num_add_files == checkpoint.num_actions("add")
 
 
-def _is_all_there_is(state: Told) -> bool:
+def _is_all_there_is(state: CountedState) -> bool:
     """Whether only a checksum contradicts a checkpoint, and no other files can replace it.
 
     Cost: the hint, and one listing.
@@ -179,7 +179,7 @@ def _is_all_there_is(state: Told) -> bool:
     return False
 
 
-def _checksum_of(state: Told) -> VersionChecksum | None:
+def _checksum_of(state: CountedState) -> VersionChecksum | None:
     file = state.segment.checksum
     try:
         return None if file is None else parse_checksum(state.store.read(file.path))
@@ -187,7 +187,7 @@ def _checksum_of(state: Told) -> VersionChecksum | None:
         return None
 
 
-def _shortcuts(state: Told) -> str:
+def _shortcuts(state: CountedState) -> str:
     names = [file.info.name for file in state.segment.used_compactions]
     if state.checkpoint is not None:
         names.append(state.checkpoint.files.name)

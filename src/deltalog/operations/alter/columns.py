@@ -20,7 +20,7 @@ from deltalog.data.write.fit import distinct
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.nodes import And, Column, IsNull, Not
-from deltalog.operations.operation import Nothing, Verb
+from deltalog.operations.operation import Nothing, Operation
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import Mode, physical_path
 from deltalog.protocol.features.clustering import clustering_columns
@@ -57,7 +57,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration(Verb[Nothing]):
+class Alteration(Operation[Nothing]):
     """An operation that changes metadata; it commits only if something changed."""
 
     skips_empty: ClassVar[bool] = True
@@ -469,11 +469,11 @@ def _check_addable(field: Field) -> None:
             raise InvalidInputError(f"cannot add the column {field.name!r} with {why}")
 
 
-def _check_mapped(transaction: PendingTransaction, verb: str) -> None:
+def _check_mapped(transaction: PendingTransaction, operation: str) -> None:
     if transaction.configuration.column_mapping_mode is Mode.NONE:
         raise InvalidInputError(
-            f"cannot {verb} a column of {transaction.store.root}: files have it by its name; set "
-            "delta.columnMapping.mode = name first"
+            f"cannot {operation} a column of {transaction.store.root}: files have it by its name; "
+            "set delta.columnMapping.mode = name first"
         )
 
 

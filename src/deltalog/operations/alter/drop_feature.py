@@ -24,7 +24,7 @@ from deltalog.log.segment import CheckpointKind
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.kept_groups import copy_rows
-from deltalog.operations.operation import Nothing, Verb
+from deltalog.operations.operation import Nothing, Operation
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.features.registry import canonical_name, requested_name
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
@@ -50,7 +50,7 @@ _REWRITES: Final = {
 class Commit(Protocol):
     """A function that stages and commits one operation."""
 
-    def __call__(self, verb: Verb[Any]) -> Snapshot:
+    def __call__(self, operation: Operation[Any]) -> Snapshot:
         """Return the committed version, or the current one if nothing was staged."""
 
 
@@ -119,7 +119,7 @@ class FilesRewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class StopUsing(Verb[FilesRewritten]):
+class StopUsing(Operation[FilesRewritten]):
     """Remove every use of a feature: properties, metadata, and the files that need it.
 
     Args:
@@ -174,7 +174,7 @@ class StopUsing(Verb[FilesRewritten]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropFeature(Verb[Nothing]):
+class DropFeature(Operation[Nothing]):
     """Remove an unused feature from the protocol.
 
     Args:

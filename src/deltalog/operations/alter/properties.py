@@ -23,7 +23,7 @@ from deltalog.operations.alter.columns import (
     who_loses_access,
 )
 from deltalog.operations.alter.iceberg import check_files
-from deltalog.operations.operation import Staged, Verb
+from deltalog.operations.operation import Operation, Staged
 from deltalog.protocol.actions import DomainMetadata
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX, canonical_key
@@ -370,7 +370,7 @@ BATCH_FILES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillRowIds(Verb[Staged[int]]):
+class BackfillRowIds(Operation[Staged[int]]):
     """Assign row ids to files that have none; the outcome is the number of these files.
 
     A large table is processed in batches, while others continue to write; the next call continues

@@ -430,8 +430,8 @@ def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_r
     set_ratio = configuration.properties.max_deleted_rows_ratio
     if set_ratio is not None:
         return set_ratio
-    is_told_apart = configuration.change_data_feed_enabled and not tells_rows
-    if is_told_apart or configuration.properties.enable_row_level_concurrency:
+    is_distinguished = configuration.change_data_feed_enabled and not tells_rows
+    if is_distinguished or configuration.properties.enable_row_level_concurrency:
         return 1.0
     return _MOST_DEAD
 

@@ -208,7 +208,7 @@ class LocalChange:
             )
             written = writer.finish()
         transaction.add_files(written)
-        told = len(transaction.cdc)
+        num_before = len(transaction.cdc)
         if self._snapshot.configuration.change_data_feed_enabled:
             with ChangeWriter(spec) as feed:
                 for batch in read_rows(
@@ -225,7 +225,7 @@ class LocalChange:
             files=replace(found.files, num_copied_rows=copied),
             num_added_files=len(written.adds),
             num_added_bytes=written.num_bytes,
-            num_change_files=len(transaction.cdc) - told,
+            num_change_files=len(transaction.cdc) - num_before,
         )
 
     # --- updates

@@ -84,7 +84,7 @@ class _Shelf:
         self._stack = stack
         self._schema = schema
         self._by = by
-        self._room = memory_bytes
+        self._free_bytes = memory_bytes
         self._held: tuple[list[pa.RecordBatch], ...] = ([], [])
         self._directory: Path | None = None
         self._writers: dict[tuple[int, int], pa.RecordBatchStreamWriter] = {}
@@ -95,8 +95,8 @@ class _Shelf:
             self._write(side, batch)
             return
         self._held[side].append(batch)
-        self._room -= batch.nbytes
-        if self._room < 0:
+        self._free_bytes -= batch.nbytes
+        if self._free_bytes < 0:
             self._move_out()
 
     def pairs(self) -> Iterator[tuple[pa.Table, pa.Table]]:

@@ -20,7 +20,7 @@ from deltalog.expressions.coercion import is_opaque
 from deltalog.log.context import MaintenanceOperation
 from deltalog.operations.changes.bins import BinRewrite, Rewritten, RunOptions
 from deltalog.operations.changes.external_sort import SortLimits, one_piece, sort_batches
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.rewrite import (
     Optimized,
     considered_files,
@@ -75,7 +75,7 @@ class CubeSizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster(Verb[Optimized]):
+class Cluster(Operation[Optimized]):
     """Cluster the new files, together with cubes that are not full.
 
     Args:

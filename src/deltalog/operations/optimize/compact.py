@@ -12,7 +12,7 @@ from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
 from deltalog.log.context import MaintenanceOperation
 from deltalog.operations.changes.bins import BinRewrite, RunOptions, copy_bin
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import Cluster, clustered_by, unclustered
 from deltalog.operations.optimize.rewrite import (
     DEFAULT_MAX_DELETED_SHARE,
@@ -42,7 +42,7 @@ STRATEGY: Final = "preserveLocality"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compact(Verb[Optimized]):
+class Compact(Operation[Optimized]):
     """Merge small files, and rewrite files with many deleted rows.
 
     A table with clustering columns is clustered instead. Otherwise rows keep their order within a
@@ -148,7 +148,7 @@ def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None
 
 
 @dataclass(frozen=True, slots=True)
-class AutoCompact(Verb[Optimized]):
+class AutoCompact(Operation[Optimized]):
     """Merge the small files of partitions that have many.
 
     In a clustered table, only unclustered files are merged: clustering would take too long after a

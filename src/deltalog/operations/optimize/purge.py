@@ -25,7 +25,7 @@ from deltalog.operations.alter.iceberg import check_counts, missing_properties
 from deltalog.operations.changes import kept_groups
 from deltalog.operations.changes.bins import BinRewrite, RunOptions, copy_with_groups
 from deltalog.operations.clone import hidden_columns, with_other_row_ids
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import cubes_of, tagged, with_cubes
 from deltalog.operations.optimize.rewrite import (
     Optimized,
@@ -53,7 +53,7 @@ STRATEGY: Final = "purge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purge(Verb[Optimized]):
+class Purge(Operation[Optimized]):
     """Rewrite files with deleted rows or dropped columns; `vacuum` then deletes the old files.
 
     Args:
@@ -163,7 +163,7 @@ def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> An
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeUniform(Verb[Optimized]):
+class UpgradeUniform(Operation[Optimized]):
     """Show the table as Iceberg with its row ids; every file that lacks row ids gets them.
 
     Args:

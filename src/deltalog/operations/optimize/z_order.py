@@ -12,7 +12,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.log.context import MaintenanceOperation
 from deltalog.operations.changes.bins import BinRewrite, RunOptions
 from deltalog.operations.changes.external_sort import SortLimits
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import Order, clustered_by, quoted, sortable_paths
 from deltalog.operations.optimize.rewrite import (
     Optimized,
@@ -37,7 +37,7 @@ STRATEGY: Final = "zOrder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOrder(Verb[Optimized]):
+class ZOrder(Operation[Optimized]):
     """Sort the rows of each partition along the Z-curve through some columns.
 
     Predicates on any of the columns then skip most files. Every file of the partitions is

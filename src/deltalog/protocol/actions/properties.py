@@ -526,7 +526,8 @@ class TableProperties:
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
         given = [
-            (key, text, *_told_of(known.get(key), text)) for key, text in self.configuration.items()
+            (key, text, *_described(known.get(key), text))
+            for key, text in self.configuration.items()
         ]
         set_keys = {known[key].key for key in self.configuration if key in known}
         rest = [
@@ -547,7 +548,7 @@ PROPERTIES: Final[Mapping[str, Property[Any]]] = {
 """Every known property by its key."""
 
 
-def _told_of(known: Property[Any] | None, text: str) -> tuple[str, str]:
+def _described(known: Property[Any] | None, text: str) -> tuple[str, str]:
     """Return the default of a property, and its purpose or what is wrong with its value."""
     if known is None:
         return "", ""

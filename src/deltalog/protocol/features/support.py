@@ -324,8 +324,8 @@ def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
     engines = engines_for(blockers, writing=writing)
     if not engines:
         return "use an engine that supports it, or a newer deltalog"
-    verb = "write" if writing else "read"
-    return f"{' and '.join(engines)} can {verb} it; or use a newer deltalog"
+    action = "write" if writing else "read"
+    return f"{' and '.join(engines)} can {action} it; or use a newer deltalog"
 
 
 def _invalid(protocol: ProtocolAction, why: str) -> errors.InvalidProtocolError:

@@ -200,42 +200,42 @@ def name_in_sql(name: str) -> str:
 
 def wkb_metadata(system: str, algorithm: str | None = None) -> str:
     """Return GeoArrow's metadata: the reference system, and the edges of a geography."""
-    told: dict[str, str] = {"crs": system}
+    document: dict[str, str] = {"crs": system}
     if re.fullmatch(r"\w+:\w+", system) and not system.lower().startswith(("srid:", "projjson:")):
-        told["crs_type"] = "authority_code"
+        document["crs_type"] = "authority_code"
     if algorithm is not None:
-        told["edges"] = algorithm.lower()
-    return dumps(told).decode()
+        document["edges"] = algorithm.lower()
+    return dumps(document).decode()
 
 
 def geometry_of(metadata: str) -> str | None:
     """Return the geometry type of GeoArrow's metadata; None for a geography."""
-    told = _told(metadata)
-    if told is None or told.get("edges") not in {None, "planar"}:
+    document = _document_of(metadata)
+    if document is None or document.get("edges") not in {None, "planar"}:
         return None
-    return f"geometry({_told_system(told)})"
+    return f"geometry({_system_of(document)})"
 
 
 def geography_of(metadata: str) -> str | None:
     """Return the geography type of GeoArrow's metadata; None for a geometry."""
-    told = _told(metadata)
-    edges = None if told is None else told.get("edges")
-    if told is None or not isinstance(edges, str) or not _is_known(edges):
+    document = _document_of(metadata)
+    edges = None if document is None else document.get("edges")
+    if document is None or not isinstance(edges, str) or not _is_known(edges):
         return None
-    return f"geography({_told_system(told)}, {edges})"
+    return f"geography({_system_of(document)}, {edges})"
 
 
-def _told(metadata: str) -> dict[str, Any] | None:
+def _document_of(metadata: str) -> dict[str, Any] | None:
     try:
-        told = loads(metadata) if metadata else {}
+        document = loads(metadata) if metadata else {}
     except MalformedLogError:
         return None
-    return told if isinstance(told, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def _told_system(told: dict[str, Any]) -> str:
+def _system_of(document: dict[str, Any]) -> str:
     """Return the reference system by the protocol's name; a full definition may have no name."""
-    found = told.get("crs")
+    found = document.get("crs")
     if isinstance(found, dict):  # PROJJSON, which geopandas writes
         named = found.get("id")
         if isinstance(named, dict) and "authority" in named and "code" in named:

@@ -312,7 +312,7 @@ class Readiness:
         self._current = current
         self._lock = threading.Lock()
         self._check: _Check | None = None
-        self._told: str | None = None
+        self._reported: str | None = None
 
     async def is_ready(self) -> bool:
         """Whether the tables of `readiness.tables` were read within `readiness.timeoutSeconds`.
@@ -349,7 +349,7 @@ class Readiness:
 
     def _conclude(self, problem: str | None) -> bool:
         with self._lock:
-            before, self._told = self._told, problem
+            before, self._reported = self._reported, problem
             was_ready, self.is_known_ready = self.is_known_ready, problem is None
         if problem is not None and problem != before:
             _LOG.warning("not ready: %s", problem)

@@ -83,7 +83,7 @@ class FileCache:
         self._locks: dict[str, _NameLock] = {}
         # What is known of files that have left the cache, and the names by which they were told.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
-        self._told: OrderedDict[str, str] = OrderedDict()
+        self._aliases: OrderedDict[str, str] = OrderedDict()
         self.size_bytes: int = 0
         remove_left_over(Path(directory or gettempdir()))
 
@@ -135,15 +135,15 @@ class FileCache:
             found = self._measured.get(name)
         return self.get(name, make) if found is None else found
 
-    def tell(self, told: str, name: str) -> None:
+    def tell(self, alias: str, name: str) -> None:
         """Remember by which other name a file was told."""
         with self._lock:
-            _remember(self._told, told, name)
+            _remember(self._aliases, alias, name)
 
-    def name_of(self, told: str) -> str | None:
+    def name_of(self, alias: str) -> str | None:
         """Return the name of a file that was told by another one; None if it was forgotten."""
         with self._lock:
-            return self._told.get(told)
+            return self._aliases.get(alias)
 
     def known(self, name: str) -> CachedFile | None:
         """Return a file that is in the cache, or None."""

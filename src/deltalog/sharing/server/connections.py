@@ -70,7 +70,7 @@ class GuardedProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._waits_since_s = time.monotonic()
         super().connection_made(transport)
-        if len(self.connections) > self.most_open and not self._make_room():
+        if len(self.connections) > self.most_open and not self._make_space():
             _LOG.warning("connections are refused: all that may be open are at work")
             transport.abort()
             return
@@ -100,7 +100,7 @@ class GuardedProtocol(H11Protocol):
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _make_room(self) -> bool:
+    def _make_space(self) -> bool:
         """Close the connection that has waited longest; False if all are at work."""
         others: list[Any] = [one for one in self.connections if one is not self]
         waiting = [one for one in others if not one.is_at_work]

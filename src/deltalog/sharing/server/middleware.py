@@ -103,10 +103,10 @@ class RequestMiddleware:
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
         self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
-        told = {name: value for name, value in facts.items() if isinstance(value, str | int)}
-        told |= {"action": action, "request_id": sent.request_id, "bytes": sent.num_bytes}
-        told |= {"http.request.method": scope["method"], "http.response.status_code": status}
-        tell_observers(scope, told)
+        attributes = {name: value for name, value in facts.items() if isinstance(value, str | int)}
+        attributes |= {"action": action, "request_id": sent.request_id, "bytes": sent.num_bytes}
+        attributes |= {"http.request.method": scope["method"], "http.response.status_code": status}
+        tell_observers(scope, attributes)
         if status >= 400:
             facts["asked"] = _asked(scope)
         client = scope.get("client")

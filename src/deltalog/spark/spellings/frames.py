@@ -216,7 +216,7 @@ class NotingWriter(NotingSink):
         partitionBy: Any = None,  # noqa: N803  # PySpark's
         **options: Any,
     ) -> None:
-        self._told(format, mode, partitionBy, options)
+        self._record(format, mode, partitionBy, options)
         if not self._asked.save(path):
             super().save(path)  # type: ignore[misc]  # as above
 
@@ -228,7 +228,7 @@ class NotingWriter(NotingSink):
         partitionBy: Any = None,  # noqa: N803  # PySpark's
         **options: Any,
     ) -> None:
-        self._told(format, mode, partitionBy, options)
+        self._record(format, mode, partitionBy, options)
         if not self._asked.save_as_table(name):
             super().saveAsTable(name)  # type: ignore[misc]  # as above
 
@@ -236,7 +236,7 @@ class NotingWriter(NotingSink):
         if not self._asked.insert_into(tableName, overwrite):
             super().insertInto(tableName, overwrite)  # type: ignore[misc]  # as above
 
-    def _told(
+    def _record(
         self,
         source: str | None,
         mode: str | None,
@@ -437,7 +437,7 @@ class NotingStreamWriter(NotingSink):
         queryName: str | None = None,  # noqa: N803  # PySpark's
         **options: Any,
     ) -> StreamingQuery:
-        self._told(format, partitionBy, options)
+        self._record(format, partitionBy, options)
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
@@ -452,7 +452,7 @@ class NotingStreamWriter(NotingSink):
         queryName: str | None = None,  # noqa: N803  # PySpark's
         **options: Any,
     ) -> StreamingQuery:
-        self._told(format, partitionBy, options)
+        self._record(format, partitionBy, options)
         found = None
         if isinstance(tableName, str):
             with as_analysis_errors():
@@ -463,7 +463,7 @@ class NotingStreamWriter(NotingSink):
         super().format(provider)
         return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
 
-    def _told(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
+    def _record(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
         if source is not None:
             self.format(source)
         if partitions is not None:

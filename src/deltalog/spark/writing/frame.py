@@ -27,7 +27,7 @@ from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition, check_given
 from deltalog.operations.changes.request import deletion, logged_condition
 from deltalog.operations.create import Create, WithRows
-from deltalog.operations.do import make_table
+from deltalog.operations.execute import make_table
 from deltalog.operations.write import RowsWritten, Write
 from deltalog.schema.types import BOOLEAN
 from deltalog.spark.engine.engine import SparkEngine
@@ -191,7 +191,7 @@ def write_frame(
     existing = DeltaTable.from_context(context, engine)
     check_options(existing.snapshot, options)
     arguments = options.arguments(existing.snapshot.configuration)
-    done = existing.carry_out(
+    done = existing.execute(
         Write(data=frame, **arguments),
         CommitOptions(properties=options.commit_properties, hooks=options.hooks),
     )
@@ -290,11 +290,11 @@ def write_over_column(
     engine = SparkEngine(spark, objection=objection, gathers=options.optimize_write)
     table = DeltaTable.from_context(context, engine)
     check_options(table.snapshot, options)
-    told = options.arguments(table.snapshot.configuration)
-    told |= {"dynamic": False, "logged": {**options.logged, "predicate": str(where)}}
-    verb = OverwriteMatching(data=_checked(frame, where), where=where, **told)
-    done = table.carry_out(
-        verb, CommitOptions(properties=options.commit_properties, hooks=options.hooks)
+    arguments = options.arguments(table.snapshot.configuration)
+    arguments |= {"dynamic": False, "logged": {**options.logged, "predicate": str(where)}}
+    operation = OverwriteMatching(data=_checked(frame, where), where=where, **arguments)
+    done = table.execute(
+        operation, CommitOptions(properties=options.commit_properties, hooks=options.hooks)
     )
     return None if done.committed.skipped else done.committed.version
 

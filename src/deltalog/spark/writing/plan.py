@@ -22,8 +22,8 @@ from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.apply import WriteJob, no_files
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
-from deltalog.operations.do import do, make_table, stage
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import execute, make_table, stage
 from deltalog.operations.write import Write
 from deltalog.schema import to_arrow_schema
 from deltalog.spark.reading.conditions import check_zone
@@ -259,7 +259,7 @@ class WritePlan:
                     f"id {self.configuration.metadata.id!r}, and the one that is there by now has "
                     f"{base.metadata.id!r}; nothing was committed; write anew"
                 )
-            done = do(write, lambda: base, engine, options)
+            done = execute(write, lambda: base, engine, options)
         if not done.committed.skipped:
             return done.committed.version
         self.context.store.delete_many(list(written.paths))

@@ -88,8 +88,10 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         plan = self._plan
         written = written_by(plan.job.spec, messages_of(messages))
         if not plan.is_done:
-            told = [message.settings for message in messages if isinstance(message, TaskMessage)]
-            plan.under(told[0] if told else {}).commit(written)
+            settings = [
+                message.settings for message in messages if isinstance(message, TaskMessage)
+            ]
+            plan.under(settings[0] if settings else {}).commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what tasks have written, if some task has failed.

@@ -337,8 +337,8 @@ class CommitHistory(list[dict[str, Any]]):
                 row["version"],
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
-                _told(row.get("operationParameters")),
-                _told(row.get("operationMetrics")),
+                _listed(row.get("operationParameters")),
+                _listed(row.get("operationMetrics")),
             )
             for row in self[:_MOST_SHOWN]
         ]
@@ -349,7 +349,7 @@ class CommitHistory(list[dict[str, Any]]):
         return card(title, grid(rows, names))
 
 
-def _told(members: object) -> str:
+def _listed(members: object) -> str:
     """Members of a commit's information; a log may hold anything there."""
     if not isinstance(members, dict):
         return "" if members is None else dumps(members).decode()

@@ -83,7 +83,7 @@ def examine(history: History) -> int:
     """
     check_log(history)
     for outcome in history.outcomes.values():
-        check_told(history, outcome)
+        check_reported(history, outcome)
     return check_versions(history)
 
 
@@ -101,7 +101,7 @@ def check_log(history: History) -> None:
         history.fail(f"the times of commits do not grow: {times}")
 
 
-def check_told(history: History, outcome: StatementRun) -> None:
+def check_reported(history: History, outcome: StatementRun) -> None:
     """What a writer was told is what happened."""
     statement = outcome.statement
     versions = [v for v, made in enumerate(history.made) if made.outcome is outcome]

@@ -380,9 +380,9 @@ class History:
         if self.catalog is not None:
             self.store.put(commit_path(0), _catalog_managed(self.store.read(commit_path(0))))
             self.catalog.register(self.store.root, 0)
-        told = ", ".join(f"{name}={value}" for name, value in sorted(plan.properties.items()))
+        described = ", ".join(f"{name}={value}" for name, value in sorted(plan.properties.items()))
         managed = ", managed by a catalog" if plan.has_catalog else ""
-        self.trace.append(f"table by {plan.partition_by}{managed}: {told}")
+        self.trace.append(f"table by {plan.partition_by}{managed}: {described}")
         self._note(self.store.read(commit_path(0)), commit_path(0))
 
     def _start(self, wave: list[list[Statement]]) -> None:
@@ -397,8 +397,8 @@ class History:
                 begins=self._begin,
             )
             self.outcomes |= {outcome.statement.number: outcome for outcome in writer.outcomes}
-            told = "; ".join(map(str, statements))
-            self.trace.append(f"writer {number}, {writer.machine.skew_ms} ms ahead: {told}")
+            described = "; ".join(map(str, statements))
+            self.trace.append(f"writer {number}, {writer.machine.skew_ms} ms ahead: {described}")
             writer.worker = Worker(self.shared, writer.work)
             self.writers.append(writer)
 

@@ -256,7 +256,7 @@ def simulated() -> Iterator[None]:
     with _LOCK:
         saved = [(module, name, getattr(module, name)) for module, name in _ASKED]
         for module, name, real in saved:
-            setattr(module, name, _door(name, real))
+            setattr(module, name, _entry_point(name, real))
         try:
             yield
         finally:
@@ -264,7 +264,7 @@ def simulated() -> Iterator[None]:
                 setattr(module, name, real)
 
 
-def _door(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+def _entry_point(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def ask(*arguments: Any) -> Any:
         machine: Machine | None = getattr(_HERE, "machine", None)
         return (real if machine is None else machine.answer(name))(*arguments)

@@ -395,7 +395,7 @@ class Writer:
                 try:
                     if table is None or outcome.statement.reopens:
                         table = open_table(store, committer)
-                    self._carry_out(outcome, table, store)
+                    self._execute(outcome, table, store)
                 except CommitOutcomeUnknownError as error:
                     outcome.state, outcome.error, table = "unknown", error, None
                 except DeltaError as error:
@@ -403,7 +403,7 @@ class Writer:
                 else:
                     outcome.state, outcome.version = "done", table.version()
 
-    def _carry_out(self, outcome: StatementRun, table: DeltaTable, store: Store) -> None:
+    def _execute(self, outcome: StatementRun, table: DeltaTable, store: Store) -> None:
         statement = outcome.statement
         if statement.kind == "publish":
             if self.catalog is not None:
@@ -439,7 +439,7 @@ def as_arrow(rows: Sequence[Row]) -> pa.Table:
     )
 
 
-def told(statement: Statement) -> CommitProperties:
+def properties_of(statement: Statement) -> CommitProperties:
     """What the commits of a statement carry."""
     once = [AppTransaction("app", statement.app_version)] if statement.app_version else None
     return CommitProperties({"number": str(statement.number)}, app_transactions=once)
@@ -447,7 +447,7 @@ def told(statement: Statement) -> CommitProperties:
 
 def _write(table: DeltaTable, statement: Statement) -> None:
     """A statement that brings rows."""
-    rows, properties = as_arrow(statement.rows), told(statement)
+    rows, properties = as_arrow(statement.rows), properties_of(statement)
     match statement.kind:
         case "append" | "append once":
             write_deltalake(table, rows, mode="append", commit_properties=properties)
@@ -478,7 +478,7 @@ def _write(table: DeltaTable, statement: Statement) -> None:
 
 def _change(table: DeltaTable, statement: Statement, target: int | None) -> None:
     """A statement that brings no rows."""
-    properties, where = told(statement), statement.condition.sql
+    properties, where = properties_of(statement), statement.condition.sql
     match statement.kind:
         case "delete":
             table.delete(where, commit_properties=properties)

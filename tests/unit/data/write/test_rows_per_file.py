@@ -25,7 +25,7 @@ def _written(
     files = FileOptions(
         max_rows_per_file=most, writer_properties=WriterProperties(max_row_group_size=group)
     )
-    table.carry_out(Write(data=rows, file_options=files), CommitOptions())
+    table.execute(Write(data=rows, file_options=files), CommitOptions())
     return table
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.schema import ArrayType, Field, StructType, find_field
 from tests.support.altering import INNER, apply, last, make, mapped, names, told
 from tests.support.raw_tables import DataTable
@@ -79,7 +79,7 @@ def test_a_dropped_column_hides_its_values_for_good() -> None:
         alter.DropColumns(["v"]),
     ],
 )
-def test_names_in_files_need_column_mapping(verb: Verb[Any]) -> None:
+def test_names_in_files_need_column_mapping(verb: Operation[Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"delta\.columnMapping\.mode = name"):
         apply(make(), verb)
 

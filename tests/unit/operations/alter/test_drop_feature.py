@@ -14,9 +14,9 @@ from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import Commit, drop_feature
-from deltalog.operations.do import do
 from deltalog.operations.engine import LocalEngine
-from deltalog.operations.operation import Verb
+from deltalog.operations.execute import execute
+from deltalog.operations.operation import Operation
 from deltalog.transaction.upkeep.checkpoint import create_checkpoint
 from tests.support.raw_tables import DataTable
 
@@ -24,8 +24,8 @@ PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 
 def committing(table: DataTable) -> Commit:
-    def commit(verb: Verb[Any]) -> Snapshot:
-        done = do(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
+    def commit(operation: Operation[Any]) -> Snapshot:
+        done = execute(operation, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
         return done.committed.snapshot
 
     return commit

@@ -7,7 +7,7 @@ import pytest
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.engine import LocalEngine
-from deltalog.operations.operation import Operation
+from deltalog.operations.operation import CustomOperation
 from deltalog.schema import Field, find_field
 from deltalog.transaction import PendingTransaction
 from tests.support.altering import apply, make
@@ -38,11 +38,11 @@ def test_rules_are_checked_before_rows_of_the_same_commit_are_there() -> None:
         alter.AddConstraints({"c": "id > 0"}).stage(tx, LocalEngine())
 
     with pytest.raises(InvalidInputError, match="commit them first"):
-        apply(table, Operation(name="TEST", plan=both))
+        apply(table, CustomOperation(name="TEST", plan=both))
 
     def column_first(tx: PendingTransaction) -> None:
         alter.AddColumns([Field("w", "long")]).stage(tx, LocalEngine())
         alter.AddConstraints({"c": "w > 0"}).stage(tx, LocalEngine())
 
     with pytest.raises(InvalidInputError, match="changes the schema"):
-        apply(table, Operation(name="TEST", plan=column_first))
+        apply(table, CustomOperation(name="TEST", plan=column_first))

@@ -19,7 +19,7 @@ from deltalog.operations.alter.columns import AddColumns, DropColumns, RenameCol
 from deltalog.operations.changes.bins import SMALL_BYTES, BinReader, grouped, is_small
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.engine import LocalEngine
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.optimize import Compact, Optimized, Purge, ZOrder
 from deltalog.schema import Field, PrimitiveType
 from deltalog.storage import open_store
@@ -93,7 +93,7 @@ def test_large_files_are_left_to_the_scan() -> None:
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 @pytest.mark.parametrize("verb", [Compact, ZOrder, Purge])
 def test_rows_of_files_that_have_no_column_of_the_table_stay(
-    store: Store, partition_by: tuple[str, ...], verb: type[Verb[Optimized]]
+    store: Store, partition_by: tuple[str, ...], verb: type[Operation[Optimized]]
 ) -> None:
     columns = {"a": "int", **({"p": "string"} if partition_by else {})}
     rows = [{"a": 1, **({"p": "x"} if partition_by else {})}]

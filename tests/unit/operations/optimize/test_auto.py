@@ -6,8 +6,8 @@ import pytest
 
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.operations.do import do
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import execute
 from deltalog.operations.optimize import (
     AutoCompact,
     Cluster,
@@ -35,7 +35,7 @@ def compacted(store: Store) -> Committed | None:
     snapshot = load_snapshot(utc_context(store))
     if not is_auto_compaction_due(snapshot, SOON):
         return None
-    return do(AutoCompact(SOON), lambda: snapshot, LocalEngine()).committed
+    return execute(AutoCompact(SOON), lambda: snapshot, LocalEngine()).committed
 
 
 def test_many_small_files_are_put_together() -> None:
@@ -75,7 +75,7 @@ def test_a_caller_can_switch_it_on_and_off() -> None:
     files = [numbered(n, n + 1) for n in range(50)]
     for properties, wish in ((AUTO, False), ({}, True)):
         table = OptimizedTable(COLUMNS, *files[:49], properties=properties)
-        done = do(
+        done = execute(
             Write(data=files[49]),
             lambda table=table: load_snapshot(utc_context(table.store)),  # type: ignore[misc]
             LocalEngine(),

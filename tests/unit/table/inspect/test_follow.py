@@ -20,7 +20,7 @@ from deltalog.errors import (
 from deltalog.expressions import parse_sql
 from deltalog.log.names import commit_path
 from deltalog.operations import alter
-from deltalog.operations.operation import Verb
+from deltalog.operations.operation import Operation
 from deltalog.operations.write import Write
 from deltalog.schema import Field, PrimitiveType
 from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
@@ -172,7 +172,7 @@ def test_what_was_found_before_an_error_is_given_first() -> None:
 def test_a_schema_change_stops_a_follower_and_it_goes_on_from_its_offset(change: str) -> None:
     table = AgingTable()
     table.create({"id": [1], "b": [1]}, properties={"delta.columnMapping.mode": "name"})
-    changes: dict[str, Verb[Any]] = {
+    changes: dict[str, Operation[Any]] = {
         "add": alter.AddColumns([C]),
         "rename": alter.RenameColumn("b", "c"),
         "drop": alter.DropColumns(["b"]),

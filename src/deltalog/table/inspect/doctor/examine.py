@@ -91,14 +91,15 @@ def check_access(patient: Patient) -> Iterator[Finding]:
     except DeltaError as error:
         yield Finding(check="access", severity=Severity.WARNING, message=str(error))
     yield from foreign
-    for verb, writing in (("read", False), ("write", True)):
+    for operation, writing in (("read", False), ("write", True)):
         engines = engines_for(names, writing=writing)
         if writing and foreign:
             engines = tuple(one for one in engines if one is not OtherEngine.SPARK)
         yield Finding(
             check="access",
             severity=Severity.INFO,
-            message=f"other engines that {verb} it: {', '.join(engines) or 'none that is known'}",
+            message=f"other engines that {operation} it: "
+            f"{', '.join(engines) or 'none that is known'}",
         )
 
 

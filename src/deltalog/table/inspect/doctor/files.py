@@ -118,7 +118,7 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
         return  # `check_access` reports that
     is_ours = allows_maintenance(patient.snapshot, MaintenanceOperation.DATA_CLEANUP)
     left = compute.equal(unneeded.column("reason"), TEMPORARY)
-    for check, files, told in (
+    for check, files, reason in (
         ("orphans", unneeded.filter(compute.invert(left)), "are needed by no version that is kept"),
         ("temporary-files", unneeded.filter(left), "were left by writers that did not end"),
     ):
@@ -128,7 +128,7 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check=check,
                 severity=Severity.INFO,
-                message=f"{files.num_rows} files, {size:,} bytes, {told}, such as {first}",
+                message=f"{files.num_rows} files, {size:,} bytes, {reason}, such as {first}",
                 advice="vacuum(full=True, dry_run=False) deletes them"
                 if is_ours
                 else "the table's catalog deletes them: it does not allow clients to",

@@ -293,17 +293,17 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
     held = LogState(store, mine)
     facts = _facts(held)
     try:
-        told = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
+        expected = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
     except DeltaError:
         return  # the log before was cleaned up: there is nothing to compare with
     for name, value in facts.items():
         if name == "files":
-            extra, missing = value - told[name], told[name] - value
+            extra, missing = value - expected[name], expected[name] - value
             if extra or missing:
                 sample = min(extra or missing).partition("\0")[0]
                 yield f"{len(extra)} files too many, {len(missing)} missing, such as {sample}"
-        elif value != told[name]:
-            yield f"{name} {_short(value)}, expected {_short(told[name])}"
+        elif value != expected[name]:
+            yield f"{name} {_short(value)}, expected {_short(expected[name])}"
 
 
 def check_compactions(patient: Patient) -> Iterator[Finding]:

@@ -112,12 +112,12 @@ class Report:
         """One line: the number of findings of each severity."""
         at = "no version" if self.version is None else f"version {self.version}"
         counts = Counter(finding.severity for finding in self.findings)
-        told = [
+        parts = [
             f"{counts[kind]} {kind}{'s' * (counts[kind] > 1 and kind is not Severity.INFO)}"
             for kind in _ORDER
             if counts[kind]
         ]
-        return f"{self.table} at {at}: {', '.join(told) or 'nothing found'}"
+        return f"{self.table} at {at}: {', '.join(parts) or 'nothing found'}"
 
     def __repr__(self) -> str:
         """The summary, and every finding."""

@@ -209,14 +209,14 @@ def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
     """
     named = Counter(map(_operation, history))
     most = len(named) if len(named) <= _MOST_OPERATIONS + 1 else _MOST_OPERATIONS
-    told = {name for name, _ in named.most_common(most)}
+    shown_names = {name for name, _ in named.most_common(most)}
     times = [int(one["timestamp"]) for one in history]
     first = min(times, default=0)
     width = max(1, -(-(max(times, default=0) - first + 1) // _MOST_MOMENTS))
     counts = Counter(
         (
             first + (time - first) // width * width,
-            name if (name := _operation(one)) in told else _OTHERS,
+            name if (name := _operation(one)) in shown_names else _OTHERS,
         )
         for time, one in zip(times, history, strict=True)
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltalog.log.context import TableContext
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import Verb
+    from deltalog.operations.operation import Operation
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.transaction import Committed, PostCommitHookProperties
     from deltalog.transaction.commit_loop import CommitLoop
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-def do(
-    verb: Verb[OutcomeT_co],
+def execute(
+    operation: Operation[OutcomeT_co],
     load: Callable[[], Snapshot],
     engine: Engine,
     options: CommitOptions = USUAL,
@@ -47,7 +47,7 @@ def do(
     """Stage an operation and commit it; stage it again if a concurrent commit conflicts with it.
 
     Args:
-        verb: the operation to run.
+        operation: the operation to run.
         load: returns the version to begin with, once the operation's sources are open.
         engine: does the work on rows and files.
         options: of the commit. An operation that is not repeatable always raises on a conflict.
@@ -58,7 +58,7 @@ def do(
     Raises:
         DeltaError: from staging or committing.
     """
-    with verb.opened(engine) as opened:
+    with operation.opened(engine) as opened:
         return stage_and_commit(
             load,
             lambda transaction: _staged(opened, transaction, engine, progress),
@@ -71,8 +71,8 @@ def do(
         )
 
 
-def do_on(
-    verb: Verb[OutcomeT_co],
+def execute_on(
+    operation: Operation[OutcomeT_co],
     shown: Snapshot,
     engine: Engine,
     options: CommitOptions = USUAL,
@@ -83,7 +83,7 @@ def do_on(
     """Run an operation on a snapshot's table, refreshed if it needs the latest version.
 
     Args:
-        verb: the operation to run.
+        operation: the operation to run.
         shown: a version of the table, which may be old.
         engine: does the work on rows and files.
         options: of the commit.
@@ -94,53 +94,55 @@ def do_on(
         TableNotFoundError: the table is gone, or was replaced by another table.
         DeltaError: as `do`.
     """
-    if verb.needs_latest:
+    if operation.needs_latest:
         load = partial(shown.refresh, same_table=True)
-        return do(verb, load, engine, options, progress=progress)
-    return do(verb, lambda: shown, engine, options, is_held=not is_fresh, progress=progress)
+        return execute(operation, load, engine, options, progress=progress)
+    return execute(
+        operation, lambda: shown, engine, options, is_held=not is_fresh, progress=progress
+    )
 
 
 def stage(
-    verb: Verb[OutcomeT_co],
+    operation: Operation[OutcomeT_co],
     transaction: PendingTransaction,
     engine: Engine,
     *,
     progress: Progress | None = None,
 ) -> OutcomeT_co:
     """Stage an operation into a transaction, which may contain others, and return its outcome."""
-    with verb.opened(engine) as opened:
+    with operation.opened(engine) as opened:
         return _staged(opened, transaction, engine, progress)
 
 
 def _staged(
-    verb: Verb[OutcomeT_co],
+    operation: Operation[OutcomeT_co],
     transaction: PendingTransaction,
     engine: Engine,
     progress: Progress | None,
 ) -> OutcomeT_co:
-    with shown(progress, verb.doing) as tell:
+    with shown(progress, operation.doing) as tell:
         transaction.progress = ProgressCount(tell)
-        outcome = verb.stage(transaction, engine)
+        outcome = operation.stage(transaction, engine)
     transaction.add_metrics(outcome.metrics())
     return outcome
 
 
-def preview(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
+def preview(operation: Operation[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
     """Return the result of a dry run of an operation on a version; nothing is written."""
-    transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
-    with verb.opened(engine) as opened:
+    transaction = PendingTransaction(snapshot.context, snapshot, operation=operation.name)
+    with operation.opened(engine) as opened:
         return opened.preview(transaction, engine)
 
 
-def explain(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> str:
+def explain(operation: Operation[Any], snapshot: Snapshot, engine: Engine) -> str:
     """Describe how an operation would find its rows; nothing is written."""
-    transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
-    with verb.opened(engine) as opened:
+    transaction = PendingTransaction(snapshot.context, snapshot, operation=operation.name)
+    with operation.opened(engine) as opened:
         return opened.explain(transaction, engine)
 
 
 def make_table(
-    verb: Verb[OutcomeT_co],
+    operation: Operation[OutcomeT_co],
     context: TableContext,
     configuration: TableConfiguration,
     engine: Engine,
@@ -151,7 +153,7 @@ def make_table(
     """Create a table, with an operation that stages the contents of version 0.
 
     Args:
-        verb: the operation that stages the contents besides the configuration.
+        operation: the operation that stages the contents besides the configuration.
         context: of the new table.
         configuration: of the new table.
         engine: does the work on rows and files.
@@ -164,12 +166,12 @@ def make_table(
     transaction = PendingTransaction(
         context,
         None,
-        operation=verb.name,
-        parameters=verb.logged_parameters(),
+        operation=operation.name,
+        parameters=operation.logged_parameters(),
         configuration=configuration,
     )
     with discarding(transaction):
-        outcome = stage(verb, transaction, engine, progress=progress)
+        outcome = stage(operation, transaction, engine, progress=progress)
         committed = commit_staged(transaction, engine, options)
     return Ran(value=outcome, committed=committed)
 
@@ -222,7 +224,7 @@ class EngineMaintenance:
             if not is_auto_compaction_due(snapshot):
                 return snapshot
             options = CommitOptions(hooks=hooks, on_conflict="raise")
-            done = do(AutoCompact(), lambda: snapshot, self.engine, options)
+            done = execute(AutoCompact(), lambda: snapshot, self.engine, options)
         except DeltaError as error:
             logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)
             return snapshot

@@ -14,8 +14,8 @@ from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import ChangeRequest
-from deltalog.operations.do import EngineMaintenance, explain, preview
 from deltalog.operations.engine import LocalEngine
+from deltalog.operations.execute import EngineMaintenance, explain, preview
 from deltalog.operations.merge import Merge, upsert
 from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import PostCommitHookProperties

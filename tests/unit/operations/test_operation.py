@@ -7,15 +7,15 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
-from deltalog.operations.do import do, explain, preview
 from deltalog.operations.engine import Engine, LocalEngine
-from deltalog.operations.operation import Nothing, Operation, Staged, Verb
+from deltalog.operations.execute import execute, explain, preview
+from deltalog.operations.operation import CustomOperation, Nothing, Operation, Staged
 from deltalog.transaction import PendingTransaction
 from tests.support.logs import DictStore, table_of
 from tests.support.transactions import commit_info_of, new_file
 
 
-class Look(Verb[Nothing]):
+class Look(Operation[Nothing]):
     """A verb that says nothing of itself but its name."""
 
     name = "LOOK"
@@ -50,7 +50,7 @@ def test_nothing_counts_and_tells_nothing() -> None:
     assert dict(Nothing().metrics()) == {}
     Nothing().result()
     store = table_of([])
-    do(Look(), lambda: latest(store), LocalEngine())
+    execute(Look(), lambda: latest(store), LocalEngine())
     assert commit_info_of(store, 1)["operation"] == "LOOK"
 
 
@@ -61,8 +61,8 @@ def test_an_operation_of_the_callers_gives_what_its_plan_gave() -> None:
         transaction.add_files([new_file("x")])
         return 7
 
-    operation = Operation(name="MINE", plan=plan, parameters={"a": 1})
-    done = do(operation, lambda: latest(store), LocalEngine())
+    operation = CustomOperation(name="MINE", plan=plan, parameters={"a": 1})
+    done = execute(operation, lambda: latest(store), LocalEngine())
     assert done.value == Staged(7)
     assert done.value is not None
     assert (done.value.result(), dict(done.value.metrics())) == (7, {})
@@ -73,7 +73,7 @@ def test_an_operation_of_the_callers_gives_what_its_plan_gave() -> None:
 @pytest.mark.parametrize(("skips", "version"), [(True, 0), (False, 1)])
 def test_an_operation_may_leave_out_empty_commits(skips: bool, version: int) -> None:
     store = table_of([])
-    operation = Operation(name="MINE", plan=lambda _: None, skips_empty=skips)
+    operation = CustomOperation(name="MINE", plan=lambda _: None, skips_empty=skips)
     assert dict(operation.logged_parameters()) == {}
-    done = do(operation, lambda: latest(store), LocalEngine())
+    done = execute(operation, lambda: latest(store), LocalEngine())
     assert done.committed.version == latest(store).version == version
