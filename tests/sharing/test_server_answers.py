@@ -11,8 +11,8 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.sharing.server.answers import TableRequest
 from deltalog.sharing.server.application import make_server
-from deltalog.sharing.server.async_queries import answer_query
 from deltalog.sharing.server.config_settings import parse_config
+from deltalog.sharing.server.queries import answer_query
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.wire.requests import TableQuery, parse_capabilities
@@ -34,7 +34,7 @@ def test_an_answer_that_breaks_is_not_taken_for_complete(
         raise StorageError("cannot read /secret/path")
 
     monkeypatch.setattr(FileLines, "chunks", fail)
-    monkeypatch.setattr("deltalog.sharing.server.async_queries.LINES_PER_CHUNK", lines_at_once)
+    monkeypatch.setattr("deltalog.sharing.server.queries.LINES_PER_CHUNK", lines_at_once)
     reply = caller.query(T)
     if lines_at_once:  # the answer is short: nothing was sent before it broke
         assert reply.status == 503

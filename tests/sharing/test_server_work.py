@@ -91,7 +91,7 @@ async def _until(condition: Any) -> None:
 def test_a_short_answer_takes_one_turn(
     files: Path, monkeypatch: pytest.MonkeyPatch, lines_at_once: int, turns: int
 ) -> None:
-    monkeypatch.setattr("deltalog.sharing.server.async_queries.LINES_PER_CHUNK", lines_at_once)
+    monkeypatch.setattr("deltalog.sharing.server.queries.LINES_PER_CHUNK", lines_at_once)
     caller = sharing({T: {"location": str(files)}})
     taken = 0
     run_sync = anyio.to_thread.run_sync

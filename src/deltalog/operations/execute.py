@@ -87,14 +87,15 @@ def execute_on(
         shown: a version of the table, which may be old.
         engine: does the work on rows and files.
         options: of the commit.
-        is_fresh: whether the version was opened for this operation, so that the log still has it.
+        is_fresh: whether the version was opened as the latest for this operation, so that a refresh
+            is not needed.
         progress: as for `do`.
 
     Raises:
         TableNotFoundError: the table is gone, or was replaced by another table.
         DeltaError: as `do`.
     """
-    if operation.needs_latest:
+    if operation.needs_latest and not is_fresh:
         load = partial(shown.refresh, same_table=True)
         return execute(operation, load, engine, options, progress=progress)
     return execute(

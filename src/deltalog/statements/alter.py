@@ -22,7 +22,7 @@ from deltalog.statements.create import (
     read_key,
     read_properties,
 )
-from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
+from deltalog.statements.statement import Session, SqlStatement, StatementAnswer, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -47,7 +47,7 @@ class AlterStatement(SqlStatement):
         """Do the operations."""
         table = session.open(self.table)
         if len(self.operations) == 1:
-            table.do(self.operations[0])
+            execute(session, table, self.operations[0])
         else:
             with table.transaction() as transaction:
                 for operation in self.operations:

@@ -126,7 +126,7 @@ class TruncateStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Remove all rows."""
-        found = session.open(self.table).do(Truncate())
+        found = result_of(session, session.open(self.table), Truncate())
         return StatementAnswer(None, found)
 
 

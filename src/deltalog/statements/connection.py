@@ -173,12 +173,8 @@ class Connection:
             DeltaError: as the operation that it does.
         """
         session = self._open_session()
-        found = parse_statement(statement, parameters)
         session.begin()
-        try:
-            return SqlResult(found.run(session), statement)
-        except RecursionError:
-            raise error_at(statement, 0, "it is nested too deeply") from None
+        return _run(session, statement, parameters)
 
     def execute_script(self, script: str) -> list[SqlResult]:
         """Run statements that semicolons divide, and return their results.
@@ -411,6 +407,14 @@ def connect(
     return Connection(session)
 
 
+def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlResult:
+    found = parse_statement(statement, parameters)
+    try:
+        return SqlResult(found.run(session), statement)
+    except RecursionError:
+        raise error_at(statement, 0, "it is nested too deeply") from None
+
+
 def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:
     """Run an SQL statement over tables, and return its rows and what it changed.
 
@@ -423,4 +427,4 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         InvalidInputError: it is no statement; the message has the position.
         DeltaError: as the operation that it does.
     """
-    return connect(tables).sql(statement, parameters)
+    return _run(LocalSession(tables), statement, parameters)

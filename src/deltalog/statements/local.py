@@ -18,7 +18,7 @@ from deltalog.data.write.source import RereadableRows, exportable, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
-from deltalog.log.listing import has_table
+from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import LocalEngine
 from deltalog.query.duckdb import connect_duckdb, shared_duckdb
@@ -88,6 +88,7 @@ class LocalSession:
         # Tables as this statement sees them, each at one version; and those that queries read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
+        self._opened: set[tuple[str, ...]] = set()  # registered by location since `begin`
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
@@ -96,6 +97,7 @@ class LocalSession:
         parts = QualifiedName.parse(name)
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
+            self._opened.add(parts.key)
         elif isinstance(rows, list):
             rows = open_batches(rows).read_all()
         elif isinstance(rows, pa.RecordBatchReader):
@@ -108,6 +110,7 @@ class LocalSession:
         """Let the next statement see the newest versions of its tables."""
         self._seen.clear()
         self._read.clear()
+        self._opened.clear()
 
     # --- tables by their names
 
@@ -126,15 +129,15 @@ class LocalSession:
             named = named_table(name.location, self._storage_options)
             if named is not None:
                 return DeltaTable(named) if named.is_delta_table() else None
-            store = open_store(name.location, self._storage_options)
-            return DeltaTable(store) if has_table(store) else None
+            return DeltaTable.if_any(utc_context(open_store(name.location, self._storage_options)))
         bare = replace(name, version=None)
         if name.key not in self._registered:
             return self._catalogs.find(bare)
         _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
-        found.update_incremental(same_table=True)
+        if name.key not in self._opened:
+            found.update_incremental(same_table=True)
         return found
 
     def has_read(self, table: DeltaTable) -> bool:

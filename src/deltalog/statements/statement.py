@@ -328,7 +328,7 @@ def execute(
         CommitConflictError: rows that the statement has read were changed meanwhile.
     """
     if not session.has_read(table):
-        return table.execute(operation)
+        return table.execute(operation, is_fresh=True)  # the statement has just opened it
 
     def staged(pending: PendingTransaction) -> OutcomeT_co:
         pending.record_read(None)

@@ -334,7 +334,7 @@ class Snapshot:
                     protocol=self.protocol if protocol is None else protocol,
                     metadata=self.metadata if metadata is None else metadata,
                 )
-        newest = open_snapshot(context)
+        newest = _open(context)
         # One log may give its table another id, as CREATE OR REPLACE does.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
@@ -404,8 +404,7 @@ class Snapshot:
                 self._state = way_around(state, error, self.log_tail)
 
 
-def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
-    """Load `version`, or the latest version; see `load_snapshot`."""
+def _open(context: TableContext, version: int | None = None) -> Snapshot:
     state, protocol, metadata = open_log(context, version)
     return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
@@ -485,7 +484,7 @@ def load_snapshot(
             raise InvalidInputError("expected a version or a moment to read at, found both")
         version = find_version(context, timestamp_ms)
     try:
-        return open_snapshot(context, version)
+        return _open(context, version)
     except TableNotFoundError as error:
         if error.log_begins:
             raise
@@ -506,7 +505,7 @@ def load_if_any(context: TableContext) -> Snapshot | None:
     Cost: as for `load_snapshot`; one listing if there is no table.
     """
     try:
-        return open_snapshot(context.with_newest_log_tail())
+        return _open(context.with_newest_log_tail())
     except TableNotFoundError as error:
         if error.log_begins:
             raise

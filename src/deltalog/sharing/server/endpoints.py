@@ -25,7 +25,6 @@ from deltalog._util.observing import WorkKind, observed
 from deltalog._util.paths import canonical_path, store_kind
 from deltalog.errors import DeltaError, StorageError
 from deltalog.sharing.server.answers import Answer, Services, TableRequest
-from deltalog.sharing.server.async_queries import AsyncQueries, answer_metadata, answer_query
 from deltalog.sharing.server.changes import answer_changes
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found, unsupported
@@ -40,6 +39,7 @@ from deltalog.sharing.server.middleware import (
     log_defect,
     tell_observers,
 )
+from deltalog.sharing.server.queries import AsyncQueries, answer_metadata, answer_query
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE

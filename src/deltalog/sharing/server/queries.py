@@ -1,4 +1,4 @@
-"""Asynchronous queries: an id at once, the lines when the client polls.
+"""Queries of a table: their answers, and asynchronous ones, which return an id at once.
 
 Owns the ids and the running work. An id is a sealed token of the query and of the version with
 which it was started: any process with the signing key answers it, also one that did not begin it.
