@@ -117,7 +117,7 @@ def test_a_first_write_loads_no_operation_that_it_does_not_do(
         for name in loaded_by_a_first_write
         if name.startswith("deltalog.operations.")
     }
-    assert operations - below == {"do", "operation", "write"}
+    assert operations - below == {"execute", "operation", "write"}
 
 
 @pytest.mark.parametrize("name", OF_OTHERS)
