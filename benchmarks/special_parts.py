@@ -68,8 +68,8 @@ def arithmetic() -> Iterator[str]:
 def _numbers() -> pa.Table:
     """Rows of nine numbers, in one file of four row groups."""
     chance = np.random.default_rng(7)
-    values = {f"v{number}": chance.random(4 * GROUP_ROWS) for number in range(8)}
-    return pa.table({"id": np.arange(4 * GROUP_ROWS), **values})
+    values = {f"v{number}": pa.array(chance.random(4 * GROUP_ROWS)) for number in range(8)}
+    return pa.table({"id": pa.array(np.arange(4 * GROUP_ROWS)), **values})
 
 
 def _strings() -> pa.Table:
@@ -77,7 +77,7 @@ def _strings() -> pa.Table:
     chance = np.random.default_rng(7)
     return pa.table(
         {
-            "id": np.arange(GROUP_ROWS),
+            "id": pa.array(np.arange(GROUP_ROWS)),
             "value": pa.array([chance.bytes(300).hex() for _ in range(GROUP_ROWS)]),
         }
     )
