@@ -35,7 +35,7 @@ from deltalog.schema import (
     to_arrow_schema,
 )
 from deltalog.schema.primitives import PRIMITIVES, Bounds, Primitive, ValueCodec
-from deltalog.schema.primitives.places import check_kind, check_match, json_texts
+from deltalog.schema.primitives.strings import check_kind, check_match, json_texts
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 TABLE = "schema/primitives/"

@@ -194,7 +194,7 @@ MOVED: Final = {
     "schema.primitives.civil": "_util.civil",
     "schema.primitives.meant": "schema.primitives.table",
     "schema.primitives.spans": "schema.primitives.moments",
-    "schema.primitives.texts": "schema.primitives.places",
+    "schema.primitives.texts": "schema.primitives.strings",
     "schema.readable": "schema.check",
     "schema.tree": "schema.columns",
     "schema.widening": "schema.evolve",

@@ -40,7 +40,8 @@ from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import ruled_collation
 from deltalog.schema.primitives import Bounds
 from deltalog.schema.primitives.numbers import java_word
-from deltalog.schema.primitives.places import corner, join
+from deltalog.schema.primitives.places import corner
+from deltalog.schema.primitives.strings import join
 
 if TYPE_CHECKING:
     from collections.abc import Collection

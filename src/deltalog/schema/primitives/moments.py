@@ -25,8 +25,8 @@ from deltalog._util.civil import (
 )
 from deltalog._util.kernels import Array, Datum, arrow, compute
 from deltalog.errors import InvalidInputError
-from deltalog.schema.primitives.places import all_match, check_kind, check_match, join
 from deltalog.schema.primitives.row import Bounds, ValueCodec
+from deltalog.schema.primitives.strings import all_match, check_kind, check_match, join
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
 NANOS_OF_MICRO: Final = 1_000

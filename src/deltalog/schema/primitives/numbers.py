@@ -15,8 +15,8 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import Array, compute
 from deltalog.errors import InvalidInputError
-from deltalog.schema.primitives.places import check_kind, check_match
 from deltalog.schema.primitives.row import Bounds, ValueCodec
+from deltalog.schema.primitives.strings import check_kind, check_match
 
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"

@@ -1,7 +1,8 @@
 """The table of primitive types: the names, storage and rules of each.
 
-A row is data. Schemas, Arrow, partition values, statistics, SQL and Spark read it; nothing else
-lists types. Rows of a family go from narrow to wide: the later of two types has the values of both.
+A row is data. Schemas, Arrow, partition values, statistics, SQL and Spark read it. Files that
+translate for one engine list the types that this engine has: `expressions/polars` and `daft`,
+`query/native`, `iceberg/metadata`, `spark/reading/native`. Rows of a family go from narrow to wide: the later of two types has the values of both.
 
 Protocol: Primitive Types, Type Widening
 """
@@ -17,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.primitives import moments, numbers, places
+from deltalog.schema.primitives import moments, numbers, places, strings
 from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
@@ -62,7 +63,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     for row in (
         Primitive(
             name="string",
-            codec=places.TEXT,
+            codec=strings.TEXT,
             arrow=pa.string,
             large_arrow=pa.large_string,
             takes=(pa.string(), pa.large_string(), pa.string_view()),
@@ -126,14 +127,14 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         Primitive(
             name="boolean",
-            codec=places.TRUTH,
+            codec=strings.TRUTH,
             arrow=pa.bool_,
             takes=(pa.bool_(),),
             sql_words=("BOOLEAN", "BOOL"),
         ),
         Primitive(
             name="binary",
-            codec=places.BYTES,
+            codec=strings.BYTES,
             arrow=pa.binary,
             large_arrow=pa.large_binary,
             takes=(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)),

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.schema.primitives.places import (
+from deltalog.schema.primitives.strings import (
     BYTES,
     TEXT,
     TRUTH,

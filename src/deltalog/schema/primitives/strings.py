@@ -1,0 +1,115 @@
+"""Strings, binary values and booleans: their text forms, and checks that all codecs share.
+
+Protocol: Partition Value Serialization, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.json import dumps
+from deltalog._util.kernels import Array, compute
+from deltalog.schema.primitives.row import Bounds, ValueCodec
+
+_JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
+
+
+def check_match(texts: pa.StringArray, pattern: str) -> None:
+    """Raise unless every string that is not NULL matches as a whole.
+
+    Raises:
+        ValueError: a string does not match.
+    """
+    if not all_match(texts, pattern):
+        raise ValueError(f"expected {pattern}")
+
+
+def all_match(texts: pa.StringArray, pattern: str) -> bool:
+    """Return whether every string that is not NULL matches as a whole."""
+    matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"), min_count=0)
+    return matches.as_py() is True
+
+
+def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
+    """Refuse a Python value of another class; True and False do not count as numbers.
+
+    Raises:
+        TypeError: it is of another class.
+    """
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"found a {type(value).__name__}")
+
+
+def join(*parts: Any) -> Array:
+    """Texts one after the other, as arrays or constants; NULL where one of them is."""
+    return compute.binary_join_element_wise(*parts, "")
+
+
+def json_texts(texts: Array) -> Array:
+    """Texts as JSON has them. Cost: those that JSON escapes go one by one."""
+    plain = join('"', texts, '"')
+    special = compute.match_substring_regex(texts, _JSON_ESCAPED)
+    if not compute.any(special).as_py():
+        return plain
+    escaped = [dumps(text).decode() for text in texts.filter(special).to_pylist()]
+    mask = compute.coalesce(special, pa.scalar(value=False))
+    return compute.replace_with_mask(plain, mask, pa.array(escaped, plain.type))
+
+
+def _conform_text(array: Array, target: Any) -> Array | None:
+    return array.cast(target) if _is_text(array.type) or _is_bytes(array.type) else None
+
+
+def _conform_bytes(array: Array, target: Any) -> Array | None:
+    return array.cast(target) if _is_bytes(array.type) else None
+
+
+def _is_text(kind: Any) -> bool:
+    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+
+
+def _is_bytes(kind: Any) -> bool:
+    return (
+        pt.is_binary(kind)
+        or pt.is_large_binary(kind)
+        or pt.is_binary_view(kind)
+        or pt.is_fixed_size_binary(kind)
+    )
+
+
+def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
+    return texts.cast(arrow_type)
+
+
+def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
+    check_kind(value, str)
+    value.encode()  # a lone surrogate is no text
+    return str(value)
+
+
+def _encode_bytes(value: Any, _arrow_type: pa.DataType) -> str:
+    check_kind(value, (bytes, bytearray, memoryview))
+    return bytes(value).decode()
+
+
+def _parse_boolean(texts: pa.StringArray, _arrow_type: pa.DataType, _zone: str) -> Array:
+    check_match(texts, "(?i:true|false)")
+    return compute.equal(compute.utf8_lower(texts), pa.scalar("true"))
+
+
+def _encode_boolean(value: Any, _arrow_type: pa.DataType) -> str:
+    check_kind(value, bool)
+    return "true" if value else "false"
+
+
+TEXT: Final = ValueCodec(
+    conform=_conform_text,
+    parse=_parse_text,
+    encode=_encode_text,
+    bounds=Bounds(wire=pa.string(), texts=json_texts),
+)
+BYTES: Final = ValueCodec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
+TRUTH: Final = ValueCodec(parse=_parse_boolean, encode=_encode_boolean)
