@@ -2,7 +2,10 @@
 
 A row is data. Schemas, Arrow, partition values, statistics, SQL and Spark read it. Files that
 translate for one engine list the types that this engine has: `expressions/polars` and `daft`,
-`query/native`, `iceberg/metadata`, `spark/reading/native`. Rows of a family go from narrow to wide: the later of two types has the values of both.
+`query/native`, `iceberg/metadata`, `spark/reading/native`.
+
+Rows of a family go from narrow to wide: the later of two types has the values of both. Of rows that
+take one Arrow type, the first counts; `is_declared` leaves a row out of that.
 
 Protocol: Primitive Types, Type Widening
 """
