@@ -74,7 +74,7 @@ def printable_lines(text: str) -> str:
 def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
     error = cls.__new__(cls)
     error.args = args
-    error.__dict__.update(state)
+    error.__setstate__(state)
     return error
 
 

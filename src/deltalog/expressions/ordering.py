@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -108,7 +107,9 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
     for item in items:
         match item:
             case str():
-                keys += import_module("deltalog.expressions.sql_order").read_order(item)
+                from deltalog.expressions.sql_order import read_order  # noqa: PLC0415  # sqlglot
+
+                keys += read_order(item)
             case (str(name), str(turn)) if turn in _ORDERS:
                 keys.append((name, turn == "descending", turn == "ascending"))
             case _:

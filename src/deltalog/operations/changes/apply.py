@@ -44,7 +44,7 @@ from deltalog.transaction.masks import write_masks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.changes import ChangeWriter
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles

@@ -37,7 +37,8 @@ from deltalog.sharing.wire.requests import ChangesQuery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.data.scan.reader import ScanTask
+    from deltalog.data.scan.task import ReadSpec
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.sharing.server.answers import TableRequest
