@@ -394,7 +394,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
 
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]
-    from deltalog.data.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
+    from deltalog.data.scan.row_groups import may_hold_matches  # noqa: PLC0415  # large tables
 
     may_match = iter(
         may_hold_matches(

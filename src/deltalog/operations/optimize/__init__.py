@@ -9,7 +9,7 @@ Protocol: Add File and Remove File (`dataChange`), Clustered Table
 
 from __future__ import annotations
 
-from deltalog.operations.optimize.cluster import Cluster, CubeSizes
+from deltalog.operations.optimize.cluster import Cluster, CubeSizes, ZOrder
 from deltalog.operations.optimize.compact import (
     AutoCompact,
     Compact,
@@ -18,7 +18,6 @@ from deltalog.operations.optimize.compact import (
 )
 from deltalog.operations.optimize.purge import Purge, UpgradeUniform
 from deltalog.operations.optimize.rewrite import Optimized
-from deltalog.operations.optimize.z_order import ZOrder
 
 __all__ = [
     "AutoCompact",
