@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand, state_higher_names
 from deltalog._util.moved import find_moved_modules
 
 if TYPE_CHECKING:
@@ -191,6 +191,14 @@ __all__ = [
 ]
 
 find_moved_modules()
+# Methods of a catalog and of shared tables make these.
+state_higher_names(
+    {
+        "CatalogTransactions": "deltalog.table.catalog_transaction",
+        "changes_frame": "deltalog.spark.sharing.batch",
+        "scan_frame": "deltalog.spark.sharing.batch",
+    }
+)
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)

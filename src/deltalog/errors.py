@@ -37,18 +37,44 @@ A message says what was attempted, on what, what was expected, what was found an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from deltalog._util.escaping import printable_lines
+import unicodedata
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+# Characters that do something: controls, directions and other formats, lone surrogates, line ends.
+CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, with Python's escapes for invisible characters.
+
+    >>> print(printable("a\x1b[2J\nb"))
+    a\x1b[2J\nb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(letter)[1:-1] if unicodedata.category(letter) in CONTROLS else letter
+        for letter in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """Return a text as `printable` does, whose line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "\n".join(
+        "\t".join(printable(part) for part in line.split("\t")) for line in text.split("\n")
+    )
+
+
 def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
     error = cls.__new__(cls)
     error.args = args
-    error.__dict__.update(state)
+    error.__setstate__(state)
     return error
 
 

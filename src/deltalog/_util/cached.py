@@ -44,6 +44,15 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         value = instance.__dict__[self._name] = self._compute(instance)
         return value
 
+    def set(self, instance: object, value: _T) -> None:
+        """Give an object a value that is known already, so that it is not computed.
+
+        Args:
+            instance: the object.
+            value: what the property would compute.
+        """
+        instance.__dict__[self._name] = value
+
 
 # Immutable lists: attributes that deltalake's users expect to be lists.
 

@@ -7,36 +7,14 @@ values and commit information, so a log may contain any character.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from deltalog.errors import CONTROLS, printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Characters that do something: controls, directions and other formats, lone surrogates, line ends.
-_CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-
-
-def printable(text: str) -> str:
-    r"""Return a text on one line, with Python's escapes for invisible characters.
-
-    >>> print(printable("a\x1b[2J\nb"))
-    a\x1b[2J\nb
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        repr(letter)[1:-1] if unicodedata.category(letter) in _CONTROLS else letter
-        for letter in text
-    )
-
-
-def printable_lines(text: str) -> str:
-    """Return a text as `printable` does, whose line ends and tabs stay."""
-    if text.isprintable():
-        return text
-    return "\n".join(
-        "\t".join(printable(part) for part in line.split("\t")) for line in text.split("\n")
-    )
+__all__ = ["name_key", "path_key", "printable", "printable_json", "printable_lines"]
 
 
 def printable_json(text: str) -> str:
@@ -44,7 +22,7 @@ def printable_json(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        _json_escape(letter) if unicodedata.category(letter) in _CONTROLS else letter
+        _json_escape(letter) if unicodedata.category(letter) in CONTROLS else letter
         for letter in text
     )
 

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 
+_HIGHER: dict[str, str] = {}
+
+
+def state_higher_names(origins: Mapping[str, str]) -> None:
+    """State where functions are that lower packages call without importing their packages.
+
+    `deltalog/__init__.py`, which stands above all packages, states them.
+
+    Args:
+        origins: each name → the full name of the module that has it.
+    """
+    _HIGHER.update(origins)
+
+
+def higher(name: str) -> Any:
+    """Load a function or class of a higher package; a stated name."""
+    return getattr(import_module(_HIGHER[name]), name)
+
+
 def names_on_demand(
     package: str, origins: Mapping[str, str], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

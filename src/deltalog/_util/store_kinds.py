@@ -1,8 +1,8 @@
 """The table of store kinds: the names, URL form and abilities of each kind of store.
 
 Owns every name of a kind: all other code reads the row of its store. `paths` imports this table,
-because it needs names and URL forms to distinguish files. So a row names its file system class as
-a string, and `storage.filesystems` imports the class when it is needed.
+because it needs names and URL forms to distinguish files. So a row has only the name of the class
+of its calls, and `storage.filesystems` knows the module of each class.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class StoreKind:
         name: the scheme that replaces its aliases in canonical paths; also fsspec's name.
         aliases: further schemes of the same service.
         address: form of its URLs.
-        files: `module:class` of its calls: how it lists, reads, deletes, translates options.
+        files: the class of its calls: how it lists, reads, deletes, translates options.
         quicker: likewise: calls over a quicker client, used where it is installed and does exactly
             what the options say.
         filesystem: module of the fsspec class that `files` and `put_if_absent` rely on. Another
-            file system that bears the name, as pyarrow's do, can do none of that. Empty: any.
+            file system that bears the name, as pyarrow's do, can do none of that. Empty: any;
+            "(none)": `files` calls the operating system.
         put_if_absent: how a commit is made atomic; None refuses commits.
         extra: the extra of deltalog that installs its file system.
         option_prefixes: of its options' names, as the service's own tools spell them, longest
@@ -67,7 +68,7 @@ class StoreKind:
     _: KW_ONLY
     aliases: tuple[str, ...] = ()
     address: Address = Address.UNKNOWN
-    files: str = "deltalog.storage.fsspec_files:FsspecFiles"
+    files: str = "FsspecFiles"
     quicker: str = ""
     filesystem: str = ""
     put_if_absent: PutIfAbsent | None = None
@@ -96,8 +97,8 @@ LOCAL: Final = StoreKind(
     "file",
     aliases=("local",),
     address=Address.PATH,
-    files="deltalog.storage.local_files:LocalFiles",
-    filesystem="deltalog.storage.local_files",
+    files="LocalFiles",
+    filesystem="(none)",
     put_if_absent=PutIfAbsent.LINK,
     is_native=True,
     has_directories=True,
@@ -109,7 +110,7 @@ _ROWS: Final = (
     StoreKind(
         "memory",
         address=Address.PATH,
-        files="deltalog.storage.memory:MemoryFiles",
+        files="MemoryFiles",
         filesystem="fsspec.implementations.memory",
         put_if_absent=PutIfAbsent.LOCK,
     ),
@@ -117,8 +118,8 @@ _ROWS: Final = (
         "s3",
         aliases=("s3a", "s3n"),
         address=Address.BUCKET,
-        files="deltalog.storage.s3:S3Files",
-        quicker="deltalog.storage.obstore_files:ObstoreFiles",
+        files="S3Files",
+        quicker="ObstoreFiles",
         filesystem="s3fs.core",
         put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *
         extra="s3",
@@ -137,7 +138,7 @@ _ROWS: Final = (
         "gs",
         aliases=("gcs",),
         address=Address.BUCKET,
-        files="deltalog.storage.google:GoogleFiles",
+        files="GoogleFiles",
         filesystem="gcsfs.core",
         put_if_absent=PutIfAbsent.REQUEST,  # ifGenerationMatch=0
         extra="gcs",
@@ -150,7 +151,7 @@ _ROWS: Final = (
         "az",
         aliases=("abfs", "abfss", "adl", "wasb", "wasbs", "azure"),
         address=Address.ACCOUNT,
-        files="deltalog.storage.azure:AzureFiles",
+        files="AzureFiles",
         filesystem="adlfs.spec",
         put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *, adlfs's overwrite=False
         extra="azure",
@@ -167,7 +168,7 @@ _ROWS: Final = (
         StoreKind(
             name,
             address=Address.URL,
-            files="deltalog.storage.web:WebFiles",
+            files="WebFiles",
             may_be_named=False,
         )
         for name in ("http", "https")

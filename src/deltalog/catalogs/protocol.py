@@ -10,10 +10,10 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from deltalog._util.cached import name_methods_after
+from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
@@ -434,8 +434,6 @@ class OffersTransactions:
         Raises:
             InvalidInputError: the catalog has no folder for journals, and none is named.
         """
-        tables: Any = import_module("deltalog.table")
-        found: AbstractContextManager[Any] = tables.CatalogTransactions(
-            self, journals, storage_options
-        ).begin(**options)
+        transactions = higher("CatalogTransactions")(self, journals, storage_options)
+        found: AbstractContextManager[Any] = transactions.begin(**options)
         return found

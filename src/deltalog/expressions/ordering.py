@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -108,7 +107,7 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
     for item in items:
         match item:
             case str():
-                keys += import_module("deltalog.expressions.sql_order").read_order(item)
+                keys += read_order(item)
             case (str(name), str(turn)) if turn in _ORDERS:
                 keys.append((name, turn == "descending", turn == "ascending"))
             case _:
@@ -171,3 +170,40 @@ def _not_understood(order_by: object) -> InvalidInputError:
         "order_by: expected SQL such as 'at DESC, id', or a list of column names and of pairs "
         f"such as ('at', 'descending'), found {order_by!r}"
     )
+
+
+# `ORDER BY` as Spark spells it, read by sqlglot.
+
+
+_HEAD: Final = "SELECT 1 ORDER BY "
+
+
+def read_order(sql: str) -> list[tuple[str, bool, bool]]:
+    """Name, whether it is descending, and whether NULL comes first, of each column.
+
+    Raises:
+        InvalidInputError: it is no list of columns.
+    """
+    import sqlglot  # noqa: PLC0415  # slow, and pairs do without
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    try:
+        order = sqlglot.parse_one(_HEAD + sql, dialect="spark").args.get("order")
+    except SqlglotError as error:
+        raise InvalidInputError(f"order_by: cannot read {sql!r}: {error}") from error
+    found = []
+    for item in [] if order is None else order.expressions:
+        column, is_descending = item.this, bool(item.args.get("desc"))
+        if not isinstance(column, exp.Column):
+            raise InvalidInputError(
+                f"order_by: expected names of columns in {sql!r}, found {column.sql('spark')!r}"
+            )
+        nulls_first = item.args.get("nulls_first")
+        name = ".".join(part.name for part in column.parts)
+        found.append(
+            (name, is_descending, not is_descending if nulls_first is None else nulls_first)
+        )
+    if not found:
+        raise InvalidInputError(f"order_by: expected names of columns, found {sql!r}")
+    return found

@@ -13,8 +13,8 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import Array, compute, pc
 from deltalog._util.paths import encode_path
-from deltalog.data.scan.reader import read_task
-from deltalog.data.scan.task import ReadSpec, ScanTask
+from deltalog.data.scan.reader import ScanTask, read_task
+from deltalog.data.scan.task import ReadSpec
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
 from deltalog.protocol.column_mapping import Mode

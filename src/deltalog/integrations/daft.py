@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from daft.io.pushdowns import Pushdowns
 
     from deltalog.data.scan.plan import Scan
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.expressions import Expression
     from deltalog.integrations.tasks import Report, Source, Version
     from deltalog.operations.changes.apply import WriteJob

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.scan.rows import DtypeBackend
-    from deltalog.data.scan.task import ScanTask
     from deltalog.integrations.tasks import Report, Source, Version
     from deltalog.operations.changes.apply import WriteJob
     from deltalog.storage.fsspec_store import StorageOptions

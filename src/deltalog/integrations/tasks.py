@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.scan.plan import Scan
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot

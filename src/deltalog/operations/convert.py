@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from deltalog._util.paths import FileInfo
-from deltalog.data.scan.reader import read_task
-from deltalog.data.scan.task import ReadSpec, ScanTask
+from deltalog.data.scan.reader import ScanTask, read_task
+from deltalog.data.scan.task import ReadSpec
 from deltalog.data.write.encode import Layout
 from deltalog.data.write.open_files import FilePlan
 from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec

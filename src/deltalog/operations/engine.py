@@ -74,7 +74,7 @@ class LocalEngine:
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
         # An empty list has no columns for a predicate.
         if predicate is not None and rows.schema.names:
-            from deltalog.data.write.replace_where import write_where  # noqa: PLC0415  # as above
+            from deltalog.data.write.changes import write_where  # noqa: PLC0415  # as above
 
             return write_where(spec, rows, predicate, tells_changes=tells_changes)
         if predicate is None and spec.configuration.optimizes_writes:

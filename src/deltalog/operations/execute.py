@@ -17,7 +17,7 @@ from deltalog.errors import DeltaError
 from deltalog.operations.operation import OutcomeT_co
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
-from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.pending import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from deltalog.query.builder import QueryBuilder
+from deltalog.query.duckdb import QueryBuilder
 
 __all__ = ["QueryBuilder"]

@@ -24,7 +24,7 @@ from deltalog.errors import (
     UnsupportedTypeError,
 )
 from deltalog.schema.codec import encode_type, parse_type
-from deltalog.schema.interchange import SchemaPart
+from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.primitives import primitive_of_arrow, type_of_extension
 from deltalog.schema.types import (
     ArrayType,
@@ -393,8 +393,7 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
     return from_arrow_type(value, declared=True)
 
 
-SchemaPart._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes
-SchemaPart._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above
+FORMS["arrow"] = Form(_to_arrow, _from_arrow)
 
 
 def parquet_field_id(field: pa.Field[Any]) -> int | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import dumps, loads
 from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
-from deltalog.schema.interchange import SchemaPart
+from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.primitives import primitive_named
 from deltalog.schema.types import (
     ArrayType,
@@ -260,5 +260,4 @@ def _from_json(text: str, kind: type[Any]) -> Any:
     return _field_from_tree(tree, "field") if kind is Field else _type_from_tree(tree, "type")
 
 
-SchemaPart._to_json = staticmethod(_to_json)  # noqa: SLF001  # the seam that `interchange` describes
-SchemaPart._from_json = staticmethod(_from_json)  # noqa: SLF001  # as above
+FORMS["json"] = Form(_to_json, _from_json)

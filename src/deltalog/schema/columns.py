@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.cards import card, grid, indented
 from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
+from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -304,6 +305,9 @@ def schema_card(schema: StructType) -> str:
         shown.append((indented(f"… {more} more", 0), "", "", ""))
     columns = "1 column" if len(schema) == 1 else f"{len(schema)} columns"
     return card(columns, grid(shown, ("column", "type", "", "about")))
+
+
+FORMS["card"] = Form(schema_card)
 
 
 def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:

@@ -1,19 +1,37 @@
 """The methods of types that deltalake's users know: to and from JSON and Arrow.
 
-Owns only the names of the methods. `codec` and `arrow` implement them; they import `types`, which
-imports this file, so they register themselves here when the package is imported.
+Owns only the names of the methods. `codec`, `arrow` and `columns` implement them; they import
+`types`, which imports this file, so they add their functions to `FORMS` when the package is
+imported.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.cached import name_methods_after
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form in which types, fields and schemas are written and read.
+
+    Args:
+        write: returns the form of a value; further arguments depend on the form.
+        read: returns the value of a form, which should be of a class; None: it is only written.
+    """
+
+    write: Callable[..., Any]
+    read: Callable[[Any, type[Any]], Any] | None = None
+
+
+FORMS: Final[dict[str, Form]] = {}
+"""The forms by name: `json`, `arrow` and `card`, each added by the module that has it."""
 
 
 class SchemaPart:
@@ -26,14 +44,10 @@ class SchemaPart:
         super().__init_subclass__(**options)
         name_methods_after(cls, SchemaPart)
 
-    _to_json: ClassVar[Callable[[Any], str]]
-    _from_json: ClassVar[Callable[[str, type[Any]], Any]]
-    _to_arrow: ClassVar[Callable[[Any, bool], Any]]
-    _from_arrow: ClassVar[Callable[[Any, type[Any]], Any]]
-
     def to_json(self) -> str:
         """Return the protocol's JSON, in one line."""
-        return SchemaPart._to_json(self)
+        found: str = FORMS["json"].write(self)
+        return found
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -43,7 +57,7 @@ class SchemaPart:
             InvalidMetadataError: the string is not the JSON of a type or field.
             InvalidInputError: it is another kind of type.
         """
-        return cls._checked(SchemaPart._from_json(text, cls), text)
+        return cls._read("json", text)
 
     def to_arrow(self, as_large_types: bool = False) -> Any:  # noqa: FBT001, FBT002  # deltalake's signature
         """Return a `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
@@ -54,7 +68,7 @@ class SchemaPart:
         Raises:
             UnsupportedTypeError: the type is not known.
         """
-        return SchemaPart._to_arrow(self, as_large_types)
+        return FORMS["arrow"].write(self, as_large_types)
 
     @classmethod
     def from_arrow(cls, value: Any) -> Self:
@@ -65,19 +79,20 @@ class SchemaPart:
         Raises:
             InvalidInputError: Delta has no such type, or it is another kind of type.
         """
-        return cls._checked(SchemaPart._from_arrow(value, cls), value)
+        return cls._read("arrow", value)
 
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
         return self.to_arrow().__arrow_c_schema__()
 
     def _card(self) -> str:
-        # Imported late, in notebooks only: it imports the types, which import this file.
-        found: str = import_module("deltalog.schema.columns").schema_card(self)
+        found: str = FORMS["card"].write(self)
         return found
 
     @classmethod
-    def _checked(cls, value: Any, source: object) -> Self:
+    def _read(cls, form: str, source: Any) -> Self:
+        read = FORMS[form].read
+        value = None if read is None else read(source, cls)
         if not isinstance(value, cls):
             raise InvalidInputError(
                 f"cannot make a {cls.__name__} of {source!r}: it is a {type(value).__name__}"

@@ -29,9 +29,15 @@ from deltalog.spark.spellings.frames import (
     NotingStreamWriter,
     NotingWriter,
 )
-from deltalog.spark.spellings.names import NotingCatalog, statement_rows, table_rows
 from deltalog.spark.spellings.noting import Noted, begin_noting
-from deltalog.spark.spellings.tables import AskedTable, NotingTableWriter, merge_into
+from deltalog.spark.spellings.tables import (
+    AskedTable,
+    NotingCatalog,
+    NotingTableWriter,
+    merge_into,
+    statement_rows,
+    table_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -131,30 +131,18 @@ class TruncateStatement(SqlStatement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeClause:
-    """`WHEN … [AND condition] THEN …`; values of None are those of the source (`*`)."""
-
-    when: When
-    action: Action
-    condition: SqlCondition | None
-    values: Mapping[Path, SqlCondition | None] | None = None
-
-    @property
-    def is_star(self) -> bool:
-        """Whether the clause is `UPDATE SET *` or `INSERT *`."""
-        return self.values is None and self.action is not Action.DELETE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement(SqlStatement):
-    """`MERGE [WITH SCHEMA EVOLUTION] INTO table USING source ON condition WHEN …`."""
+    """`MERGE [WITH SCHEMA EVOLUTION] INTO table USING source ON condition WHEN …`.
+
+    Conditions and values of the clauses are `SqlCondition`s; a value of None is the default.
+    """
 
     table: QualifiedName
     alias: str | None
     source: QualifiedName | Query
     source_alias: str | None
     condition: SqlCondition
-    clauses: tuple[MergeClause, ...]
+    clauses: tuple[Clause, ...]
     evolves: bool
 
     def run(self, session: Session) -> StatementAnswer:
@@ -197,9 +185,8 @@ class MergeStatement(SqlStatement):
         source = session.source(self.source, target=self.table, alias=source_alias)
         left_out = () if self.evolves else self._left_out(session.columns(source), table)
         clauses = tuple(
-            Clause(
-                when=clause.when,
-                action=clause.action,
+            replace(
+                clause,
                 except_columns=left_out if clause.is_star else (),
                 condition=clause.condition and expression(clause.condition),
                 values=clause.values
@@ -280,7 +267,7 @@ def read_merge(reader: StatementReader) -> SqlStatement:
         source, source_alias = named, source_alias or name
     reader.expect("ON")
     condition = reader.condition("WHEN", by_engine=True)
-    clauses: list[MergeClause] = []
+    clauses: list[Clause] = []
     while not clauses or reader.is_at("WHEN"):
         clauses.append(_read_clause(reader))
     return MergeStatement(
@@ -294,7 +281,7 @@ def read_merge(reader: StatementReader) -> SqlStatement:
     )
 
 
-def _read_clause(reader: StatementReader) -> MergeClause:
+def _read_clause(reader: StatementReader) -> Clause:
     reader.expect("WHEN")
     kind = reader.expect_one(
         "MATCHED", "NOT MATCHED BY SOURCE", "NOT MATCHED BY TARGET", "NOT MATCHED"
@@ -307,11 +294,11 @@ def _read_clause(reader: StatementReader) -> MergeClause:
     if when is When.NOT_MATCHED:
         reader.expect("INSERT")
         values = None if reader.take("*") else _read_insert(reader)
-        return MergeClause(when=when, action=Action.INSERT, condition=condition, values=values)
+        return Clause(when=when, action=Action.INSERT, condition=condition, values=values)
     if reader.expect_one("DELETE", "UPDATE SET") == "DELETE":
-        return MergeClause(when=when, action=Action.DELETE, condition=condition)
+        return Clause(when=when, action=Action.DELETE, condition=condition)
     values = None if reader.take("*") else _read_values(reader, "WHEN")
-    return MergeClause(when=when, action=Action.UPDATE, condition=condition, values=values)
+    return Clause(when=when, action=Action.UPDATE, condition=condition, values=values)
 
 
 def _read_insert(reader: StatementReader) -> dict[Path, SqlCondition | None]:

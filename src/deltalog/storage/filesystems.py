@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 
 CommitLock = Callable[[], AbstractContextManager[Any]]
 Files = FsspecFiles | LocalFiles
+_MODULES: Final = {
+    "FsspecFiles": "deltalog.storage.fsspec_files",
+    "LocalFiles": "deltalog.storage.local_files",
+    "MemoryFiles": "deltalog.storage.memory",
+    "S3Files": "deltalog.storage.s3",
+    "ObstoreFiles": "deltalog.storage.obstore_files",
+    "GoogleFiles": "deltalog.storage.google",
+    "AzureFiles": "deltalog.storage.azure",
+    "WebFiles": "deltalog.storage.web",
+}
+"""The classes that rows of store kinds name → their modules, imported on first use."""
 
 
 def open_files(
@@ -48,7 +59,7 @@ def open_files(
     """
     make = partial(make_filesystem, kind, arguments, location)
     if kind.quicker:
-        quicker = _class_named(kind.quicker)
+        quicker = class_named(kind.quicker)
         settings = quicker.settings(arguments)
         if settings is not None:
             files: Files = quicker(_shared.get(quicker.clients, settings), make, kind, lock)
@@ -68,12 +79,13 @@ def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Fil
 
 def files_class(kind: StoreKind) -> Any:
     """The class of the calls of a kind of store, as its row names it."""
-    return _class_named(kind.files)
+    return class_named(kind.files)
 
 
-def _class_named(name: str) -> Any:
-    module, _, inner = name.partition(":")
-    return getattr(import_module(module), inner)
+def class_named(name: str) -> Any:
+    """Return the class of calls that a row names."""
+    name = name.rpartition(":")[2]  # rows in pickles of deltalog 0.2 have `module:class`
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def filesystem_options(

@@ -50,7 +50,7 @@ from deltalog.storage.store import is_local
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table.transaction import StagedOperations
 from deltalog.transaction import AppTransaction
-from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.pending import discard, discarding
 from deltalog.transaction.prepared import (
     APP_VERSION,
     Journal,

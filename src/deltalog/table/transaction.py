@@ -23,7 +23,7 @@ from deltalog.operations.write import Write
 from deltalog.table.inspect.display import as_facts
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
-from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

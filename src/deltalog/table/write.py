@@ -6,7 +6,8 @@ Owns the modes: what happens if a table exists, and if none does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
 
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -33,7 +34,7 @@ from deltalog.table.delta_table import DeltaTable
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import PurePath
     from typing import Unpack
 
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     Mode = Literal["error", "append", "overwrite", "ignore"]
     PartitionOverwrite = Literal["static", "dynamic"]
 
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
 # As deltalake calls them, and as the history of a table does.
 _MODES: Final = {
     "error": "ErrorIfExists",
@@ -62,7 +65,7 @@ _MODES: Final = {
 
 
 class WriteArguments(TypedDict, total=False):
-    """What `write_deltalake` takes besides the table and the rows, which explains it."""
+    """What `write_deltalake`, which explains it, takes besides the table and the rows."""
 
     partition_by: Sequence[str] | str | None
     mode: Mode
@@ -82,26 +85,36 @@ class WriteArguments(TypedDict, total=False):
     default_timezone: str | None
 
 
-def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
+_DEFAULTS: Final[WriteArguments] = {"mode": "error", "partition_overwrite": "static"}
+"""The defaults; None is that of the others."""
+
+
+def _showing_arguments(function: _Function) -> _Function:
+    """Give a function that takes `WriteArguments` a signature with each of them, for `help`."""
+    own = signature(function)
+    parameters = [
+        parameter
+        for parameter in own.parameters.values()
+        if parameter.kind is not Parameter.VAR_KEYWORD
+    ]
+    parameters += [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=_DEFAULTS.get(name),
+            annotation=kind.__forward_arg__,
+        )
+        for name, kind in WriteArguments.__annotations__.items()
+    ]
+    function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function
+
+
+@_showing_arguments
+def write_deltalake(
     table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     data: Rows,
-    *,
-    partition_by: Sequence[str] | str | None = None,
-    mode: Mode = "error",
-    name: str | None = None,
-    description: str | None = None,
-    configuration: Mapping[str, str | None] | None = None,
-    schema_mode: SchemaMode | None = None,
-    storage_options: StorageOptions | None = None,
-    predicate: Any = None,
-    partition_overwrite: PartitionOverwrite = "static",
-    target_file_size: int | None = None,
-    writer_properties: WriterProperties | None = None,
-    commit_properties: CommitProperties | None = None,
-    post_commithook_properties: PostCommitHookProperties | None = None,
-    parameters: Sequence[object] | Mapping[str, object] | None = None,
-    filesystem: Any = None,
-    default_timezone: str | None = None,
+    **given: Unpack[WriteArguments],
 ) -> None:
     """Write rows to a Delta table; a table that does not exist is created.
 
@@ -145,27 +158,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
     Cost: one pass over the data. An append reads no file of the table.
     """
-    write_by(
-        None,
-        table_or_uri,
-        data,
-        partition_by=partition_by,
-        mode=mode,
-        name=name,
-        description=description,
-        configuration=configuration,
-        schema_mode=schema_mode,
-        storage_options=storage_options,
-        predicate=predicate,
-        partition_overwrite=partition_overwrite,
-        target_file_size=target_file_size,
-        writer_properties=writer_properties,
-        commit_properties=commit_properties,
-        post_commithook_properties=post_commithook_properties,
-        parameters=parameters,
-        filesystem=filesystem,
-        default_timezone=default_timezone,
-    )
+    write_by(None, table_or_uri, data, **given)
 
 
 def write_by(
@@ -187,9 +180,13 @@ def write_by(
 
     Raises:
         DeltaError: as `write_deltalake`.
+        TypeError: an argument is not one of `WriteArguments`.
     """
+    for name in given.keys() - WriteArguments.__annotations__.keys():
+        raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}")
+    given = {**_DEFAULTS, **given}
     write = _verb(data, given)
-    mode = given.get("mode", "error")
+    mode = given["mode"]
     configuration = given.get("configuration")
     options = CommitOptions(
         properties=given.get("commit_properties"), hooks=given.get("post_commithook_properties")
@@ -235,8 +232,7 @@ def _verb(data: object, given: WriteArguments) -> Write:
     Raises:
         InvalidInputError: arguments that do not go together.
     """
-    mode = given.get("mode", "error")
-    partition_overwrite = given.get("partition_overwrite", "static")
+    mode, partition_overwrite = given["mode"], given["partition_overwrite"]
     for what, value, known in (
         ("mode", mode, _MODES),
         ("partition_overwrite", partition_overwrite, ("static", "dynamic")),

@@ -20,8 +20,7 @@ from deltalog.storage.store import is_local
 from deltalog.transaction.assemble import check_base
 from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped, tell_commit
 from deltalog.transaction.committer import Backoff
-from deltalog.transaction.discard import discard, discarding
-from deltalog.transaction.pending import PendingTransaction
+from deltalog.transaction.pending import PendingTransaction, discard, discarding
 from deltalog.transaction.post_commit import LogMaintenance
 from deltalog.transaction.properties import USUAL, CommitProperties, PostCommitHookProperties
 

@@ -9,6 +9,8 @@ Protocol: Actions
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,13 @@ import pyarrow as pa
 from deltalog._util.cards import ProgressCount
 from deltalog._util.kernels import pc
 from deltalog.data.write.written import WrittenFiles
-from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
+from deltalog.errors import (
+    CommitOutcomeUnknownError,
+    DeltaError,
+    InternalError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
 from deltalog.protocol.actions import DomainMetadata
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.configuration import TableConfiguration
@@ -30,7 +38,7 @@ from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.properties import ReadSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from deltalog.expressions import Expression
     from deltalog.log.checksum import VersionChecksum
@@ -435,3 +443,41 @@ class RemoveAction:
     deletion_timestamp: int
     size: int | None = None
     partition_values: Mapping[str, str | None] | None = None
+
+
+# Clean up after a transaction that was not committed: delete its files.
+
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def discarding(pending: PendingTransaction) -> Iterator[None]:
+    """Delete the transaction's own files if the block fails and no commit can name them.
+
+    An interrupt such as Ctrl-C may arrive during the commit request; then the files stay. Before
+    the request was sent, they are deleted.
+    """
+    try:
+        yield
+    except CommitOutcomeUnknownError:
+        raise
+    except BaseException as error:
+        is_known = isinstance(error, Exception) or not pending.is_sent
+        if is_known and not pending.is_committed:
+            discard(pending)
+        raise
+
+
+def discard(pending: PendingTransaction) -> None:
+    """Delete the transaction's own files: it was not committed."""
+    try:
+        pending.store.delete_many(pending.own_paths)
+    except DeltaError as error:
+        logger.warning(
+            "%d files of a failed %s stay in %s until vacuum finds them: %s",
+            len(pending.own_paths),
+            pending.operation,
+            pending.store.root,
+            error,
+        )

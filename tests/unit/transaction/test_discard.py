@@ -7,7 +7,7 @@ import pytest
 from deltalog.errors import CommitOutcomeUnknownError, StorageError
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction
-from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.pending import discard, discarding
 from tests.support.contexts import moved
 from tests.support.logs import DictStore
 from tests.support.transactions import pending, table, written_files

@@ -10,8 +10,8 @@ from __future__ import annotations
 from deltalog.data.scan.changes import Changes, open_changes
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import Pruned, prune
-from deltalog.data.scan.reader import read_task, read_tasks
-from deltalog.data.scan.task import ReadSpec, ScanTask
+from deltalog.data.scan.reader import ScanTask, read_task, read_tasks
+from deltalog.data.scan.task import ReadSpec
 
 __all__ = [
     "Changes",

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog._util.clock import Moment
-    from deltalog.data.scan.task import Constants, ReadSpec, ScanTask
+    from deltalog.data.scan.reader import ScanTask
+    from deltalog.data.scan.task import Constants, ReadSpec
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable

@@ -32,7 +32,7 @@ from deltalog.storage.parquet_facts import MOST_DECODED_BYTES, PART_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.task import FileTask
     from deltalog.data.scan.transform import FileProjection
     from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.storage.parquet import ParquetReader
@@ -59,7 +59,7 @@ class OpenTask:
         decoded: the part of the rows that is being read, if the rows need many bytes.
     """
 
-    task: ScanTask
+    task: FileTask
     reader: ParquetReader
     paged: PagedReader
     of_predicate: FileProjection
@@ -407,7 +407,7 @@ class KeptRows:
         return found if mask is None else filtered(found, mask)
 
 
-def _bare(task: ScanTask) -> pa.Schema:
+def _bare(task: FileTask) -> pa.Schema:
     """Return the schema of a task's batches without the table's columns."""
     names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
     return pa.schema([field for field in task.spec.output if field.name in names])
@@ -485,7 +485,7 @@ def _width(kind: Any) -> int:
         return 4
 
 
-def constant_bytes(task: ScanTask) -> int:
+def constant_bytes(task: FileTask) -> int:
     """Return a row's size in columns that have one value for all rows of a file."""
     spec = task.spec
     wanted = {*spec.output.names, *spec.physical_names}
@@ -518,7 +518,7 @@ class TaskRows:
         kept: columns with only the kept rows.
     """
 
-    task: ScanTask
+    task: FileTask
     found: Columns
     runs: Sequence[RowRange]
     mask: pa.BooleanArray | None
@@ -606,7 +606,7 @@ def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
     return repeated
 
 
-def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
+def _file_metadata(task: FileTask, name: str) -> pa.Scalar[Any]:
     kind = METADATA_COLUMNS[name]
     match name:
         case metadata_columns.FILE_PATH:
@@ -619,7 +619,7 @@ def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
             return pa.scalar(metadata_columns.moment_of(task.modification_time_ms), kind)
 
 
-def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:
+def _partition_value(task: FileTask, name: str) -> pa.Scalar[Any]:
     spec = task.spec
     column = next(field for field in spec.partition_columns if field.name == name)
     text = task.partition_values.get(spec.physical_names[name])

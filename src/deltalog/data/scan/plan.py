@@ -18,9 +18,9 @@ from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import check_confined, decode_path
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
-from deltalog.data.scan.task import ScanTask, read_spec
+from deltalog.data.scan.task import read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import to_sql
@@ -93,7 +93,7 @@ class Scan(Rows):
     def with_pruned(self, pruned: Pruned) -> Scan:
         """Return the same scan with a known result of pruning."""
         scan = replace(self)
-        scan.__dict__["pruned"] = pruned  # as `cached_property` would
+        Scan.pruned.set(scan, pruned)
         return scan
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
@@ -178,7 +178,7 @@ class Scan(Rows):
                 _check_inline_vectors(pruned)
                 return known
         bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
-        bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
+        Scan.pruned.set(bare, pruned)  # the same predicate prunes the same files
         return sum(batch.num_rows for batch in bare.to_batches())
 
     def explain(self) -> Explanation:

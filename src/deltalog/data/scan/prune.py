@@ -48,6 +48,34 @@ _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
+class PruningParts:
+    """The parts of a predicate that pruned, which become strings when someone asks.
+
+    Args:
+        of_partitions: decided by partition values.
+        of_statistics: decided by statistics, for files that the first part left.
+    """
+
+    of_partitions: Expression | None = None
+    of_statistics: Expression | None = None
+
+    @property
+    def number(self) -> int:
+        """How many parts there are."""
+        return (self.of_partitions is not None) + (self.of_statistics is not None)
+
+    def lines(self, configuration: TableConfiguration) -> tuple[str, ...]:
+        """Return the parts as strings, for a table's configuration."""
+        lines: list[str] = []
+        if self.of_partitions is not None:
+            lines.append(f"partition values: {to_sql(self.of_partitions)}")
+        if self.of_statistics is not None:
+            skipping = plan_skipping(self.of_statistics, configuration)
+            lines += () if skipping is None else skipping.explain()
+        return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned:
     """The result of pruning a snapshot.
 
@@ -58,7 +86,7 @@ class Pruned:
         num_by_partition: files pruned by partition values.
         num_by_statistics: files pruned by statistics, of the others.
         is_exact: whether every row of every remaining file matches the predicate.
-        reasons: the conditions that pruned, as strings.
+        parts: of the predicate, that pruned.
     """
 
     snapshot: Snapshot
@@ -67,7 +95,12 @@ class Pruned:
     num_by_partition: int
     num_by_statistics: int
     is_exact: bool
-    reasons: tuple[str, ...] = ()
+    parts: PruningParts = PruningParts()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The conditions that pruned, as strings."""
+        return self.parts.lines(self.snapshot.configuration)
 
     def files(self, names: Sequence[str]) -> pa.Table:
         """Return columns of the files that are kept."""
@@ -203,7 +236,7 @@ class _PrunedInPieces(Pruned):
             sum(one.num_by_partition for one in each),
             sum(one.num_by_statistics for one in each) + skipped,
             is_exact=self.is_exact,
-            reasons=self.reasons,
+            parts=self.parts,
         )
 
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
@@ -329,7 +362,7 @@ def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
         num_files - left,
         left - kept,
         is_exact=judged.is_exact,
-        reasons=judged.reasons,
+        parts=judged.parts,
     )
 
 
@@ -361,7 +394,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
 
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]
-    from deltalog.data.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
+    from deltalog.data.scan.row_groups import may_hold_matches  # noqa: PLC0415  # large tables
 
     may_match = iter(
         may_hold_matches(
@@ -394,7 +427,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
         sum(one.num_by_partition for one in found),
         sum(one.num_by_statistics for one in found) + num_skipped,
         is_exact=all(one.is_exact for one in found),
-        reasons=max((one.reasons for one in found), key=len),
+        parts=max((one.parts for one in found), key=lambda parts: parts.number),
         predicate=predicate,
         state=state,
         left=tuple(one for one in found if one.num_left),
@@ -441,13 +474,13 @@ class Judged:
         by_partition: files whose partition values can match; None if no condition needs them.
         keep: which files may have a matching row; None is all of them.
         is_exact: whether every row of every kept file matches.
-        reasons: the conditions that pruned, as strings.
+        parts: of the predicate, that pruned.
     """
 
     by_partition: pa.BooleanArray | None
     keep: pa.BooleanArray | None
     is_exact: bool
-    reasons: tuple[str, ...]
+    parts: PruningParts
 
 
 def judge(
@@ -484,16 +517,19 @@ def judge(
     if named:
         partitions = _typed(partition_values(), named, configuration, time_zone)
     keep: pa.BooleanArray | None = None
-    reasons: list[str] = []
+    of_partitions: Expression | None = None
     if by_partition and partitions is not None:
-        keep = as_mask(filter_mask(conjunction(by_partition), partitions))
-        reasons.append(f"partition values: {to_sql(conjunction(by_partition))}")
+        of_partitions = conjunction(by_partition)
+        keep = as_mask(filter_mask(of_partitions, partitions))
     if not others:
-        return Judged(by_partition=keep, keep=keep, is_exact=True, reasons=tuple(reasons))
+        parts = PruningParts(of_partitions)
+        return Judged(by_partition=keep, keep=keep, is_exact=True, parts=parts)
     left = num_files if keep is None else keep.true_count
-    skipping = plan_skipping(conjunction(others), configuration)
+    of_statistics = conjunction(others)
+    skipping = plan_skipping(of_statistics, configuration)
     if skipping is None or not left:
-        return Judged(by_partition=keep, keep=keep, is_exact=False, reasons=tuple(reasons))
+        parts = PruningParts(of_partitions)
+        return Judged(by_partition=keep, keep=keep, is_exact=False, parts=parts)
     schema = skipping.stats_schema
     asked = schema if stats_where is None else _bounds_alone(schema)
     bounds = skipping.keep(stats(asked), partitions)
@@ -503,13 +539,8 @@ def judge(
         of_rest = None if partitions is None else partitions.filter(decided)
         rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))
-    reasons += skipping.explain()
-    return Judged(
-        by_partition=keep,
-        keep=decided,
-        is_exact=False,
-        reasons=tuple(reasons),
-    )
+    parts = PruningParts(of_partitions, of_statistics)
+    return Judged(by_partition=keep, keep=decided, is_exact=False, parts=parts)
 
 
 def _bounds_alone(schema: pa.Schema) -> pa.Schema:

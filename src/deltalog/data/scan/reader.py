@@ -10,6 +10,7 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,7 @@ from deltalog.data.scan.pieces import (
     read_fetched,
 )
 from deltalog.data.scan.row_groups import FooterPruning
-from deltalog.data.scan.task import ScanTask, live_runs, noting
+from deltalog.data.scan.task import FileTask, live_runs, noting
 from deltalog.data.scan.transform import FileProjection, kept_projection, load_bitmap, project_file
 from deltalog.expressions import columns
 from deltalog.protocol.column_mapping import Mode
@@ -132,7 +133,21 @@ def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
     return [piece.read() for piece in _open(task).pieces()]
 
 
-ScanTask._read = read_task  # noqa: SLF001  # tasks are below, and can be read by themselves
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask(FileTask):
+    """One logical file to read: a data file without the rows that its deletion vector marks."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that the predicate and the deletion vector leave, in batches.
+
+        Cost: the footer, and the columns' chunks of the row groups that may match; memory for one
+        piece of up to about a million rows.
+        """
+        return read_task(self)
+
+    def to_table(self) -> pa.Table:
+        """Return these rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
 
 def _open(task: ScanTask) -> OpenTask:

@@ -1,5 +1,7 @@
 """Prune inside a file: which row groups, and which of their rows, may match a predicate.
 
+`may_hold_matches` prunes the row groups of a checkpoint.
+
 Uses the bounds in the Parquet footer and column index like the statistics in the log, by the same
 rule: a missing bound keeps the rows. Pages of different columns begin at different rows. So a
 page's bounds apply to each run of rows that lies in one page of every column. Bounds of
@@ -17,17 +19,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.data.scan.task import merged
 from deltalog.expressions import columns, conjuncts
 from deltalog.expressions.nodes import And
-from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.stats import (
+    conform_stats,
     has_bounds_in_parquet,
     leaves_of_schema,
     plan_skipping,
     schema_of_leaves,
 )
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.schema import find_field, to_arrow_type
 from deltalog.storage.parquet_excerpt import PAGED
 from deltalog.storage.parquet_paged import FEW_GROUPS
 from deltalog.storage.parquet_pages import Pages
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
+    from deltalog.log.snapshot.cut import PartialCheckpoint
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.protocol.stats.skipping import Skipping
     from deltalog.schema import StructType
     from deltalog.storage.parquet import ParquetReader
@@ -279,3 +287,78 @@ def _part_of(
         return None if bounds is None else bounds.cast(kind)
     except (pa.ArrowException, OverflowError):  # no values of the column's type
         return None
+
+
+# Skip row groups of a checkpoint if, by their footers, no file in them can match.
+
+
+_PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
+
+
+def may_hold_matches(
+    predicate: Expression, configuration: TableConfiguration, groups: Sequence[PartialCheckpoint]
+) -> list[bool]:
+    """Mark row groups that may have a file with a row for which `predicate` is true.
+
+    Args:
+        predicate: resolved against the table's schema.
+        configuration: of the table.
+        groups: one row group each.
+
+    Cost: their footers, if they were not read yet.
+    """
+    columns = _Columns(configuration.schema, configuration.column_mapping_mode)
+    skipping = plan_skipping(predicate, columns)
+    if skipping is None:
+        return [True] * len(groups)
+    from deltalog.protocol.stats import nest  # noqa: PLC0415  # with pyarrow's JSON
+
+    sources = _sources(skipping.stats_schema, configuration)
+    kept = []
+    for group in groups:
+        bounds = group.bounds(list(dict.fromkeys(sources.values()))) if sources else {}
+        known = [
+            (path, pa.chunked_array([bounds[leaf].slice(_PLACES[path[0]], 1)]))
+            for path, leaf in sources.items()
+            if leaf in bounds
+        ]
+        if not known:
+            kept.append(True)
+            continue
+        stats = conform_stats(nest(known).to_struct_array(), skipping.stats_schema)
+        kept.append(bool(skipping.keep(stats)[0].as_py()))
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The table's columns, none of which is exact: a row group has many partition values."""
+
+    schema: StructType
+    column_mapping_mode: Mode
+    partition_columns: tuple[str, ...] = ()
+
+
+def _sources(
+    schema: pa.Schema, configuration: TableConfiguration
+) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    """Return where a checkpoint has the statistics' leaves that bound a column's values."""
+    mode = configuration.column_mapping_mode
+    partitions = {}
+    for name in configuration.partition_columns:
+        field = find_field(configuration.schema, (name,))
+        partitions[physical_name(field, mode)] = to_arrow_type(field.type)
+    found = {}
+    for path, _ in leaves_of_schema(schema):
+        if path[0] not in _PLACES:
+            continue
+        if path[1] not in partitions:
+            found[path] = ("add", "stats_parsed", *path)
+        elif _is_read_alike(partitions[path[1]]):
+            found[path] = ("add", "partitionValues_parsed", path[1])
+    return found
+
+
+def _is_read_alike(kind: Any) -> bool:
+    """Whether all writers read a string as the same value: not for times without a zone."""
+    return pt.is_integer(kind) or pt.is_date(kind) or pt.is_decimal(kind) or pt.is_string(kind)

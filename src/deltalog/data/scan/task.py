@@ -1,7 +1,7 @@
 """Scan tasks: the description of one file to read, as picklable values.
 
 Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
-`scan.reader`, which builds on this file, adds the reading when the package is imported.
+`reader` has the tasks that read themselves.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ from deltalog.schema.metadata_columns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
@@ -113,8 +113,8 @@ class ReadSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanTask:
-    """One logical file to read: a data file without the rows that its deletion vector marks.
+class FileTask:
+    """The description of a `ScanTask`: a data file without the rows of its deletion vector.
 
     Args:
         path: decoded.
@@ -149,8 +149,6 @@ class ScanTask:
     footers: FetchedFooters | None = None
     most_rows: int | None = None
 
-    _read: ClassVar[Callable[[ScanTask], Iterator[pa.RecordBatch]]]  # added by `reader`
-
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
@@ -158,18 +156,6 @@ class ScanTask:
         for name, value in self.constants:
             schema = schema.append(pa.field(name, value.type))
         return schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that the predicate and the deletion vector leave, in batches.
-
-        Cost: the footer, and the columns' chunks of the row groups that may match; memory for one
-        piece of up to about a million rows.
-        """
-        return ScanTask._read(self)
-
-    def to_table(self) -> pa.Table:
-        """Return these rows in memory."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
 
 class Allowance:
@@ -197,7 +183,7 @@ class Allowance:
 
 
 @contextmanager
-def noting(task: ScanTask) -> Iterator[None]:
+def noting(task: FileTask) -> Iterator[None]:
     """Add a note to errors with the file and table that was read."""
     try:
         yield
@@ -226,7 +212,7 @@ def read_spec(
         predicate: likewise.
         hidden: names of `METADATA_COLUMNS`, shown last. For changes of rows: a table column
             `_metadata` hides such names in `columns` and `predicate`, but not here.
-        more_columns: columns that the tasks supply (`ScanTask.constants`).
+        more_columns: columns that the tasks supply (`FileTask.constants`).
         is_resolved: as for `plan_scan`.
 
     Raises:

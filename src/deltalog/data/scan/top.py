@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute
 from deltalog.data.scan.prune import Pruned, prune
-from deltalog.data.scan.reader import read_tasks
-from deltalog.data.scan.task import ScanTask
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
 from deltalog.expressions.comparing import keys
 from deltalog.expressions.literals import from_scalar

@@ -432,9 +432,9 @@ def _after_commit(
     snapshot = Snapshot(
         context, state, protocol=configuration.protocol, metadata=configuration.metadata
     )
-    snapshot.__dict__["configuration"] = configuration  # as `cached_property` would
+    Snapshot.configuration.set(snapshot, configuration)
     if commit_timestamp_ms is not None:
-        snapshot.__dict__["commit_timestamp_ms"] = commit_timestamp_ms
+        Snapshot.commit_timestamp_ms.set(snapshot, commit_timestamp_ms)
     snapshot._knows_file_time = False  # noqa: SLF001  # made here
     return snapshot
 

@@ -24,9 +24,9 @@ from deltalog.data.scan.plan import check_row_ids, make_numbered_tasks
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.reader import read_tasks
 from deltalog.data.scan.task import Allowance, read_spec
+from deltalog.data.write.changes import write_where
 from deltalog.data.write.files import FileWriter, write_files
 from deltalog.data.write.open_files import random_prefix
-from deltalog.data.write.replace_where import write_where
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.changes import kept_groups
 from deltalog.operations.changes.external_sort import write_optimized
@@ -44,7 +44,7 @@ from deltalog.transaction.masks import write_masks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.changes import ChangeWriter
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles

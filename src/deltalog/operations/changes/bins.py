@@ -50,7 +50,8 @@ from deltalog.storage.store import is_local
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.data.scan.reader import ScanTask
+    from deltalog.data.scan.task import ReadSpec
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.snapshot import Snapshot

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog._util.kernels import Array
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.files import FileWriter
     from deltalog.data.write.open_files import Values
     from deltalog.data.write.options import WriteSpec

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pyarrow as pa
 
 from deltalog._util.kernels import compute
+from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
 from deltalog.data.scan.changes import Changes, changes_spec
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task
+from deltalog.data.scan.rows import require_library
 from deltalog.data.scan.task import read_spec
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
 from deltalog.log.context import TableContext
@@ -30,7 +32,6 @@ from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_chan
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.client.snapshots import (
     snapshot_without_files,
-    spark_frames,
     store_of_answer,
     with_own_urls,
 )
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog._util.clock import Clock
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.log.reader import CommitTable
     from deltalog.log.snapshot import Snapshot
     from deltalog.sharing.client.rest import AsyncRestClient
@@ -409,7 +410,8 @@ class SharedChanges(Changes):
 
         Cost: that of `tasks`; see `SharedScan.to_spark`.
         """
-        return spark_frames().changes_frame(self, spark)
+        require_library("pyspark", extra="spark")
+        return higher("changes_frame")(self, spark)
 
 
 def load_changes(

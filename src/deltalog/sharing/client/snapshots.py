@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.lazy_names import higher
 from deltalog.data.scan.plan import Scan
 from deltalog.data.scan.reader import read_tasks
 from deltalog.data.scan.rows import require_library
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.sharing.client.answers import TableAnswer, VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import Table
@@ -157,17 +157,8 @@ class SharedScan(Scan):
         Cost: that of `tasks`. Workers get the files' URLs and, for new ones, the profile with its
         secrets.
         """
-        return spark_frames().scan_frame(self, spark)
-
-
-def spark_frames() -> Any:
-    """Import what makes DataFrames; the Spark edge lies above this package, so it goes by its name.
-
-    Raises:
-        InvalidInputError: PySpark is not installed.
-    """
-    require_library("pyspark", extra="spark")
-    return import_module("deltalog.spark.sharing.batch")
+        require_library("pyspark", extra="spark")
+        return higher("scan_frame")(self, spark)
 
 
 def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:

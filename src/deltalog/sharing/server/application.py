@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -130,7 +129,8 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
     # What would be imported during the first request: pandas by pyarrow, and what a snapshot needs.
     pa.array([None])
-    import_module("deltalog.log.checkpoints.reader")
+    import deltalog.log.checkpoints.reader  # noqa: F401, PLC0415
+
     metrics = Metrics()
     config = current().services.config
     start_telemetry(config.telemetry)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.schema import DataType, Field

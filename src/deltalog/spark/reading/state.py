@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import compute
-from deltalog.data.scan.prune import Pruned, prune
+from deltalog.data.scan.prune import Pruned, PruningParts, prune
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError, ObjectNotFoundError
 from deltalog.log.snapshot.cut import SHARE_BYTES, cut_snapshot
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
@@ -91,7 +91,7 @@ class PieceAccount:
     num_left: int = 0
     left_bytes: int = 0
     is_exact: bool = True
-    reasons: tuple[str, ...] = ()
+    parts: PruningParts = field(default_factory=PruningParts)
 
     def add(self, pruned: Pruned) -> None:
         """Add the outcome for a part of the piece."""
@@ -100,7 +100,7 @@ class PieceAccount:
         self.num_by_statistics += pruned.num_by_statistics
         self.num_left += _num_left(pruned)
         self.is_exact &= pruned.is_exact
-        self.reasons = max(self.reasons, pruned.reasons, key=len)
+        self.parts = max(self.parts, pruned.parts, key=lambda parts: parts.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def united(snapshot: Snapshot, accounts: Sequence[PieceAccount]) -> PrunedOnClus
         sum(one.num_by_partition for one in accounts),
         sum(one.num_by_statistics for one in accounts),
         is_exact=all(one.is_exact for one in accounts),
-        reasons=max((one.reasons for one in accounts), key=len),
+        parts=max((one.parts for one in accounts), key=lambda parts: parts.number),
         left=pa.concat_tables(tables) if is_here else None,
         num_left=sum(one.num_left for one in accounts),
         left_bytes=sum(one.left_bytes for one in accounts),

@@ -119,7 +119,7 @@ def _analysis_error(
     cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
     found = cls.__new__(cls, *args)
     _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` takes other arguments
-    found.__dict__.update(state)
+    found.__setstate__(state)
     return found
 
 
@@ -141,7 +141,7 @@ def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
 
 def _also(kind: type[DeltaError], error: DeltaError) -> DeltaError:
     found = kind(str(error))
-    found.__dict__.update(vars(error))
+    found.__setstate__(vars(error))
     return found
 
 

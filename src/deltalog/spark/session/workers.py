@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 
-from deltalog import __version__
+from deltalog._util.version import __version__
 from deltalog.spark.session.environment import WorkerMismatchError
 from deltalog.storage.options import sent_to_tasks
 

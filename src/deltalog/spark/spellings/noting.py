@@ -138,5 +138,5 @@ def begin_noting(one: Any, noting: type, asked: object) -> Any:
     one = copy(one)  # a session keeps its catalog
     kinds: Any = noting, type(one)
     one.__class__ = noting_class(*kinds)
-    vars(one)["_asked"] = asked
+    object.__setattr__(one, "_asked", asked)
     return one

@@ -45,7 +45,8 @@ from deltalog.schema.metadata_columns import CHANGE_TYPE, ROW_ID
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.data.scan.reader import ScanTask
+    from deltalog.data.scan.task import ReadSpec
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import DataType, Field

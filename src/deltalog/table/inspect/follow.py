@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.data.scan.reader import ScanTask
+    from deltalog.data.scan.task import ReadSpec
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan.prune import PruningParts
+from deltalog.protocol.configuration import TableConfiguration
 
 
 @pytest.fixture
@@ -45,3 +47,20 @@ def test_nothing_to_read_is_no_bytes(table: DeltaTable) -> None:
 def test_a_pickle_is_the_text(table: DeltaTable) -> None:
     found = table.scan().explain()
     assert pickle.loads(pickle.dumps(found)) == str(found)  # ours
+
+
+def test_reasons_are_made_when_someone_asks(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def lines(parts: PruningParts, _: TableConfiguration) -> tuple[str, ...]:
+        asked.append(parts)
+        return ("a reason",)
+
+    monkeypatch.setattr(PruningParts, "lines", lines)
+    scan = table.scan(predicate="day > 'd0' AND id < 2")
+    assert scan.to_table().num_rows == scan.count() == 1
+    assert asked == []
+    assert "by a reason" in scan.explain()
+    assert len(asked) == 1

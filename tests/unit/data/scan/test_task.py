@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog.data.scan.plan import make_tasks
-from deltalog.data.scan.task import ScanTask, read_spec
+from deltalog.data.scan.reader import ScanTask
+from deltalog.data.scan.task import read_spec
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import as_expression, resolve_predicate
 from tests.support.raw_tables import DataTable

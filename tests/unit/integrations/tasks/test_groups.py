@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.data.scan.task import ScanTask
+from deltalog.data.scan.reader import ScanTask
 from deltalog.integrations.tasks import TaskGroup, share_by_bytes, share_by_number
 from deltalog.storage import open_store
 

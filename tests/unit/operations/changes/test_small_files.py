@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.data.scan.task import ScanTask, read_spec
+from deltalog.data.scan.reader import ScanTask
+from deltalog.data.scan.task import read_spec
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot

@@ -36,7 +36,7 @@ from deltalog.storage.pool import read_ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.reader import ScanTask
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.merge.pairs import Ends
     from deltalog.operations.changes.merge.plan import Key, MergePlan
