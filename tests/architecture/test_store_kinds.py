@@ -33,7 +33,7 @@ A_LOCAL_URL = "Hadoop's spelling of a local path in a log or a manifest"
 OTHERWISE_MEANT = {
     ("sharing/server/downloads.py", "file"): A_FILE_ACTION,
     ("sharing/server/endpoints.py", "file"): A_FILE_ACTION,
-    ("sharing/server/async_queries.py", "file"): A_FILE_ACTION,
+    ("sharing/server/queries.py", "file"): A_FILE_ACTION,
     ("sharing/server/changes.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_query.py", "file"): A_FILE_ACTION,
     ("sharing/server/views.py", "file"): A_FILE_ACTION,

@@ -191,7 +191,7 @@ MOVED: Final = {
     "scan.row_parts": "data.scan.pieces",
     "scan.runs": "data.scan.task",
     "scan.spec": "data.scan.task",
-    "scan.task": "data.scan.reader",
+    "scan.task": "data.scan",
     "scan.task_rows": "data.scan.pieces",
     "schema.alter": "schema.evolve",
     "schema.collation_names": "schema.types",
