@@ -1,7 +1,6 @@
 """Delta Lake tables in pure Python: the whole protocol, fast, from any fsspec store.
 
-`DeltaTable` is where to start. Names are loaded when they are first used, so that importing
-deltalog costs next to nothing.
+Start with `DeltaTable`. Names are loaded on first use, so `import deltalog` is fast.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ _ORIGINS = {
     "write_deltalake": "deltalog.table",
     "write_files": "deltalog.table",
 }
-# Imported on access to an attribute such as `deltalog.errors`.
+# Submodules that are imported on access, such as `deltalog.errors`.
 _MODULES = (
     "daft",
     "dask",
@@ -200,7 +199,7 @@ state_higher_names(
     }
 )
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # hidden from type checkers, which report a wrong name themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)
 
 

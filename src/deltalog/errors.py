@@ -1,12 +1,12 @@
 """Every exception that deltalog raises, as one tree.
 
-The branches follow what a caller does about it:
+The branches follow what a caller does about an error:
 
     DeltaError
     ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location
     ├── TableExistsError (FileExistsError)          choose another mode
     ├── InvalidInputError (ValueError)              correct the call
-    ├── DeltaProtocolError                          the table does not allow what was asked
+    ├── DeltaProtocolError                          the table does not allow the request
     │   ├── MalformedLogError                       the log breaks the protocol
     │   │   ├── NoMetadataError, NoProtocolError, InvalidMetadataError, InvalidProtocolError
     │   │   ├── LogGapError, CheckpointMissingError, CheckpointUnreadableError
@@ -15,7 +15,7 @@ The branches follow what a caller does about it:
     │   ├── UnsupportedFeatureError                 use a newer deltalog, or another engine
     │   │   └── CatalogManagedError                 pass the catalog's log tail
     │   ├── UnsupportedProtocolError, UnsupportedTypeError
-    │   ├── VersionNotFoundError                    ask for a version that still exists
+    │   ├── VersionNotFoundError                    request a version that still exists
     │   ├── DataFileMissingError, DataFileUnreadableError, DeletionVectorError
     │   └── ChangeDataFeedNotEnabledError, IncompatibleChangesError, RowsChangedError
     ├── SchemaMismatchError, ConstraintViolationError
@@ -31,8 +31,8 @@ The branches follow what a caller does about it:
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
     └── InternalError                               a bug in deltalog
 
-A message says what was attempted, on what, what was expected, what was found and what to do.
-`deltalog.spark` adds errors of its own.
+A message states what was attempted, on what, what was expected, what was found and what to do.
+`deltalog.spark` adds more errors.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# Characters that do something: controls, directions and other formats, lone surrogates, line ends.
+# Characters with an effect: controls, directions and other formats, lone surrogates, line ends.
 CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    r"""Return a text on one line, with Python's escapes for invisible characters.
+    r"""Return a string on one line, with Python's escapes for invisible characters.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb
@@ -63,7 +63,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return a text as `printable` does, whose line ends and tabs stay."""
+    """Return a string like `printable`, but keep line ends and tabs."""
     if text.isprintable():
         return text
     return "\n".join(
@@ -88,7 +88,7 @@ class DeltaError(Exception):
     code: ClassVar[str] = "delta-error"
 
     def __str__(self) -> str:
-        """The message, in which no control character from a table can reach a terminal."""
+        """Return the message, with control characters from a table escaped."""
         return printable_lines(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -105,7 +105,7 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
     """There is no Delta table at this location."""
 
     code = "table-not-found"
-    log_begins = False  # whether part of a log exists: an incomplete checkpoint
+    log_begins = False  # whether a part of a log exists, such as an incomplete checkpoint
 
 
 class TableExistsError(DeltaError, FileExistsError):
@@ -127,7 +127,7 @@ class AmbiguousMergeError(InvalidInputError):
 
 
 class DeltaProtocolError(DeltaError):
-    """The table cannot be read or written as asked without breaking the Delta protocol."""
+    """The request cannot be executed without breaking the Delta protocol."""
 
     code = "protocol"
 
@@ -193,7 +193,7 @@ class InvalidPartitionValueError(MalformedLogError):
 
 
 class UnsafePathError(MalformedLogError):
-    """A path in the log leads out of the table, or to a place that a table must not use."""
+    """A path in the log leads out of the table, or to a location that a table must not use."""
 
     code = "unsafe-path"
 
@@ -202,7 +202,7 @@ class UnsupportedFeatureError(DeltaProtocolError):
     """The table uses a table feature that deltalog does not support for this operation.
 
     Attributes:
-        table: where the table is.
+        table: location of the table.
         version: of the table, or None.
         operation: what was attempted, as a verb.
         features: as the protocol spells them.
@@ -244,13 +244,13 @@ class UnsupportedProtocolError(DeltaProtocolError):
 
 
 class UnsupportedTypeError(DeltaProtocolError):
-    """A column has a type that deltalog does not know."""
+    """A column has a type that deltalog does not support."""
 
     code = "unsupported-type"
 
 
 class VersionNotFoundError(DeltaProtocolError):
-    """The requested version or timestamp is not, or no longer, in the log."""
+    """The log does not contain the requested version or timestamp, or no longer contains it."""
 
     code = "version-not-found"
 
@@ -280,13 +280,13 @@ class ChangeDataFeedNotEnabledError(DeltaProtocolError):
 
 
 class IncompatibleChangesError(DeltaProtocolError):
-    """The requested range of changes crosses a schema change that no single schema can show."""
+    """The requested range of changes crosses a schema change that no one schema can represent."""
 
     code = "cdf-incompatible-schema"
 
 
 class RowsChangedError(DeltaProtocolError):
-    """A commit deleted or rewrote rows, and the stream reads new rows only."""
+    """A commit deleted or rewrote rows, but the stream reads only new rows."""
 
     code = "rows-changed"
 
@@ -345,15 +345,15 @@ class CommitOutcomeUnknownError(CommitFailedError):
 
 
 class TransactionIncompleteError(CommitFailedError):
-    """A transaction over several tables ended between its commits, and its journal is kept.
+    """A transaction over several tables ended between its commits; its journal still exists.
 
-    `CatalogTransactions.recover` makes the remaining commits, or raises why it cannot.
+    `CatalogTransactions.recover` makes the remaining commits, or raises the reason why it cannot.
 
     Attributes:
         transaction_id: names the transaction's journal.
         committed: names of the tables whose commit was made.
-        left: names of the other tables, in commit order; it may be unknown whether the first one
-            has been committed.
+        left: names of the other tables, in commit order. It may be unknown whether the first of
+            them was committed.
     """
 
     code = "transaction-incomplete"
@@ -373,7 +373,7 @@ class TransactionIncompleteError(CommitFailedError):
 
 
 class CommitConflictError(CommitFailedError):
-    """Another commit won, and this one is not valid on top of it.
+    """Another commit won, and this commit conflicts with it.
 
     Attributes:
         version: of the winning commit, or None.
@@ -470,10 +470,10 @@ class AccessDeniedError(StorageError):
 
 
 class CatalogError(StorageError):
-    """A catalog refused a request, or its answer cannot be used.
+    """A catalog refused a request, or its answer is not usable.
 
-    It is a `StorageError`, so that code that retries a commit handles a failed store and a failed
-    catalog alike.
+    The class is a `StorageError`, so code that retries a commit handles a failed store and a failed
+    catalog in the same way.
 
     Attributes:
         status: of HTTP; None if there was no answer.
@@ -489,7 +489,7 @@ class CatalogError(StorageError):
 
     @property
     def was_refused(self) -> bool:
-        """Whether the catalog rejected the request, so that it cannot take effect later."""
+        """Whether the catalog rejected the request, which therefore cannot take effect later."""
         return self.status is not None and 400 <= self.status < 500
 
 

@@ -1,4 +1,4 @@
-"""The errors under the names that deltalake's users import; `deltalog.errors` has all of them."""
+"""Errors with the names of deltalake's module; `deltalog.errors` has all errors."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_an_empty_token_is_none() -> None:
             r"message\.theSize: .* does not fit 64 bits",
         ),
         ('{"theName":"n","theCount":-1}', r"message\.theCount: expected 0 or more, found -1"),
-        ('{"theName":"n","theTags":"a"}', r"message\.theTags: expected list of texts"),
+        ('{"theName":"n","theTags":"a"}', r"message\.theTags: expected list of strings"),
         ('{"theName":"n","theEnd":"2022-01-01"}', r"message\.theEnd: expected a time"),
         ('{"theName":"n","theEnd":5}', r"message\.theEnd: expected str"),
     ],

@@ -237,7 +237,7 @@ def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> 
     assert "read by Spark's own Parquet reader: 2 files" in vectors
     assert "with deletion vectors, by an anti-join: 2" in vectors
     forced = deltalog.spark.scan(spark, tmp_path / "vectors", native=False).explain()
-    assert "because native=False asks for it" in forced
+    assert "because native=False requires it" in forced
 
 
 def test_deleted_rows_are_found_on_the_cluster_when_they_are_many(

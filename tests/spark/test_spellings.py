@@ -399,7 +399,7 @@ def test_a_null_where_none_may_be_ends_the_query(registered: SparkSession, tmp_p
     assert read.load(str(path)).collect()[0][0] is None
     registered.conf.set("spark.deltalog.keepNotNull", "true")
     try:
-        with pytest.raises(Exception, match="it is NOT NULL, and a file holds NULL"):
+        with pytest.raises(Exception, match="it is NOT NULL, and a file has NULL"):
             registered.read.format("delta").load(str(path)).collect()
     finally:
         registered.conf.unset("spark.deltalog.keepNotNull")

@@ -131,7 +131,7 @@ def test_pipes_fill_tables(run: Run, lake: SparkSession) -> None:
         ("SET VAR most = (SELECT max(id) FROM m)", "use another form"),
         (
             "ANALYZE TABLE m COMPUTE STATISTICS",
-            "'ANALYZE .*' about the Delta table m: deltalog does not know this form of it, and",
+            "'ANALYZE .*' about the Delta table m: deltalog does not support this form, and",
         ),
         ("SELECT * FROM p, (VALUES (1) |> SET col1 = 2), m", "line 1, char.*table.'m'"),
         ("CACHE TABLE m", "cache a data frame"),

@@ -161,7 +161,7 @@ def test_a_frame_is_merged_into_a_table(registered: SparkSession, frame: DataFra
     assert [one.name for one in registered.catalog.listColumns("spelt")] == ["id", "name", "x"]
     source.alias("s").mergeInto("spelt", matches).whenNotMatchedBySource().delete().merge()
     assert registered.table("spelt").count() == 2
-    with pytest.raises(InvalidInputError, match="no row to take them from"):
+    with pytest.raises(InvalidInputError, match="there is no source row"):
         source.mergeInto("spelt", matches).whenNotMatchedBySource().updateAll()
     with pytest.raises(InvalidInputError):
         source.alias("s").mergeInto("spelt", matches).merge()

@@ -1,8 +1,8 @@
 """Attributes that are computed on first access.
 
-Until Python 3.12 `functools.cached_property` has one lock for all objects of a class. Values of
-deltalog wait for stores: with that lock, one table would wait for another, and a thread that holds
-it while it waits for the pool waits for ever if all threads of the pool want it, too.
+Before Python 3.12, `functools.cached_property` has one lock for all objects of a class. Some of
+deltalog's properties wait for stores. With this lock, one table would wait for another. A thread
+could also deadlock: it holds the lock and waits for a thread pool whose threads wait for the lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
     """A property that is computed once, or twice if two threads read it at the same time.
 
     Args:
-        compute: returns the value, which must be the same each time.
+        compute: returns the value; must return the same value each time.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
@@ -30,7 +30,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember under which name objects keep the value."""
+        """Remember the name under which objects store the value."""
         self._name = name
 
     @overload
@@ -38,7 +38,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
     @overload
     def __get__(self, instance: object, owner: type) -> _T: ...
     def __get__(self, instance: object | None, owner: type) -> Self | _T:
-        """The value, which from now on is an attribute of the object."""
+        """Return the value, and store it as an attribute of the object."""
         if instance is None:
             return self
         value = instance.__dict__[self._name] = self._compute(instance)
@@ -54,7 +54,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         instance.__dict__[self._name] = value
 
 
-# Immutable lists: attributes that deltalake's users expect to be lists.
+# Immutable lists, for attributes that are lists in deltalake.
 
 
 class FrozenList(tuple[_T, ...]):
@@ -66,11 +66,11 @@ class FrozenList(tuple[_T, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the items are the same ones, in the same order."""
+        """Return whether the items are equal and in the same order."""
         return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
 
     def __ne__(self, other: object) -> bool:
-        """Return whether they are not."""
+        """Return whether the items differ."""
         return not self == other
 
     def __hash__(self) -> int:
@@ -82,7 +82,7 @@ class FrozenList(tuple[_T, ...]):
         return [*self, *other] if isinstance(other, list) else tuple.__add__(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        """Return a list that begins with the other one."""
+        """Return the other list, followed by these items."""
         return [*other, *self] if isinstance(other, list) else NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -99,16 +99,16 @@ def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
     return None if items is None else FrozenList(items)
 
 
-# Inherited methods whose errors name the class that is called.
+# Copies of inherited methods, so that errors name the class that is called.
 
 
 def name_methods_after(kind: type, base: type) -> None:
     """Give a class its own copies of a base's methods, so that errors name the class.
 
     Args:
-        kind: the class; what it defines itself, or inherits from elsewhere, stays.
-        base: whose public methods and class methods are copied; call it in its
-            `__init_subclass__`.
+        kind: the class; methods that it defines itself, or inherits from another base, stay.
+        base: the class whose public methods and class methods are copied. Call this function in
+            its `__init_subclass__`.
     """
     for name, member in vars(base).items():
         if name.startswith("_") or getattr_static(kind, name) is not member:

@@ -1,7 +1,7 @@
 """Notebook cards: small pieces of HTML whose content is escaped.
 
-Owns layout and escaping. A card has no script and no colours of its own: it uses those of the
-page, light or dark.
+Owns layout and escaping. A card has no script and no colours: it uses the colours of the page,
+light or dark.
 
 Protocol: none
 """
@@ -27,21 +27,21 @@ _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
 class CardPiece(str):
-    """HTML that this module made: its content is escaped already."""
+    """HTML from this module, with its content already escaped."""
 
     __slots__ = ()
 
 
 def card(title: str, *pieces: CardPiece) -> str:
-    """A card of pieces below a title; without one if it is empty."""
+    """Return a card of pieces below a title; an empty title is left out."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
     return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
 
 
 def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
-    """A table of cells, with names above its columns if there are any.
+    """Return a table of cells, with column names above if they are given.
 
-    A cell is a string, a piece, or any object, which is shown by `str`; None is blank.
+    A cell is a string, a piece, or any other object, which is shown by `str`. None is blank.
     """
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
@@ -53,18 +53,18 @@ def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPie
 
 
 def cell_of_row(value: object) -> str:
-    """Return a value of a row as a text, cut off if it is long."""
+    """Return a value of a row as a string, cut off if it is long."""
     text = "NULL" if value is None else str(value)
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
 def indented(text: object, depth: int) -> CardPiece:
-    """A cell of a tree: its text, moved in by its depth."""
+    """Return a cell of a tree, indented by its depth."""
     return CardPiece(f'<span style="padding-left:{depth * 1.4:g}em">{_text(text)}</span>')
 
 
 def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
-    """A piece that can be folded; it is folded at first unless `is_open`."""
+    """Return a piece that can be folded; it starts folded unless `is_open`."""
     opened = " open" if is_open else ""
     return CardPiece(
         f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
@@ -72,7 +72,7 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
 
 
 def plain(text: str) -> CardPiece:
-    """A text with its lines as they are."""
+    """Return preformatted text, which keeps its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
 
 
@@ -82,7 +82,7 @@ def _text(cell: object) -> str:
     return "" if cell is None else escape(printable_lines(str(cell)))
 
 
-# Progress of long operations: the callback that they call, and a progress bar.
+# Progress of long operations: their callback, and a progress bar.
 
 
 OnProgress = Callable[[int, int], None]
@@ -95,7 +95,7 @@ T = TypeVar("T")
 
 
 class ProgressCount:
-    """Counts the parts of an operation that are done; safe for threads.
+    """Counter of the parts of an operation that are done; thread-safe.
 
     Args:
         on_progress: called after every part, by one thread at a time; None is no callback.
@@ -108,12 +108,12 @@ class ProgressCount:
         self._total = 0
 
     def expect(self, count: int) -> None:
-        """Add parts that are still to be done."""
+        """Add parts that are not done yet."""
         with self._lock:
             self._total += count
 
     def done(self) -> None:
-        """Record that one more part is done; raises what the callback raises."""
+        """Record that one more part is done; exceptions of the callback pass through."""
         with self._lock:
             self._done += 1
             if self._on_progress is not None:
@@ -128,7 +128,7 @@ class ProgressCount:
 
 @contextmanager
 def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
-    """The callback to call: the user's own, that of a progress bar, or None.
+    """Return the callback: the user's own, that of a progress bar, or None.
 
     Args:
         progress: as the user passed it.
@@ -143,7 +143,7 @@ def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[OnProgress]:
-    """A progress bar in a terminal or notebook: tqdm's, else rich's, else none.
+    """Show a progress bar in a terminal or notebook: tqdm's, else rich's, else none.
 
     Examples:
         >>> with progress_bar("copying") as progress:
@@ -161,7 +161,7 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
     if rich is None:
         yield lambda _done, _total: None
         return
-    console = import_module("rich.console").Console(stderr=True)  # stdout is for results
+    console = import_module("rich.console").Console(stderr=True)  # stdout is reserved for results
     with rich.Progress(transient=True, console=console) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

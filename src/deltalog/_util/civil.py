@@ -1,7 +1,7 @@
-"""Days and microseconds since 1970 as texts of the calendar, for years that Python does not have.
+"""Days and microseconds since 1970 as calendar strings, for years that Python does not support.
 
-Owns the proleptic Gregorian calendar of all years: Python's ends with the years 1 and 9999, Arrow's
-dates and timestamps do not. A moment that Python does not have is a count of days or microseconds.
+Owns the proleptic Gregorian calendar for all years. Python's calendar covers the years 1 to 9999,
+but Arrow's dates and timestamps go beyond. Such a moment is a number of days or microseconds.
 
 Protocol: Partition Value Serialization, Per-file Statistics
 """
@@ -14,20 +14,20 @@ from zoneinfo import ZoneInfo
 
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
-# The calendar repeats after 400 years, days of the week included.
+# The calendar repeats after 400 years, including the days of the week.
 _ERA_DAYS: Final = 146_097
 _ERA_US: Final = _ERA_DAYS * MICROS_PER_DAY
 _TO_MARCH_OF_0: Final = 719_468
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-# The years 1 to 9999, less a day on both sides for the offset of a zone.
+# The years 1 to 9999, minus a day on both sides for the offset of a time zone.
 _FIRST_US: Final = -62_135_596_800_000_000 + MICROS_PER_DAY
 _LAST_US: Final = 253_402_300_799_999_999 - MICROS_PER_DAY
 
 
 def days_from_civil(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of a date of the proleptic Gregorian calendar; None if it does not exist."""
+    """Return the days since 1970 of a proleptic Gregorian date; None if it does not exist."""
     if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
         return None
     shifted = year - (month <= 2)
@@ -38,7 +38,7 @@ def days_from_civil(year: int, month: int, day: int) -> int | None:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since 1970."""
+    """Return the year, month and day of a number of days since 1970."""
     era, day_of_era = divmod(days + _TO_MARCH_OF_0, _ERA_DAYS)
     year_of_era = (
         day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
@@ -51,36 +51,36 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_in_month(year: int, month: int) -> int:
-    """The number of days of a month."""
+    """Return the number of days in a month."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
 
 
 def date_text(days: int) -> str:
-    """A date as Java writes it: `+12022-11-05`, `2024-01-31`, `-0044-03-15`."""
+    """Return a date as Java writes it: `+12022-11-05`, `2024-01-31`, `-0044-03-15`."""
     year, month, day = civil_from_days(days)
     sign = "+" if year > 9999 else "-" if year < 0 else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def moment_text(micros: int, *, sep: str, timespec: str = "microseconds") -> str:
-    """A moment as `date_text` and a clock, with whole seconds, milliseconds or microseconds."""
+    """Return a moment as `date_text` and a time, in seconds, milliseconds or microseconds."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     clock = (_EPOCH + rest * _MICROSECOND).time()
     return f"{date_text(days)}{sep}{clock.isoformat(timespec=timespec)}"
 
 
 def region_offset_micros(zone: ZoneInfo, local_micros: int) -> int:
-    """How far a zone is ahead of UTC, in microseconds, when its clocks show a moment.
+    """Return a time zone's offset from UTC, in microseconds, for a local time.
 
-    Before the year 1 a zone has the offset of its first years, after 9999 the rules that it has
-    then: those of the same day of a year that the calendar repeats.
+    Before the year 1, a zone has the offset of its first years. After 9999, it has the offset of
+    the same day in a year within Python's range with the same calendar.
     """
     micros = local_micros
     if micros < _FIRST_US:
         micros += -((micros - _FIRST_US) // _ERA_US) * _ERA_US
     elif micros > _LAST_US:
         micros -= -((_LAST_US - micros) // _ERA_US) * _ERA_US
-    # In a gap, Python's offset is the one before it: the clock is put forward, as Java does.
+    # In a gap, Python returns the offset before the gap, which moves the clock forward, as in Java.
     moment = (_EPOCH + micros * _MICROSECOND).replace(tzinfo=zone)
     return (moment.utcoffset() or dt.timedelta()) // _MICROSECOND

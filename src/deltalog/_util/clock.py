@@ -1,4 +1,4 @@
-"""The one source of time: code that needs the present moment takes a `Clock` or calls `now_ms`."""
+"""The only source of time: code that needs the current time uses a `Clock` or `now_ms`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class SystemClock:
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970, UTC, by the machine's clock."""
+    """Return the machine's time in milliseconds since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
 def utc_moment(moment_ms: int) -> datetime:
-    """The datetime in UTC of milliseconds since 1970."""
+    """Return the datetime in UTC for milliseconds since 1970."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC)
 
 
@@ -51,7 +51,7 @@ class Moment:
     ms: int
 
     def __str__(self) -> str:
-        """ISO 8601, of any year."""
+        """Return the moment in ISO 8601, for any year."""
         return f"{moment_text(self.ms * 1000, sep='T', timespec='milliseconds')}Z"
 
 

@@ -1,6 +1,6 @@
 """Escaping of strings from tables, so that they cannot control a terminal or reorder a line.
 
-Owns which characters are printed unchanged. Whoever writes a table chooses its names, comments,
+Decides which characters are printed unchanged. The writers of a table choose its names, comments,
 values and commit information, so a log may contain any character.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["name_key", "path_key", "printable", "printable_json", "printable_lin
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON with the same value, in which such characters are `\u` escapes."""
+    r"""Return JSON with the same value, with `\u` escapes for such characters."""
     if text.isprintable():
         return text
     return "".join(
@@ -33,18 +33,18 @@ def _json_escape(letter: str) -> str:
     return "".join(f"\\u{pair}" for pair in pairs)
 
 
-# The rule by which names that differ only in case are the same.
+# Names that differ only in case are the same.
 
 
 def name_key(name: str) -> str:
-    """Return the key that names have in common if they differ only in case.
+    """Return a key that is equal for names that differ only in case.
 
-    Pass a single name, never a path of names joined by dots: the lower case of a Σ depends on the
-    letters around it.
+    Pass a single name, never a path of names joined by dots, because the lower case of Σ depends on
+    the letters around it.
     """
     return name.lower()
 
 
 def path_key(path: Iterable[str]) -> tuple[str, ...]:
-    """Return the key that paths have in common if their names differ only in case."""
+    """Return a key that is equal for paths whose names differ only in case."""
     return tuple(map(name_key, path))

@@ -1,7 +1,7 @@
 """JSON in and out: the only importer of orjson.
 
-Owns the mapping of its errors, newline-delimited JSON with positions, typed access to the members
-of an object, and a parser that keeps numbers as they are written.
+Owns the conversion of orjson's errors, newline-delimited JSON with positions, typed access to the
+members of an object, and a parser that keeps numbers as they are written.
 
 orjson rejects NaN and Infinity, and rounds integers beyond 64 bits to floats. The standard
 library's parser takes over for such documents, so that no value is lost.
@@ -29,7 +29,7 @@ _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
 
 
 def _parse_int(text: str) -> int | float:
-    """The number; infinity, as of `1e400`, beyond the digits that Python makes a number of."""
+    """Return the number; infinity (as for `1e400`) if it has too many digits for Python."""
     try:
         return int(text)
     except ValueError:
@@ -47,21 +47,21 @@ class Lexeme(str):
 
 
 def loads(data: bytes | str, where: str = "JSON text") -> Any:
-    """The value of one JSON document.
+    """Parse one JSON document.
 
     Args:
-        data: UTF-8 bytes, or text.
-        where: what the document is, for the error's message.
+        data: UTF-8 bytes, or a string.
+        where: names the document in errors.
 
     Raises:
-        MalformedLogError: it is not JSON; the message has the position.
+        MalformedLogError: the document is not JSON; the message has the position.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if raw[:1] not in _BARE_NUMBER and _LONG_NUMBER.search(raw) is None:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # the tolerant parser below decides, and its error has the position
+            pass  # the tolerant parser below decides; its error has the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -72,7 +72,7 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """One value as compact JSON in UTF-8, on one line.
+    """Return a value as compact JSON in UTF-8, on one line.
 
     NaN and Infinity become null, because JSON cannot express them; statistics quote them first.
 
@@ -90,14 +90,14 @@ def dumps(value: Any) -> bytes:
 
 
 def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
-    """The objects of a newline-delimited JSON file, in order.
+    """Yield the objects of a newline-delimited JSON file, in order.
 
     Blank lines, CRLF, a missing last line end and objects that span several lines are accepted
     (ledger LOG-03).
 
     Args:
         data: the whole file.
-        where: what the file is, for the error's message.
+        where: names the file in errors.
 
     Raises:
         MalformedLogError: a line is truncated, or not an object; the message names the line.
@@ -109,7 +109,7 @@ def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
 
 
 def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
-    """The object in each line, by orjson alone; None if a line is not one whole object."""
+    """Return the object in each line, by orjson alone; None if a line is not a complete object."""
     try:
         objects = [orjson.loads(line) for line in lines]
     except orjson.JSONDecodeError:
@@ -118,12 +118,12 @@ def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
 
 
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
-    """The value of a JSON document, with numbers as `Lexeme`.
+    """Parse a JSON document, with numbers as `Lexeme`.
 
     Stricter than `loads`: refuses duplicate keys, NaN and Infinity (ledger SUM-03, SUM-08).
 
     Raises:
-        MalformedLogError: it is not JSON, or an object has a key twice.
+        MalformedLogError: the document is not JSON, or an object has a key twice.
     """
     decoded = _decode(text, where) if isinstance(text, bytes) else text
     try:
@@ -160,7 +160,7 @@ class JsonObject:
         self.error: type[MalformedLogError] = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """The member, or None if it is absent or null; whole numbers must fit 64 bits."""
+        """Return the member, or None if it is absent or null; whole numbers must fit 64 bits."""
         value = self.values.get(name)
         if kind is int and type(value) is int and not -(2**63) <= value < 2**63:
             raise self.error(f"{self.where}.{name}: {value} does not fit 64 bits")
@@ -171,36 +171,36 @@ class JsonObject:
         raise self._wrong(name, kind.__name__, value)
 
     def required(self, name: str, kind: type[T]) -> T:
-        """The member; absent and null are errors."""
+        """Return the member; absent and null are errors."""
         value = self.optional(name, kind)
         if value is None:
             raise self.error(f"{self.where}.{name}: required {kind.__name__} is missing")
         return value
 
     def child(self, name: str, parse: Callable[[JsonObject], T]) -> T | None:
-        """The object in a member, parsed by `parse`; None if it is absent or null."""
+        """Return the object in a member, parsed by `parse`; None if it is absent or null."""
         value = self.values.get(name)
         if value is None:
             return None
         return parse(JsonObject(value, f"{self.where}.{name}", self.error))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """A list of strings, or None if it is absent or null."""
+        """Return a list of strings, or None if it is absent or null."""
         value = self.values.get(name)
         if value is None:
             return None
         if not isinstance(value, list | tuple):
-            raise self._wrong(name, "list of texts", value)
+            raise self._wrong(name, "list of strings", value)
         for index, item in enumerate(value):
             if not isinstance(item, str):
                 raise self._wrong(f"{name}[{index}]", "str", item)
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, str | None] | None:
-        """A map of strings, or None if it is absent or null.
+        """Return a map of strings, or None if it is absent or null.
 
-        Numbers and booleans become their JSON text: some writers do not quote them. A list of
-        pairs is Arrow's form of a map.
+        Numbers and booleans become strings of their JSON, since some writers do not quote them. A
+        list of pairs is Arrow's form of a map.
         """
         value = self.values.get(name)
         if value is None:
@@ -210,11 +210,11 @@ class JsonObject:
         elif isinstance(value, list) and all(isinstance(p, tuple) and len(p) == 2 for p in value):
             pairs = value
         else:
-            raise self._wrong(name, "map of texts", value)
+            raise self._wrong(name, "map of strings", value)
         return {key: self._text(f"{name}.{key}", item) for key, item in pairs}
 
     def mapping_of_strings(self, name: str) -> dict[str, str] | None:
-        """As `mapping`, without the keys whose value is null."""
+        """Return the result of `mapping` without the keys whose value is null."""
         found = self.mapping(name)
         if found is None:
             return None
@@ -252,7 +252,7 @@ def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
 
 
 def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
-    """The objects of a file in order, whatever its line breaks."""
+    """Yield the objects of a file in order, regardless of line breaks."""
     text = _decode(data, where)
     objects: list[dict[str, Any]] = []
     position = 0

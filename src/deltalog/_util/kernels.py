@@ -3,8 +3,8 @@
 pyarrow's stubs lack most kernels over arrays of any type, all kernels over a chunked array and a
 Python scalar, and `arange`, `repeat` and `concat_batches`. So callers import them from here.
 
-`pyarrow.compute` makes a Python function for each kernel on import, which would take a third of the
-time of importing deltalog. So it is imported when the first kernel is called.
+`pyarrow.compute` creates a Python function for each kernel on import, which would take a third of
+deltalog's import time. So it is imported when the first kernel is called.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
 
     class _Kernels:
-        """`pyarrow.compute`, imported when a kernel is called, not when a table names it."""
+        """`pyarrow.compute`, imported when a kernel is called, not when a kernel is defined."""
 
         def __getattr__(self, name: str) -> Any:
             if name.islower() and _COMPUTE not in sys.modules:
@@ -69,11 +69,11 @@ def exact_sum(numbers: Array) -> int:
 
 
 def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
-    """The columns as a table, so that they can be filtered and put together."""
+    """Return the columns as a table, which can be filtered and concatenated."""
     return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
 
 
-# pyarrow's classes take their type parameters in the stubs alone.
+# pyarrow's classes have type parameters only in the stubs.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     _T = TypeVar("_T", bound=_Column)
 
     class _Kernel(Protocol[_P, _A_co, _C_co]):
-        """Makes an array of an array, and a chunked array of a chunked one."""
+        """A kernel that returns an array for an array, and a chunked array for a chunked array."""
 
         @overload
         def __call__(self, values: _Flat, /, *args: _P.args, **kwargs: _P.kwargs) -> _A_co: ...
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
         ) -> Any: ...
 
     class _Pairwise(Protocol[_A_co, _C_co]):
-        """Makes a chunked array where one of the two is chunked."""
+        """A kernel of two arguments that returns a chunked array if one of them is chunked."""
 
         @overload
         def __call__(self, x: _Chunked, y: _Operand, /) -> _C_co: ...
@@ -174,7 +174,7 @@ if TYPE_CHECKING:
         starts_with: _Test[[str]]
         struct_field: _Map[[str | int | list[int] | list[str]]]
         subtract: _Arithmetic
-        unique: _Kernel[[], Any, Any]  # the stubs let each of its Python values be None
+        unique: _Kernel[[], Any, Any]  # in the stubs, each Python value may be None
         utf8_lower: _Map[[]]
         year: _Map[[]]
 

@@ -1,7 +1,7 @@
-"""Names of a package that are loaded when they are first used (PEP 562).
+"""Names of a package that are loaded on first use (PEP 562).
 
-They keep `import deltalog` quick, and let an operation load only what it needs: a package lists
-which module has each name, and imports none of them.
+They keep `import deltalog` fast, and an operation loads only the modules that it needs. A package
+lists the module of each name, and imports none of them.
 
 Protocol: none
 """
@@ -44,8 +44,8 @@ def names_on_demand(
 
     Args:
         package: its name, while it is being imported.
-        origins: each public name → the full name of the module that has it.
-        modules: submodules that are imported when they are read as an attribute.
+        origins: public name → full name of its module.
+        modules: submodules that are imported when they are accessed as attributes.
     """
     namespace = vars(sys.modules[package])
 
@@ -59,7 +59,7 @@ def names_on_demand(
         return value
 
     def public_names() -> list[str]:
-        """The public names."""
+        """Return the public names."""
         return sorted(origins)
 
     return load, public_names

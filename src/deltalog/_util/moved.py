@@ -1,4 +1,4 @@
-"""Modules that have moved: their old names work for one release, in pickles, too.
+"""Modules that have moved: their old names work for one release, also in pickles.
 
 Protocol: none
 """
@@ -383,14 +383,14 @@ MOVED: Final = {
     "write.spec": "data.write.options",
     "write.violations": "data.write.fit",
 }
-"""Module before 0.3 → module now, both below `deltalog`."""
+"""Module name before 0.3 → module name now, both below `deltalog`."""
 
 
 def new_name(name: str) -> str | None:
     """Return the name of a module that has moved; None for others.
 
     Args:
-        name: full, as `deltalog.scan.plan`.
+        name: the full name, such as `deltalog.scan.plan`.
     """
     if not name.startswith(_PACKAGE):
         return None
@@ -405,25 +405,25 @@ def new_name(name: str) -> str | None:
 
 class _MovedLoader:
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave an empty module to the import system, which `exec_module` replaces."""
+        """Let the import system create an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the module of today in the place of the old one."""
+        """Replace the old module by today's module."""
         name = new_name(module.__name__)
         assert name is not None  # noqa: S101  # the finder has looked
         warnings.warn(
-            f"{module.__name__} is now {name}; the old name goes with the next release",
+            f"{module.__name__} is now {name}; the next release removes the old name",
             DeprecationWarning,
             stacklevel=2,
         )
         found = import_module(name)
         if not hasattr(found, "__path__"):
-            found.__path__ = []  # it was a package, whose modules are asked for by their old names
+            found.__path__ = []  # it was a package, whose modules are imported by their old names
         sys.modules[module.__name__] = found
 
 
 class MovedFinder:
-    """Finds modules under the names that they had before."""
+    """Finder of modules under their old names."""
 
     def find_spec(
         self,

@@ -1,4 +1,4 @@
-"""Report work to observers while it runs; does nothing without an observer.
+"""Report work to observers while it runs; do nothing without an observer.
 
 Owns the list of observers, and ensures that they neither fail nor change the work. It uses no
 library: the observers are in `telemetry`.
@@ -25,7 +25,7 @@ class WorkKind(Enum):
     """The kind of the observed work."""
 
     OPERATION = auto()
-    """An operation on a table: staged and committed, evaluated anew after a conflict."""
+    """An operation on a table: staged and committed, and evaluated again after a conflict."""
     COMMIT = auto()
     """One commit with its attempts."""
     AFTER_COMMIT = auto()
@@ -42,10 +42,10 @@ class ObservedWork:
 
     Args:
         kind: of the work.
-        name: of what is done.
-        facts: plain values by name; more are known at the end than at the beginning.
+        name: of the work.
+        facts: plain values by name; facts are added until the end.
         headers: of a request.
-        subject: protocol and metadata of the table, where they are at hand.
+        subject: protocol and metadata of the table, if available.
         is_watched: whether there is an observer; compute expensive facts only then.
     """
 
@@ -61,15 +61,15 @@ class Observer(Protocol):
     """An observer of work. An exception that it raises is logged, and the work continues."""
 
     def begin(self, work: ObservedWork) -> Any:
-        """Called when work begins; the return value is passed to `end`."""
+        """Handle the beginning of work; the return value is passed to `end`."""
         ...
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """Called when work has ended, in the context in which it began.
+        """Handle the end of work, in the context in which the work began.
 
         Args:
-            work: with all of its facts.
-            begun: what `begin` returned.
+            work: with all facts.
+            begun: the result of `begin`.
             error: the exception that ended the work; None if it succeeded.
         """
         ...
@@ -80,14 +80,14 @@ _lock = threading.Lock()
 
 
 def watch(observer: Observer) -> None:
-    """Let an observer see all work of this process that begins from now on."""
+    """Add an observer, which sees all work of this process that begins from now on."""
     global _observers  # noqa: PLW0603 -- who watches a process is the process's state
     with _lock:
         _observers = (*_observers, observer)
 
 
 def unwatch(observer: Observer) -> None:
-    """Stop an observer; it still sees the end of work whose beginning it saw."""
+    """Remove an observer; it still sees the end of work whose beginning it saw."""
     global _observers  # noqa: PLW0603 -- as above
     with _lock:
         _observers = tuple(one for one in _observers if one is not observer)
@@ -98,11 +98,11 @@ class observed:  # noqa: N801 -- a context manager, written as a function
 
     Args:
         kind: of the work.
-        name: of what is done.
+        name: of the work.
         headers: of a request.
-        facts: that are known at the beginning.
+        facts: those known at the beginning.
 
-    Cost: a few microseconds while nobody watches.
+    Cost: a few microseconds without an observer.
     """
 
     __slots__ = ("_begun", "_work")
@@ -119,12 +119,12 @@ class observed:  # noqa: N801 -- a context manager, written as a function
         self._begun: list[tuple[Observer, Any]] = []
 
     def __enter__(self) -> ObservedWork:
-        """The work, whose facts are filled in while it is done."""
+        """Return the work, whose facts are completed while it runs."""
         for observer in _observers:
             self._work.is_watched = True
             try:
                 self._begun.append((observer, observer.begin(self._work)))
-            except Exception:  # a fault of the observer, not of the work
+            except Exception:  # the observer failed, not the work
                 logger.warning("watching %s failed", self._work.name, exc_info=True)
         return self._work
 
@@ -134,7 +134,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Notify the observers, last one first, since each may have set a context."""
+        """Notify the observers in reverse order, since each may have set a context."""
         for observer, begun in reversed(self._begun):
             try:
                 observer.end(self._work, begun, error)

@@ -1,12 +1,12 @@
 """Paths: the table's location, and the paths that actions name.
 
-Owns decoding and encoding (exactly once), the canonical form by which files are identified, joining
-and confinement. Does no I/O.
+Owns decoding and encoding (exactly once), the canonical form that identifies files, joining, and
+confinement. Does no I/O.
 
 There are two forms of paths. The log contains *encoded* paths: URI references, in which `a b%` is
 `a%20b%25`. Stores use *decoded* paths. Functions accept decoded paths unless they state otherwise.
-Directory names of partitions are escaped by Hive's rules before that, so that the partition value
-`x:y` is the directory `p=x%3Ay`, which the log holds as `p=x%253Ay`.
+Directory names of partitions are first escaped by Hive's rules. So the partition value `x:y` is the
+directory `p=x%3Ay`, which the log contains as `p=x%253Ay`.
 
 Protocol: Add File and Remove File (`path` is a URI as of RFC 2396)
 """
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file as a listing shows it.
+    """An entry of a listing.
 
     Args:
-        path: decoded, relative to the table's root unless it is elsewhere.
+        path: decoded; relative if the file is below the table's root.
         size_bytes: length of the file.
         modified_ms: last change, milliseconds since 1970, UTC.
     """
@@ -54,7 +54,7 @@ class FileInfo:
 
 
 class TableLocation(NamedTuple):
-    """A table URI, split into the location and the version or timestamp that it names."""
+    """A table URI, split into the location and the version or timestamp."""
 
     uri: str
     version: int | None = None
@@ -62,10 +62,9 @@ class TableLocation(NamedTuple):
 
 
 def decode_path(encoded: str) -> str:
-    """The decoded form of an action's `path`: `%XX` is decoded once, as UTF-8.
+    """Decode an action's `path`: `%XX` is decoded once, as UTF-8.
 
-    A `+` stays a plus. A `%` that starts no escape, and escapes that are not UTF-8, stay as they
-    are.
+    A `+` stays a plus. A `%` that starts no escape, and escapes that are not UTF-8, stay unchanged.
 
     Protocol: Add File and Remove File
     """
@@ -73,7 +72,7 @@ def decode_path(encoded: str) -> str:
 
 
 def encode_path(path: str) -> str:
-    """The URI reference for a decoded path; `decode_path` gives the path back.
+    """Return the URI reference for a decoded path; `decode_path` is the inverse.
 
     Protocol: Add File and Remove File
     """
@@ -84,30 +83,30 @@ def encode_path(path: str) -> str:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
+    """Return whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
     return path.startswith("/") or (":" in path and _SCHEME.match(path) is not None)
 
 
 def absolute_numbers(paths: Sequence[str]) -> list[int]:
     """Return the indices of the absolute paths among decoded paths."""
-    # Nearly all are relative and have no colon: those cost no call.
+    # Nearly all paths are relative and have no colon: they cost no call.
     odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
     return [number for number in odd if is_absolute(paths[number])]
 
 
 def join(root: str, path: str) -> str:
-    """The location of a decoded path that is absolute or relative to `root`."""
+    """Return the location of a decoded path that is absolute or relative to `root`."""
     if is_absolute(path):
         return path
     return f"{root.rstrip('/')}/{path}"
 
 
 def canonical_path(path: str, root: str) -> str:
-    """The one spelling of a file's path: relative if the file is below `root`, else a URL.
+    """Return the unique spelling of a file's path: relative if it is below `root`, else a URL.
 
-    Equal are `/x`, `file:/x` and `file:///x`; `s3a://` and `s3://`; `wasbs://`, `abfss://` and
-    `az://`; doubled slashes and `.` segments. If only one of two Azure locations names its account,
-    they count as the same account.
+    These are equal: `/x`, `file:/x` and `file:///x`; `s3a://` and `s3://`; `wasbs://`, `abfss://`
+    and `az://`. Doubled slashes and `.` segments are removed. If only one of two Azure locations
+    names its account, they count as the same account.
 
     Args:
         path: decoded.
@@ -126,12 +125,12 @@ def canonical_path(path: str, root: str) -> str:
 
 
 def container_of(location: str) -> str:
-    """The store that a location is in: `file://`, `s3://bucket`, `az://container@account`."""
+    """Return the store of a location: `file://`, `s3://bucket`, `az://container@account`."""
     return _canonical_location(location)[0]
 
 
 def is_foreign(path: str, container: str) -> bool:
-    """Whether a decoded path is in another store than a table, by scheme, bucket or account.
+    """Return whether a decoded path is in another store than a table (scheme, bucket, account).
 
     Args:
         path: decoded.
@@ -141,7 +140,7 @@ def is_foreign(path: str, container: str) -> bool:
 
 
 def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
-    """`is_foreign` of every *encoded* path of a column.
+    """Return `is_foreign` for every *encoded* path of a column.
 
     Cost: one pass; Python handles only absolute paths.
     """
@@ -156,7 +155,7 @@ def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
 
 
 def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
-    """`canonical_path` of every *encoded* path of a column; null stays null.
+    """Return `canonical_path` for every *encoded* path of a column; null stays null.
 
     Cost: one pass over the bytes if no path needs work (no escape, no colon, no unusual slash);
     otherwise Python handles the distinct directories of those paths, and the names that need work.
@@ -168,7 +167,7 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
 
 
 def file_locations(encoded: StringColumn, root: str) -> StringColumn:
-    """The decoded locations of the files of *encoded* paths, each as `join` makes it.
+    """Return the decoded locations of *encoded* paths, as `join` does for one path.
 
     Cost: one pass over the bytes; Python handles only paths that are absolute or have an escape.
     """
@@ -179,10 +178,10 @@ def file_locations(encoded: StringColumn, root: str) -> StringColumn:
 
 
 def check_confined(path: str, *, allow_absolute: bool = True) -> None:
-    r"""Raise `UnsafePathError` for a decoded path that could leave the directory that it names.
+    r"""Raise `UnsafePathError` for a decoded path that could leave its directory.
 
-    Refused: a `..` segment (also after a backslash, or escaped a second time as `%2e%2e`), NUL, a
-    path that starts with a backslash, and schemes that hold no tables (`http`, `data`, …).
+    Refused are a `..` segment (also after a backslash, or escaped twice as `%2e%2e`), NUL, a path
+    that starts with a backslash, and schemes without tables (`http`, `data`, …).
 
     Args:
         path: decoded.
@@ -205,7 +204,7 @@ def check_confined(path: str, *, allow_absolute: bool = True) -> None:
 
 
 def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) -> None:
-    """`check_confined` for every *encoded* path of a column.
+    """Apply `check_confined` to every *encoded* path of a column.
 
     Cost: one pass; Python handles only paths with an escape, a colon, a backslash, a NUL, a leading
     slash or two dots.
@@ -218,7 +217,7 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 def parse_table_uri(text: str) -> TableLocation:
     """Split `table@v3` or `table@20240131123000000` (UTC, to the millisecond).
 
-    The caller checks first whether a directory has that name literally.
+    The caller must first check whether a directory has this name literally.
 
     Raises:
         InvalidInputError: the digits are not a date and time.
@@ -240,20 +239,20 @@ def parse_table_uri(text: str) -> TableLocation:
 
 
 def decode_location(text: str) -> str:
-    """Return the location that a string names: escapes of a `file:` URL are decoded once.
+    """Return the location that a string names; escapes in a `file:` URL are decoded once.
 
-    Plain paths and URLs of other stores are taken literally: an S3 key may contain `%20`.
+    Plain paths and URLs of other stores are used literally: an S3 key may contain `%20`.
     """
     return decode_path(text) if _FILE_URL.match(text) else text
 
 
 def store_kind(location: str) -> StoreKind:
-    """What kind of store a location is in: the row of its scheme."""
+    """Return the kind of a location's store: the row of its scheme."""
     return kind_named(split_location(location)[0])
 
 
 def split_location(location: str) -> tuple[str, str, str]:
-    """Scheme (lower case; `file` for a plain path), authority and decoded path of a location.
+    """Split a location into scheme (lower case; `file` for a plain path), authority and path.
 
     `s3://bucket/a/b` is `("s3", "bucket", "a/b")`; `file:/x`, `file:///x` and `/x` are
     `("file", "", "/x")`.
@@ -267,7 +266,7 @@ def split_location(location: str) -> tuple[str, str, str]:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
     if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    if kind.address is not Address.HOST:  # `hdfs:///x` names no host: it is the default one's
+    if kind.address is not Address.HOST:  # `hdfs:///x` names no host, and means the default host
         rest = rest.lstrip("/")
     authority, _, path = rest.partition("/")
     return name, authority, path
@@ -282,11 +281,11 @@ _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
 _AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# What RFC 2396 allows in a path, without the colon.
+# The characters that RFC 2396 allows in a path, without the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
 _BLOCK_BYTES: Final = 128 * 1024
-_FEW_PATHS: Final = 1_000  # one call of a kernel takes as long as so many of its matches
+_FEW_PATHS: Final = 1_000  # one call of a kernel costs as much as this number of matches
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -301,7 +300,7 @@ codecs.register_error(_KEEP_ESCAPES, _escape_again)
 
 
 def _split_scheme(location: str) -> tuple[str, str]:
-    """`("s3://", "bucket/x")`; the first is empty for paths without a scheme."""
+    """Split off the scheme: `("s3://", "bucket/x")`; the first part is empty without a scheme."""
     found = _SCHEME.match(location)
     if found is None:
         return "", location
@@ -320,7 +319,7 @@ def _tidy(path: str) -> str:
 
 
 def _canonical_location(location: str) -> tuple[str, str]:
-    """Prefix (`file://`, `s3://bucket`) and normalised path, without its leading slash."""
+    """Return prefix (`file://`, `s3://bucket`) and normalised path without leading slash."""
     scheme, authority, path = split_location(location)
     kind = kind_named(scheme)
     if kind.address is Address.ACCOUNT and "@" in authority:
@@ -362,7 +361,7 @@ def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> bool:
-    """Return whether a test is true for a block of the strings' bytes, taken without boundaries.
+    """Return whether a test is true for a block of the strings' bytes, ignoring their boundaries.
 
     Cost: one pass at the speed of memory; a regular expression per string would take up to thirty
     times as long.
@@ -394,7 +393,7 @@ def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
 
 
 def _is_canonical(encoded: pa.StringArray) -> bool:
-    """Return whether all paths are surely canonical already; False if a quick check cannot tell."""
+    """Return whether all paths are already canonical; False if a quick check cannot decide."""
     starts, ends = compute.starts_with, compute.ends_with
     return not (
         _mention_colon_or_escape(encoded)
@@ -418,14 +417,14 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArray:
-    """Canonical forms by distinct directory, where directories are few; else path by path."""
+    """Return canonical forms by distinct directory if there are few; else path by path."""
     directories = pc.replace_substring_regex(encoded, "[^/]*$", "").dictionary_encode()
     if len(directories.dictionary) > len(encoded) // 2:
         return _canonical_one_by_one(encoded, root)
     starts = pa.array(
         [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
     )
-    # Null where a file's canonical path does not start with its directory's.
+    # Null if a file's canonical path does not start with its directory's canonical path.
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))

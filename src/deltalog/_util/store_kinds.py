@@ -13,18 +13,18 @@ from typing import Final
 
 
 class Address(enum.Enum):
-    """How the path that a file system takes follows from a URL."""
+    """How to convert a URL to the path that a file system expects."""
 
     PATH = "no host: `file:///a/b` is `/a/b`"
     HOST = "a host with one tree of files: `hdfs://host:8020/a/b` is `/a/b`"
     BUCKET = "`s3://bucket/a/b` is `bucket/a/b`"
     ACCOUNT = "`abfss://container@account.host/a/b` is `container/a/b` of an account"
     URL = "the URL itself, percent-encoded"
-    UNKNOWN = "as `BUCKET`, except where a file system that the user gives has a form of its own"
+    UNKNOWN = "as `BUCKET`, unless the user's own file system has another form"
 
 
 class PutIfAbsent(enum.Enum):
-    """What ensures that exactly one of several writers of the same name succeeds."""
+    """The mechanism by which exactly one of several writers of the same name succeeds."""
 
     LINK = "a hard link, or a rename that never replaces"
     LOCK = "a lock of this process, in which all files are"
@@ -33,35 +33,34 @@ class PutIfAbsent(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreKind:
-    """One kind of store; a column that is left out is something that the store cannot do.
+    """One kind of store; the defaults mean that the store lacks an ability.
 
     Args:
         name: the scheme that replaces its aliases in canonical paths; also fsspec's name.
         aliases: further schemes of the same service.
         address: form of its URLs.
-        files: the class of its calls: how it lists, reads, deletes, translates options.
-        quicker: likewise: calls over a quicker client, used where it is installed and does exactly
-            what the options say.
-        filesystem: module of the fsspec class that `files` and `put_if_absent` rely on. Another
-            file system that bears the name, as pyarrow's do, can do none of that. Empty: any;
-            "(none)": `files` calls the operating system.
+        files: the class of its calls: how it lists, reads, deletes, and translates options.
+        quicker: the class of calls over a faster client, used if it is installed and supports all
+            given options.
+        filesystem: module of the fsspec class that `files` and `put_if_absent` need. A file system
+            with the same name from another module, such as pyarrow's, lacks these abilities. Empty
+            means any; "(none)" means that `files` calls the operating system.
         put_if_absent: how a commit is made atomic; None refuses commits.
         extra: the extra of deltalog that installs its file system.
-        option_prefixes: of its options' names, as the service's own tools spell them, longest
-            first.
+        option_prefixes: prefixes of option names in the service's own tools, longest first.
         lock_options: options that name a lock shared by other writers, which deltalog does not
-            take. Commits without the lock may be lost, so these options forbid commits.
+            use. Commits without the lock may be lost, so these options forbid commits.
         says_missing: names and codes, between blanks, of errors for a missing file or bucket. All
-            kinds share those of Python and of HTTP.
-        says_exists: likewise, of errors for a conditional put whose name is taken.
-        says_denied: likewise, of errors for wrong, expired or insufficient credentials.
-        says_undecided: likewise, of errors for conditional puts that collided: none was executed,
-            and each may be sent again.
+            kinds share those of Python and HTTP.
+        says_exists: the same for a conditional put whose name is taken.
+        says_denied: the same for wrong, expired or insufficient credentials.
+        says_undecided: the same for conditional puts that collided: none was executed, and each
+            may be sent again.
         is_native: whether the operating system can open the files by name.
-        has_directories: a directory must be made before a file in it.
-        can_sign: the service has signed URLs.
-        may_be_named: a log may name files there while its table is elsewhere.
-        is_hadoop: Spark has a file system for it.
+        has_directories: whether a directory must be created before its files.
+        can_sign: whether the service has signed URLs.
+        may_be_named: whether a log may name files there if its table is elsewhere.
+        is_hadoop: whether Spark has a file system for it.
     """
 
     name: str
@@ -85,7 +84,7 @@ class StoreKind:
     may_be_named: bool = True
     is_hadoop: bool = False
 
-    # A file system is looked up by its kind for every path: comparing all columns takes too long.
+    # Kinds are compared for every path, and comparing all columns would take too long.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreKind) and self.name == other.name
 
@@ -183,7 +182,7 @@ _ROWS: Final = (
         for name in ("ftp", "sftp", "ssh", "smb")
     ),
     *(StoreKind(name, is_hadoop=True) for name in ("oss", "cosn", "obs")),
-    # No table has files there: a reader would fetch any URL that a hostile log names.
+    # Logs must not name files there, or a reader would fetch any URL from a hostile log.
     *(
         StoreKind(name, may_be_named=False)
         for name in ("ftps", "data", "jar", "zip", "github", "git")
@@ -195,16 +194,16 @@ KINDS: Final = {scheme: kind for kind in _ROWS for scheme in (kind.name, *kind.a
 
 
 def kind_named(scheme: str) -> StoreKind:
-    """The row of a URL's scheme; without a scheme, or with a drive letter, that of local files.
+    """Return the row of a URL's scheme; paths without a scheme or with a drive letter are local.
 
-    A scheme that is not in the table is a kind without any abilities.
+    A scheme that is not in the table is a kind without abilities.
     """
     scheme = scheme.lower()
     return LOCAL if len(scheme) < 2 else KINDS.get(scheme) or StoreKind(scheme)
 
 
 def split_option(name: str) -> tuple[StoreKind | None, str]:
-    """The kind whose prefix an option's name has, if any, and the name without it, lower case."""
+    """Return the kind whose prefix an option's name has, and the name without it, lower case."""
     lower = name.lower()
     for kind in KINDS.values():
         for prefix in kind.option_prefixes:

@@ -1,4 +1,4 @@
-"""The version of this library, for those who say who they are."""
+"""The version of this library."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The command line: `deltalog`.
 
-`application` has what the commands share, `output` prints what they answer. `reading` has one
-function per command that reads rows, `commands` those that tell of a table or keep it in order,
-`share` those of the sharing server. `simulate` plays histories of a simulated table, `sql` runs
-statements, `completion` serves shells.
+`application` has what the commands share: options, output and errors. `reading` has the commands
+that read rows. `commands` has all others: they describe and maintain a table, run SQL and the
+sharing server, simulate histories, and print scripts for shells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the commands share: the application, their common options, how errors end them.
+"""The common parts of the commands: the application, shared options, output, and errors.
 
-Owns the exit codes: 0 done, 1 the doctor found something, 2 the call is wrong, 3 the table or the
-store does not allow it. Answers go to stdout, everything else to stderr.
+Owns the exit codes: 0 done, 1 the doctor found a problem, 2 the arguments are wrong, 3 the table or
+the store does not allow the command. Answers go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-# How the command line prints: as a table for people, as JSON lines, CSV or Arrow for programs.
+# Output: a table for people; JSON lines, CSV or Arrow for programs.
 
 
 _MOST_LETTERS: Final = 60
@@ -43,7 +43,7 @@ _FEWEST_LETTERS: Final = 20
 
 
 class OutputFormat(StrEnum):
-    """How answers are printed."""
+    """The form of the output."""
 
     TABLE = "table"
     JSON = "json"
@@ -52,7 +52,7 @@ class OutputFormat(StrEnum):
 
 
 def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
-    """A few facts, whatever their values are; a table of them is for people (`humane`)."""
+    """Print a few facts with any values; in tables, values are shown for people (`humane`)."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
@@ -67,7 +67,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
 
 
 def print_record(record: dict[str, Any], form: OutputFormat) -> None:
-    """One fact with many members: a line for each where people read it."""
+    """Print one fact with many members; tables have one line per member."""
     if form is OutputFormat.TABLE:
         facts = [{"": name, "value": humane(name, value)} for name, value in record.items()]
         print_rows([row for row in facts if row["value"]], form)
@@ -76,7 +76,7 @@ def print_record(record: dict[str, Any], form: OutputFormat) -> None:
 
 
 def print_facts(table: pa.Table, form: OutputFormat) -> None:
-    """What the log or an operation tells, as Arrow data."""
+    """Print Arrow data from the log or an operation."""
     if form is OutputFormat.TABLE:
         _draw_facts(table.column_names, list(readable_tuples(table)))
     else:
@@ -84,13 +84,13 @@ def print_facts(table: pa.Table, form: OutputFormat) -> None:
 
 
 def print_text(text: str) -> None:
-    """Lines for people; what a log put into them cannot steer their terminal."""
+    """Print lines for people; control characters from a log are escaped."""
     for line in text.split("\n"):
         typer.echo(printable(line))
 
 
 def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
-    """Any number of rows of a table, as they come and as they are."""
+    """Print any number of rows of a table batch by batch, with unchanged values."""
     match form:
         case OutputFormat.JSON:
             for batch in batches:
@@ -114,8 +114,8 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
 def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     from pyarrow import csv  # noqa: PLC0415  # only here
 
-    # Values of CSV are data, which a file or a program gets as they are; a person at a terminal
-    # gets the escapes of what would steer it.
+    # Files and programs get CSV values unchanged; a terminal gets escapes for control
+    # characters.
     is_shown = sys.stdout.isatty()
     names = [printable(name) if is_shown else name for name in schema.names]
     flat = [_flat_field(field).with_name(name) for field, name in zip(schema, names, strict=True)]
@@ -135,7 +135,7 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _is_beyond_csv(column: pa.Array[Any]) -> bool:
-    """Whether Arrow would print another year, as it computes with 16 bits."""
+    """Return whether Arrow would print a wrong year, since it computes with 16 bits."""
     has_days = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
     return has_days and has_far_years(column)
 
@@ -145,7 +145,7 @@ def _out() -> Any:
 
 
 def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
-    """CSV holds neither nested values nor bytes: they are written as JSON."""
+    """Convert nested values and bytes to JSON, since CSV has neither."""
     kind = field.type
     is_odd = pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType)
     if is_odd or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -154,14 +154,14 @@ def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
 
 
 def _draw_facts(names: list[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Draw facts for people, without the columns in which there is nothing."""
+    """Print facts as a table for people, without empty columns."""
     cells = [[humane(*pair) for pair in zip(names, row, strict=True)] for row in rows]
     kept = [number for number in range(len(names)) if any(row[number] for row in cells)]
     _draw([names[number] for number in kept], [[row[number] for number in kept] for row in cells])
 
 
 def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
-    # Without a terminal nothing is cut to its width, nor filled up to it.
+    # Without a terminal, lines are neither cut nor padded to its width.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, num_left_out = lay_out(names, rows, width)
     is_bold = width is not None and not is_plain_terminal()
@@ -172,23 +172,23 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
 
 
 def is_plain_terminal() -> bool:
-    """Whether the terminal shows no styles, or its user wants none (https://no-color.org)."""
+    """Return whether the terminal has no styles, or the user disabled them (https://no-color.org)."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def lay_out(
     names: list[str], rows: Sequence[Sequence[str | None]], width: int | None
 ) -> tuple[list[str], int]:
-    """Lay cells out below their names, two blanks apart.
+    """Align cells below the names of columns, with two blanks between columns.
 
     Args:
         names: of the columns.
-        rows: a string per column; None is blank.
-        width: letters of a line. Long cells are cut for it, paths in the middle, and columns at
-            the end are left out that would have less than `_FEWEST_LETTERS` each; None is no limit.
+        rows: one string per column; None is blank.
+        width: letters of a line; None is no limit. Long cells are cut (paths in the middle), and
+            the last columns are left out if they would get less than `_FEWEST_LETTERS` each.
 
     Returns:
-        The lines, and how many columns were left out.
+        The lines, and the number of columns that were left out.
     """
     lines = [[printable(cell or "") for cell in row] for row in [names, *rows]]
     if not names:
@@ -207,7 +207,7 @@ def lay_out(
 
 
 def _fitting(wanted: list[int], width: int) -> list[int]:
-    """Return the letters of each column that fits; the widest columns give way first."""
+    """Return the width of each column that fits; the widest columns are cut first."""
     least = [min(letters, _FEWEST_LETTERS) for letters in wanted]
     num_columns = len(wanted)
     while num_columns > 1 and sum(least[:num_columns]) + 2 * (num_columns - 1) > width:
@@ -223,13 +223,13 @@ def _cut(text: str, letters: int) -> str:
         return text
     if "/" not in text or " " in text:
         return set_cell_size(text, letters - 1) + "…"
-    # A path tells most by how it begins, and differs from others by how it ends.
+    # The beginning of a path identifies it, and its end distinguishes it from others.
     half = (letters - 1) // 2
     return text[: letters - 1 - half] + "…" + text[len(text) - half :]
 
 
 def humane(name: str, value: object) -> str | None:
-    """A fact as people read it: sizes in units, moments as times; else as `as_text`."""
+    """Return a value for people: sizes with units, moments as times; otherwise like `as_text`."""
     if value in (None, [], {}):
         return None
     readable = _HUMANE.get(name)
@@ -237,7 +237,7 @@ def humane(name: str, value: object) -> str | None:
 
 
 def as_text(value: object) -> str | None:
-    """A value as a string; what has parts is JSON."""
+    """Return a value as a string; nested values become JSON."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list | tuple | bytes):
@@ -249,7 +249,7 @@ def as_text(value: object) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """Return a value that JSON can represent."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -268,14 +268,14 @@ def _plain(value: Any) -> Any:
 
 
 def _moment_text(moment: Any) -> str:
-    """A moment as people read it, UTC; a number is milliseconds."""
+    """Return a moment as a time in UTC; a number is milliseconds."""
     if not isinstance(moment, datetime):
         return readable_moment(int(moment)).replace("+00:00", "Z")
     return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 
 def _size_text(size_bytes: Any) -> str:
-    """A size as people read it; metrics of operations may be text."""
+    """Return a size with a unit; metrics of operations may be strings."""
     return readable_size(int(size_bytes))
 
 
@@ -288,10 +288,10 @@ _HUMANE: Final[dict[str, Callable[[Any], str]]] = {
     "createdAt": _moment_text,
     "lastModified": _moment_text,
 }
-"""How facts of these names are told; rows of tables are shown as they are."""
+"""Name of a fact → its form for people; rows of tables are shown unchanged."""
 
 
-# What the commands share: the application, their common options, how errors end them.
+# The application, shared options, and errors.
 
 
 P = ParamSpec("P")
@@ -303,17 +303,17 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="A storage option, key=value; may be repeated."),
 ]
-As = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer.")]
+As = Annotated[OutputFormat, typer.Option("--format", "-f", help="Output format.")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", "--columns", "-c", help="A column, or several with commas; may be repeated."
+        "--column", "--columns", "-c", help="One or more columns, with commas; may be repeated."
     ),
 ]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
 
 app: typer.Typer = typer.Typer(
-    help="Look into Delta tables and keep them in order.",
+    help="Inspect and maintain Delta tables.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -339,9 +339,9 @@ def _main(
 
 
 def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A command whose errors are one message, not a traceback.
+    """Register a command; its errors are printed as a message, not a traceback.
 
-    One that prints in forms also takes `--json` and `--csv` for `--format json` and so on.
+    A command with `--format` also accepts `--json` and `--csv` for `--format json` and so on.
     """
 
     def register(function: Callable[P, None]) -> Callable[P, None]:
@@ -382,30 +382,35 @@ _SHORT_FORMS: Final = [
 
 
 def _choose_form(options: dict[str, Any]) -> None:
-    """Put the form that was asked for in short where the command looks for it."""
+    """Set `--format` from its short form."""
     short = [each.name for each in _SHORT_FORMS if options.pop(each.name, False)]
     if not short:
         return
     given = [*short, *([] if options["form"] is OutputFormat.TABLE else [options["form"]])]
     if len(set(given)) > 1:
         raise InvalidInputError(
-            f"cannot print in several forms: {', '.join(given)}: give one of them"
+            f"cannot print in several formats: {', '.join(given)}: give one of them"
         )
     options["form"] = OutputFormat(given[0])
 
 
 def open_table(table: str, option: list[str] | None) -> DeltaTable:
-    """Open the table that was named, with the options of its store."""
+    """Open the table with the options of its store."""
     return DeltaTable(table, storage_options=storage_options(option))
 
 
 def storage_options(option: list[str] | None) -> dict[str, str] | None:
-    """Return the options of a store, which were given as key=value."""
+    """Return the options of a store from key=value arguments."""
     return pairs(option, "-o") if option else None
 
 
 def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
-    """Return what was given as key=value, by the option of that name."""
+    """Return key=value arguments as a dictionary.
+
+    Args:
+        texts: the arguments.
+        name: of the option, for errors.
+    """
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -416,17 +421,17 @@ def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
 
 
 def as_version(text: str) -> int | str:
-    """Return a version if the text is a number, else the text of a moment."""
+    """Return a version if the string is a number, else the string as a timestamp."""
     return int(text) if text.isascii() and text.isdigit() else text
 
 
 def bar(title: str) -> Any:
-    """Show a bar to people; nothing where nobody looks."""
+    """Show a progress bar in a terminal."""
     return progress_bar(title) if sys.stderr.isatty() else nullcontext()
 
 
 def columns_of(table: DeltaTable, given: list[str] | None) -> list[str] | None:
-    """Return the columns that were named; a comma divides names unless it is part of one."""
+    """Return the named columns; a comma separates names unless a column's name contains it."""
     if not given:
         return None
     known = set(table.schema().names)

@@ -1,6 +1,6 @@
-"""The commands that look into a table and keep it in order: `deltalog show flights`, and so on.
+"""The commands that read, inspect and maintain a table, such as `deltalog show flights`.
 
-Each is a few lines over `DeltaTable`.
+Each command is a few lines over `DeltaTable`.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ __all__ = ["app"]
 
 
 _MOST_SHOWN = 50
-_LIMIT = typer.Option("--limit", "-n", min=0, help="At most so many rows.")
+_LIMIT = typer.Option("--limit", "-n", min=0, help="Maximum number of rows.")
 
 Limit = Annotated[int | None, _LIMIT]
 
 
 @command("schema")
 def schema(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
-    """The columns as a tree; for programs a line for each, at every depth."""
+    """Show the columns as a tree, or for programs as one line per column at every depth."""
     found = open_table(table, option).schema()
     if form is OutputFormat.TABLE:
         print_text("\n".join(schema_tree(found)))
@@ -82,7 +82,7 @@ def scan(  # each is the caller's choice
     limit: Limit = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Rows of the table; as a table the first 50, unless a limit is given."""
+    """Show rows of the table; the table format shows 50 unless a limit is given."""
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=_shown(limit, form))
     print_batches(rows.schema, rows.to_batches(), form)
@@ -97,7 +97,7 @@ def head(  # each is the caller's choice
     limit: Annotated[int, _LIMIT] = 5,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """A few rows; as few files are read as hold them."""
+    """Show a few rows; reads only as many files as necessary."""
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=limit)
     print_batches(rows.schema, rows.to_batches(), form)
@@ -107,7 +107,7 @@ def head(  # each is the caller's choice
 def count(
     table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
 ) -> None:
-    """The number of rows; no data is read where the log knows it."""
+    """Count rows; reads no data if the log has the number."""
     rows = open_table(table, option).scan(predicate=where).count()
     if form is OutputFormat.TABLE:
         typer.echo(str(rows))
@@ -123,7 +123,7 @@ def explain(
     where: Where = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Which files a condition leaves to be read, and why not the others; no data is read."""
+    """Explain which files a condition reads and which it skips; reads no data."""
     opened = open_table(table, option)
     planned = opened.scan(columns_of(opened, column), where)
     if form is OutputFormat.TABLE:
@@ -136,14 +136,14 @@ def explain(
 def cdf(  # noqa: PLR0917  # each is the caller's choice
     table: Location,
     start: Annotated[str, typer.Argument(help="The first version, or a timestamp.")],
-    end: Annotated[str | None, typer.Argument(help="The last; the latest by default.")] = None,
+    end: Annotated[str | None, typer.Argument(help="The last version; default: latest.")] = None,
     option: Options = None,
     column: Columns = None,
     where: Where = None,
     limit: Limit = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Changed rows of a range of versions: the change data feed; as a table the first 50."""
+    """Show the change data feed of a range of versions; the table format shows 50 rows."""
     opened = open_table(table, option)
     first, last = as_version(start), None if end is None else as_version(end)
     rows = opened.load_cdf(
@@ -158,12 +158,12 @@ def cdf(  # noqa: PLR0917  # each is the caller's choice
 
 
 def _shown(limit: int | None, form: OutputFormat) -> int | None:
-    """The limit that was given; else that of a table that people read, and none for programs."""
+    """Return the given limit, else the default limit of the table format; none for programs."""
     return _MOST_SHOWN if limit is None and form is OutputFormat.TABLE else limit
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield at most so many rows; nothing is read for others."""
+    """Yield at most this many rows, and read no more."""
     if limit is None:
         yield from batches
         return
@@ -179,7 +179,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 def diff(  # noqa: PLR0917  # each is the caller's choice
     table: Location,
     before: Annotated[str, typer.Argument(help="A version or a timestamp.")],
-    after: Annotated[str | None, typer.Argument(help="Another; the latest by default.")] = None,
+    after: Annotated[str | None, typer.Argument(help="Another version; default: latest.")] = None,
     option: Options = None,
     key: Annotated[
         list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
@@ -187,7 +187,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's form
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """What differs between two versions."""
+    """Show the differences between two versions."""
     found = open_table(table, option).diff(
         as_version(before), None if after is None else as_version(after), key=key or ()
     )
@@ -195,7 +195,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_batches(found.schema, found.to_batches(), form)
     elif form is OutputFormat.TABLE:
         print_text(repr(found))
-        if len(found.schema) > 1:  # else no row can be compared
+        if len(found.schema) > 1:  # otherwise rows cannot be compared
             counts = found.summary()
             typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:
@@ -213,7 +213,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
 
 @command("show")
 def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
-    """What the table is: where, which version, how large, which columns."""
+    """Show the table's location, version, size and columns."""
     opened = open_table(table, option)
     facts = opened.detail()
     columns = [
@@ -235,7 +235,7 @@ def history(
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0)] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """The commits, newest first."""
+    """Show the commits, newest first."""
     rows = open_table(table, option).history(limit)
     if form is OutputFormat.JSON:
         print_rows(rows, form)
@@ -259,7 +259,7 @@ def history(
 def files(
     table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
 ) -> None:
-    """The data files, with what the log says of each."""
+    """Show the data files with their entries in the log."""
     opened = open_table(table, option)
     rows = opened.get_add_actions(flatten=True)
     if where is not None:
@@ -275,12 +275,12 @@ def doctor(
     table: Location,
     option: Options = None,
     check: Annotated[
-        list[str] | None, typer.Option("--check", help="Only this check; may be repeated.")
+        list[str] | None, typer.Option("--check", help="Run only this check; may be repeated.")
     ] = None,
-    samples: Annotated[int, typer.Option(help="How many data files are read.", min=0)] = 8,
+    samples: Annotated[int, typer.Option(help="Number of data files to read.", min=0)] = 8,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
+    """Find problems of the table and how to fix them, even if it cannot be opened."""
     from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only here
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
@@ -308,11 +308,11 @@ def optimize(
     z_order: Annotated[
         list[str] | None, typer.Option("--z-order", "-z", help="A column to cluster by.")
     ] = None,
-    purge: Annotated[bool, typer.Option("--purge", help="Only write deleted rows away.")] = False,  # noqa: FBT002  # typer's form
-    target_size: Annotated[int | None, typer.Option(help="Bytes of a file.", min=1)] = None,
+    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's form
+    target_size: Annotated[int | None, typer.Option(help="Bytes per new file.", min=1)] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Write few large files instead of many small ones."""
+    """Rewrite many small files to few large files."""
     if z_order and purge:
         raise InvalidInputError("cannot take both --z-order and --purge: give one of them")
     optimizer = open_table(table, option).optimize
@@ -331,13 +331,13 @@ def vacuum(
     table: Location,
     option: Options = None,
     retention_hours: Annotated[
-        float | None, typer.Option(help="How long removed files stay; the table says it.")
+        float | None, typer.Option(help="Hours to keep removed files; default: the table's.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="List all files.")] = False,  # noqa: FBT002  # typer's form
-    delete: Annotated[bool, typer.Option("--delete", help="Really delete them.")] = False,  # noqa: FBT002  # typer's form
+    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's form
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's form
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Name the files that no version needs any more, or delete them."""
+    """List the files that no version needs any more, or delete them."""
     opened = open_table(table, option)
     if not delete:
         print_facts(opened.vacuum_report(retention_hours, full=full), form)
@@ -354,7 +354,7 @@ def restore(
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Make the table what it was."""
+    """Restore an earlier version of the table."""
     print_record(open_table(table, option).restore(as_version(target)), form)
 
 
@@ -378,7 +378,7 @@ def properties(
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Show the table's properties, or change them first."""
+    """Change the table's properties if requested, and show them."""
     opened = open_table(table, option)
     if set_:
         opened.alter.set_table_properties(pairs(set_, "--set"))
@@ -391,7 +391,7 @@ def properties(
 # `deltalog share`: a Delta Sharing server from the command line.
 
 
-_share = typer.Typer(help="Share tables with others by Delta Sharing.", no_args_is_help=True)
+_share = typer.Typer(help="Share tables with Delta Sharing.", no_args_is_help=True)
 app.add_typer(_share, name="share")
 
 Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]
@@ -400,10 +400,10 @@ Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]
 @_share.command("serve")
 def serve(
     config: Config,
-    host: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
-    port: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
+    host: Annotated[str | None, typer.Option(help="Overrides the file's host.")] = None,
+    port: Annotated[int | None, typer.Option(help="Overrides the file's port.")] = None,
 ) -> None:
-    """Share the tables of a configuration file until the process is told to end."""
+    """Share the tables of a configuration file until the process is stopped."""
     options = [] if host is None else ["--host", host]
     options += [] if port is None else ["--port", str(port)]
     _run("serve", config, *options)
@@ -413,15 +413,15 @@ def serve(
 def check(
     config: Config,
     *,
-    tables: Annotated[bool, typer.Option("--tables", help="Open every table, too.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Also open every table.")] = False,
 ) -> None:
-    """Look for faults in a configuration file."""
+    """Check a configuration file for errors."""
     _run("check", config, *(["--tables"] if tables else []))
 
 
 @_share.command("token")
 def token() -> None:
-    """Make a token, and the hash that the configuration keeps of it."""
+    """Create a token, and its hash for the configuration file."""
     _run("token")
 
 
@@ -434,17 +434,18 @@ def _run(*arguments: str) -> None:
     raise typer.Exit(main(list(arguments)))
 
 
-# `deltalog simulate`: play histories of a simulated table, and replay one that went wrong.
+# `deltalog simulate`: play histories of a simulated table, and replay one that failed.
 
 
 @command("simulate")
 def simulate(
-    seed: Annotated[int, typer.Option(help="Of the first history.", min=0)] = 0,
-    histories: Annotated[int, typer.Option(help="How many, each with the next seed.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the first history.", min=0)] = 0,
+    histories: Annotated[int, typer.Option(help="Number of histories and seeds.", min=1)] = 1,
 ) -> None:
-    """Play many writers on a failing store, and compare the table with a model; one seed, a trace.
+    """Simulate many writers on a failing store, and compare the table with a model.
 
-    The same seed always gives the same history. Exit code 1: a history went wrong.
+    With one history, print its trace. The same seed always gives the same history. The exit code is
+    1 if the table of a history is wrong.
     """
     from deltalog.testing import simulation  # noqa: PLC0415  # only here
 
@@ -474,7 +475,7 @@ def _show(lines: list[str]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let deltalog not tell of the failures that the simulation makes."""
+    """Suppress deltalog's log messages about injected failures."""
     logger = logging.getLogger("deltalog")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -494,34 +495,34 @@ _PROMPTS: Final = ("deltalog> ", "     ...> ")
 @command("sql")
 def sql(  # noqa: PLR0917  # each is the caller's choice
     statement: Annotated[
-        str | None, typer.Argument(help="Statements; semicolons divide them. - reads stdin.")
+        str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-i", help="A file of statements.", exists=True)
+        Path | None, typer.Option("--file", "-i", help="A file with statements.", exists=True)
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", "-t", help="name=location: a table by its name; may be repeated."),
+        typer.Option("--table", "-t", help="name=location: gives a table a name; may be repeated."),
     ] = None,
     catalog: Annotated[
         str | None,
         typer.Option(
             "--catalog",
             "-c",
-            help="Keeps names of tables: uc:// of the environment, a URL, glue, or a directory.",
+            help="Catalog: uc:// (from the environment), a URL, glue, or a directory.",
         ),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option("--schema", "-s", help="With which shorter names begin.")
+        str | None, typer.Option("--schema", "-s", help="Schema of shorter names.")
     ] = None,
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Run SQL statements; without any, a prompt asks for them."""
+    """Run SQL statements, or start a prompt if none are given."""
     if statement is not None and file is not None:
         raise InvalidInputError("cannot run a statement and a file: give one of them")
     if schema is not None and catalog is None:
-        raise InvalidInputError("cannot take --schema without --catalog, whose schema it is")
+        raise InvalidInputError("cannot use --schema without --catalog: give both")
     options = storage_options(option)
     with connect(
         _tables(table), catalog=catalog, schema=schema, storage_options=options
@@ -534,7 +535,7 @@ def sql(  # noqa: PLR0917  # each is the caller's choice
             return
         statements = statements_of(text)
         for one in statements:
-            parse_statement(one)  # the last one is checked before the first one changes something
+            parse_statement(one)  # all statements are parsed before the first one runs
         for one in statements:
             _run_statement(connection, one, form)
 
@@ -559,7 +560,7 @@ def _run_statement(connection: Connection, statement: str, form: OutputFormat) -
 
 
 def _ask(connection: Connection, form: OutputFormat) -> None:
-    """Run statements as they are typed; an error ends none but its own."""
+    """Run statements as they are typed; an error ends only its statement."""
     save = _with_history()
     typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
     try:
@@ -576,7 +577,7 @@ def _ask(connection: Connection, form: OutputFormat) -> None:
 
 
 def _typed() -> str | None:
-    """Return what is typed up to a semicolon; None at the end."""
+    """Return the input up to a semicolon; None at the end of the input."""
     lines: list[str] = []
     while True:
         try:
@@ -598,7 +599,7 @@ def _typed() -> str | None:
 
 
 def _with_history() -> Callable[[], None]:
-    """Load the lines of earlier sessions, where the terminal can keep them; return how to save."""
+    """Load the history of earlier sessions if possible; return a function that saves it."""
     try:
         import readline  # noqa: PLC0415  # not on every system
     except ImportError:
@@ -617,14 +618,14 @@ def _with_history() -> Callable[[], None]:
     return save
 
 
-# `deltalog completion`: a script by which a shell completes commands and options.
+# `deltalog completion`: a script that lets a shell complete commands and options.
 
 
-completion_init()  # so that the process answers the scripts
+completion_init()  # lets this process answer the completion scripts
 
 
 class Shell(StrEnum):
-    """Shells for which there is a script."""
+    """Supported shells."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -632,7 +633,7 @@ class Shell(StrEnum):
 
 
 @command("completion")
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell asks.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a script that lets a shell complete commands and options."""
     script = get_completion_script(
         prog_name="deltalog", complete_var="_DELTALOG_COMPLETE", shell=shell

@@ -1,7 +1,7 @@
 """Delta tables as data frames of Daft, and data frames as versions of Delta tables.
 
-A task reads a few files. A write is a call for each batch of rows, on the worker that has it, and
-one commit by the caller.
+Each task reads a few files. Each batch of rows is written on the worker that has it, and the caller
+makes one commit.
 """
 
 from __future__ import annotations
@@ -71,23 +71,24 @@ def read(
 ) -> daft.DataFrame:
     """Return one version of a table as a Daft data frame.
 
-    The columns, filters and number of rows of a query are pushed into the read: other columns are
-    not read, files and row groups are left out, and with a limit alone no more files are opened
-    than it needs. Daft filters the rows again, so that its own rules hold.
+    A query pushes its columns, filters and limit into the read. Only these columns are read,
+    filters prune files and row groups, and a limit without filters opens only the files that it
+    needs. Daft filters the rows again, so that its own rules apply.
 
     Args:
         source: location of the table, or the table.
         columns: as for `DeltaTable.scan`.
         predicate: as for `DeltaTable.scan`.
-        parameters: likewise.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        parameters: as for `DeltaTable.scan`.
+        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
+            `DeltaTable`.
         storage_options: as for `DeltaTable`; they are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
-        InvalidInputError: an unknown column, or a predicate that is not understood.
+        VersionNotFoundError: there is no such version.
+        InvalidInputError: an unknown column, or a predicate that cannot be parsed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows, or
             Daft has no such type.
 
@@ -107,15 +108,15 @@ def write(
 ) -> int | None:
     """Write a Daft data frame to a table, as one version.
 
-    Workers write the batches that they get to files, and the caller commits the files of all. If a
-    batch fails, or the commit, the table is as it was.
+    Workers write their batches to files, and the caller commits all files. If a batch or the commit
+    fails, the table is unchanged.
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
-            afterwards.
-        batch_rows: rows are gathered up to this number, so that files are not too small; None
-            writes what Daft computes at a time.
+        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
+            version afterwards.
+        batch_rows: number of rows that are gathered for a batch, so that files are not too small;
+            None writes Daft's own batches.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
@@ -126,17 +127,17 @@ def write(
         TableExistsError: `mode="error"`, and there is a table.
         SchemaMismatchError: the frame does not fit the table; raised before it is computed.
         ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is as it was.
-        InvalidInputError: arguments that do not go together; or on a cluster the table has identity
-            columns, whose values workers cannot share out.
+        CommitFailedError: another writer won; the table is unchanged.
+        InvalidInputError: arguments contradict each other; or the table has identity columns, and
+            Daft runs on a cluster, where workers cannot share out their values.
 
-    Cost: one computation of the frame; a file per batch and partition of the table.
+    Cost: one computation of the frame; one file per batch and partition of the table.
     """
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
 class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
-    """One version of a table, as a source of Daft.
+    """One version of a table, as a Daft source.
 
     Args:
         rows: the read.
@@ -163,7 +164,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
         """Yield tasks of some files each.
 
         Args:
-            pushdowns: what the query needs.
+            pushdowns: columns, filters and limit of the query.
         """
         rows = self._rows.value
         used = _used(pushdowns, rows.schema.names)
@@ -176,7 +177,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
             yield _DeltaTask(group, most)
 
     def _pushed(self, pushdowns: Pushdowns) -> Expression | None:
-        """What of the filters has a counterpart."""
+        """Return the part of the filters that deltalog can express."""
         rows = self._rows.value
         if pushdowns.filters is None:
             return None
@@ -187,21 +188,21 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
 
 
 class _Converter(DaftConverter, PredicateVisitor):  # type: ignore[misc]  # as above
-    """Converts the filters of a query."""
+    """Converter of a query's filters."""
 
 
 def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
-    """The columns of a query, and of its filters, by which Daft filters what it gets."""
+    """Return the columns of a query and of its filters, which Daft applies again."""
     if pushdowns.columns is None:
         return set(every)
     try:
         return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
-    except ValueError:  # Daft does not know of all functions which columns they take
+    except ValueError:  # for some functions, Daft does not know the columns that they use
         return set(every)
 
 
 def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
-    """The tasks of a scan; if the log says that the first ones have enough rows, only these."""
+    """Return the tasks of a scan; only the first ones if the log shows that they are enough."""
     if limit is None or scan.spec.predicate is not None:
         return list(scan.tasks())
     found, num_rows = [], 0
@@ -214,11 +215,11 @@ def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
 
 
 class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
-    """Some files to read.
+    """Task that reads some files.
 
     Args:
         group: the files.
-        most_rows: as many rows are enough; None is all.
+        most_rows: number of rows that are enough; None is all.
     """
 
     def __init__(self, group: TaskGroup, most_rows: int | None) -> None:
@@ -234,7 +235,7 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
         """Yield the rows; runs in a task."""
         schema, missing = self._group.value.schema, self._most_rows
         batches = self._group.value.to_batches()
-        # Reading waits for the store, and Daft's other tasks must not.
+        # A thread, because reading blocks and Daft's other tasks must go on.
         while missing != 0 and (batch := await asyncio.to_thread(next, batches, None)) is not None:
             shown = batch if missing is None else batch.slice(0, missing)
             missing = None if missing is None else missing - shown.num_rows
@@ -264,13 +265,13 @@ class _DaftRows(DistributedRows):
         return found
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Write the batches where they are."""
+        """Write the batches on their workers."""
         configuration = job.value.spec.configuration
         if identity_columns(configuration.schema) and get_or_infer_runner_type() != "native":
             raise InvalidInputError(
                 f"cannot write to {job.value.spec.store.root} from Daft on a cluster: the table "
-                "has identity columns, and Daft's workers have no numbers by which they could "
-                "share out values; write frame.to_arrow() with write_deltalake"
+                "has identity columns, and Daft's workers cannot share out the values; "
+                "write frame.to_arrow() with write_deltalake"
             )
         sink = _DeltaSink(job)
         with own_errors():
@@ -279,13 +280,13 @@ class _DaftRows(DistributedRows):
 
 
 class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
-    """Writes batches to files, which the caller commits.
+    """Sink that writes batches to files, which the caller commits.
 
     Args:
         job: of the write.
 
     Attributes:
-        reports: what the workers told.
+        reports: the workers' reports.
     """
 
     def __init__(self, job: Sent[WriteJob]) -> None:
@@ -294,7 +295,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         self.reports: list[Report] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the count here: a worker's begins anew."""
+        """Pickle without the counter: each worker starts its own."""
         return _DeltaSink, (self._job,)
 
     def name(self) -> str:
@@ -302,11 +303,11 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         return "Delta"
 
     def schema(self) -> daft.Schema:
-        """Return the columns of what Daft takes for the result."""
+        """Return the columns of the result for Daft."""
         return daft.Schema.from_pyarrow_schema(_RESULT)
 
     def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[Report]]:
-        """Write batches, each to files of its own; runs where they are."""
+        """Write each batch to its own files; runs on the workers."""
         for part in micropartitions:
             rows = part.to_arrow()
             if rows.num_rows:
@@ -317,7 +318,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
                 )
 
     def finalize(self, write_results: list[WriteResult[Report]]) -> MicroPartition:
-        """Keep what the workers told."""
+        """Keep the workers' reports."""
         self.reports = [found.result for found in write_results]
         num_rows = sum(found.rows_written for found in write_results)
         return MicroPartition.from_arrow(pa.table({"num_rows": [num_rows]}, schema=_RESULT))

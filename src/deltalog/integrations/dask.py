@@ -1,7 +1,7 @@
 """Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
 
-A partition is a few files, read by the task that needs it. A write is a task for each partition,
-and one commit by the caller.
+A partition is a few files, which the task that needs it reads. One task writes each partition, and
+the caller makes one commit.
 """
 
 from __future__ import annotations
@@ -64,37 +64,39 @@ def read(  # noqa: PLR0913  # each is the caller's choice
 ) -> dd.DataFrame:
     """Return one version of a table as a Dask data frame.
 
-    Tasks read the columns that the graph needs. Rows are chosen by the predicate, by which files
-    and row groups are left out; a filter of the frame (`frame[frame.x > 1]`) is applied after them.
+    Tasks read only the columns that the graph needs. The predicate prunes files and row groups, and
+    filters rows. A filter of the frame (`frame[frame.x > 1]`) prunes nothing; Dask applies it
+    later.
 
     Args:
         source: location of the table, or the table.
         columns: as for `DeltaTable.scan`.
         predicate: as for `DeltaTable.scan`.
-        filters: a predicate besides, under the name that Dask's own readers have.
+        filters: one more predicate, with the name of this argument in Dask's own readers.
         parameters: as for `DeltaTable.scan`.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
+            `DeltaTable`.
         storage_options: as for `DeltaTable`; they are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
-        index: a column that becomes the index; each partition is sorted by it. Of whole numbers and
-            texts the divisions are known where the log's bounds tell that no two files overlap and
-            that no value is NULL; the files are then in that order.
-        dtype_backend: `pyarrow`, which is exact, or `numpy_nullable`; NumPy's own dtypes would be
-            others in partitions with NULL than in those without.
-        partition_bytes: files that follow each other are one partition up to this size, as they are
-            stored; a larger file is a partition.
+        index: a column that becomes the index; each partition is sorted by it. For whole numbers
+            and strings, the divisions are known if the log's bounds show that no two files overlap
+            and that no value is NULL. The files are then in that order.
+        dtype_backend: `pyarrow`, which is exact, or `numpy_nullable`. NumPy's own dtypes are not
+            offered, since they differ between partitions with and without NULL.
+        partition_bytes: maximum stored size of the consecutive files that form a partition; a
+            larger file is a partition.
 
     Returns:
-        A frame, whose divisions are unknown without `index`. Its dtypes come from the schema,
+        A frame. Its divisions are unknown without `index`. Its dtypes come from the schema,
         without reading data.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
+        VersionNotFoundError: there is no such version.
         InvalidInputError: an unknown column or option, or Dask is not installed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
+    Cost: opens the table, and reads the log's columns for the files that survive pruning.
     """
     frames = _dask_dataframe()
     check_number("partition_bytes", partition_bytes, least=1)
@@ -106,7 +108,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     shown = scan.schema
     if index is not None and index not in shown.names:
         raise InvalidInputError(
-            f"cannot make {index!r} the index of {table.table_uri}: expected one of the columns "
+            f"cannot use {index!r} as the index of {table.table_uri}: expected one of the columns "
             f"that are read, {shown.names!r}"
         )
     tasks = list(scan.tasks())
@@ -116,7 +118,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
     parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
     meta = to_frame(shown.empty_table(), dtype_backend)
-    # Otherwise Dask makes strings of Python's values, such as decimals.
+    # Otherwise Dask converts Python values, such as decimals, to strings.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,
@@ -140,16 +142,16 @@ def write(
 ) -> int | None:
     """Write a Dask data frame to a table, as one version.
 
-    Each partition is written by the task that computes it, and the caller commits the files of all.
-    If a task fails, or the commit, the table is as it was.
+    The task that computes a partition also writes it, and the caller commits all files. If a task
+    or the commit fails, the table is unchanged.
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
-            afterwards.
-        schema: types of columns that Dask knows as `object` only. A new table needs them; in one
-            that is there, they are its own.
-        index: whether the index is a column. None writes an index with a name.
+        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
+            version afterwards.
+        schema: types of the columns that have the dtype `object` in Dask. A new table needs them;
+            an existing table has its own types.
+        index: whether to write the index as a column. None writes it if it has a name.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
@@ -158,12 +160,13 @@ def write(
 
     Raises:
         TableExistsError: `mode="error"`, and there is a table.
-        SchemaMismatchError: the rows do not fit the table; if Dask knows their types, no task ran.
+        SchemaMismatchError: the rows do not fit the table; if Dask has their types, no task has
+            run.
         ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is as it was.
-        InvalidInputError: arguments that do not go together, or columns of unknown type.
+        CommitFailedError: another writer won; the table is unchanged.
+        InvalidInputError: arguments contradict each other, or a column's type is unknown.
 
-    Cost: one computation of the frame; a file per partition of the frame and of the table.
+    Cost: one computation of the frame; one file per partition of the frame and of the table.
     """
     _dask_dataframe()
     return write_rows(_DaskRows(frame, schema, index=index), table, **options)
@@ -179,16 +182,16 @@ def read_deltalake(
     filter: Any = None,  # noqa: A002  # dask-deltatable's signature
     **options: Any,
 ) -> dd.DataFrame:
-    """Return a table as a data frame: `read` under the name and arguments of dask-deltatable.
+    """Return a table as a data frame: `read` with the name and arguments of dask-deltatable.
 
     Args:
-        path: as `source`.
+        path: `source` of `read`.
         version: a number.
         columns: as for `read`.
-        storage_options: likewise.
-        datetime: instead of a version.
-        filter: as `filters`.
-        options: the others of `read`.
+        storage_options: as for `read`.
+        datetime: a timestamp instead of a version.
+        filter: `filters` of `read`.
+        options: the other arguments of `read`.
     """
     refuse_both(version=version, datetime=datetime)
     return read(
@@ -209,16 +212,16 @@ def to_deltalake(
     overwrite_schema: bool = False,
     **options: Unpack[WriteArguments],
 ) -> None:
-    """Write a data frame to a table: `write` under the name and arguments of dask-deltatable.
+    """Write a data frame to a table: `write` with the name and arguments of dask-deltatable.
 
-    It is done when the function returns, not when a result of it is computed.
+    The write is complete when the function returns; there is no lazy result to compute.
 
     Args:
-        table_or_uri: as `table`.
-        df: as `frame`.
+        table_or_uri: `table` of `write`.
+        df: `frame` of `write`.
         schema: as for `write`.
-        overwrite_schema: whether a table that is overwritten gets the columns of the frame.
-        options: the others of `write`.
+        overwrite_schema: whether an overwritten table gets the columns of the frame.
+        options: the other arguments of `write`.
     """
     if overwrite_schema:
         options["schema_mode"] = "overwrite"
@@ -231,7 +234,7 @@ class _FramePart(Sent[TaskGroup]):
     __slots__ = ()
 
     def __dask_tokenize__(self) -> Any:
-        """Tell one read from others, without the credentials in it."""
+        """Return a token that identifies the read, without its credentials."""
         files = [
             (task.path, task.deletion_vector and task.deletion_vector.unique_id)
             for task in self.value.tasks
@@ -245,7 +248,7 @@ class _FramePart(Sent[TaskGroup]):
 def _read_part(
     part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend, index: str | None
 ) -> Any:
-    """Read the columns of a partition that its graph needs; runs in a task."""
+    """Read the columns of a partition that the graph needs; runs in a task."""
     names = columns if index is None else [index, *columns]
     frame: Any = to_frame(part.value.with_columns(names).to_table(), dtype_backend)
     return frame if index is None else frame.set_index(index).sort_index()
@@ -254,8 +257,8 @@ def _read_part(
 def _bounds_of(
     table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
 ) -> dict[str, tuple[Any, Any]] | None:
-    """Least and greatest value of a column in each file; None if they are no divisions."""
-    # The log has moments rounded to milliseconds, and Dask compares other types as it likes.
+    """Return a column's least and greatest value per file; None if they are no divisions."""
+    # The log rounds timestamps to milliseconds, and Dask orders other types differently.
     if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         return None
     names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
@@ -274,7 +277,7 @@ def _bounds_of(
 def _divisions(
     groups: Sequence[TaskGroup], bounds: Mapping[str, tuple[Any, Any]]
 ) -> tuple[Any, ...]:
-    """The first values of partitions, and the last one of all."""
+    """Return the first value of each partition, and the last value."""
     firsts = [bounds[group.tasks[0].path][0] for group in groups]
     return (*firsts, bounds[groups[-1].tasks[-1].path][1])
 
@@ -309,20 +312,20 @@ class _DaskRows(DistributedRows):
         unknown = [name for name, kind in self._types.items() if kind is None]
         if unknown:
             raise InvalidInputError(
-                f"cannot tell the types of {', '.join(map(repr, unknown))} of the Dask frame: for "
+                f"cannot infer the types of {', '.join(map(repr, unknown))} of the Dask frame: for "
                 "Dask they are objects of any type; give them as schema=pa.schema([…])"
             )
         return pa.schema([pa.field(name, kind) for name, kind in self._types.items() if kind])
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The columns, if the types of all are known."""
+        """The columns; None if a type is unknown."""
         return None if None in self._types.values() else self.schema
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
         """Write each partition in a task."""
         dask = require_library("dask")
-        # In the graph once, and not hashed: each write is another one.
+        # In the graph once, and not hashed, because each write is different.
         sent = dask.delayed(job, name=f"deltalog-job-{uuid4().hex}", traverse=False)
         writing = dask.delayed(_write_part, pure=False)
         calls = [
@@ -372,7 +375,7 @@ def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
 def _types_of(
     meta: pd.DataFrame, given: Mapping[str, pa.DataType], *, index: bool
 ) -> dict[str, pa.DataType | None]:
-    """Arrow types of a frame's columns by name; None is unknown."""
+    """Return the Arrow types of a frame's columns by name; None is unknown."""
     meta = meta.reset_index() if index else meta
     unknown = sorted(set(given) - set(map(str, meta.columns)))
     if unknown:
@@ -390,7 +393,7 @@ def _type_of(column: pd.Series[Any]) -> pa.DataType | None:
     if column.dtype == object:
         return None
     kind: pa.DataType = pa.Array.from_pandas(column.head(0)).type
-    if isinstance(kind, pa.DictionaryType):  # Dask need not know the categories
+    if isinstance(kind, pa.DictionaryType):  # Dask may not know the categories
         kind = kind.value_type
         return None if pa.types.is_null(kind) else kind
     return kind

@@ -1,8 +1,8 @@
-"""A table's store as a file system of pyarrow, under the name that deltalake's users import.
+"""A table's store as a pyarrow file system, with the class name of deltalake.
 
 `pyarrow.fs.PyFileSystem(DeltaStorageHandler("s3://bucket/table", options))` reads and writes below
-the table's root with deltalog's storage options. It knows nothing of Delta: what is written is no
-part of the table.
+the table's root with deltalog's storage options. It does not use the Delta log: files written here
+are not part of the table.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ __all__ = ["DeltaStorageHandler"]
 
 
 class DeltaStorageHandler(FileSystemHandler):
-    """Hands a table's store to `pyarrow.fs.PyFileSystem`; `/` is the root of the table.
+    """Handler that gives `pyarrow.fs.PyFileSystem` access to a table's store; `/` is the root.
 
-    Object stores have no directories of their own: there a directory is what files lie in, and
-    creating one does nothing.
+    Object stores have no directories: a directory exists while it contains files, and creating one
+    has no effect.
 
     Args:
-        table_uri: the root, as for `DeltaTable`; there need not be a table.
+        table_uri: the root, as for `DeltaTable`; a table need not exist.
         options: the storage options.
-        known_sizes: path → bytes, of files whose size need not be asked for.
+        known_sizes: path → size in bytes, which saves requests for these sizes.
 
     Raises:
         InvalidInputError: a path leads out of the root.
 
-    Cost: a file is written with one request when it is closed, and is in memory until then.
+    Cost: a file is kept in memory and written with one request when it is closed.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class DeltaStorageHandler(FileSystemHandler):
         options: StorageOptions | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the handler of a table's store; with options of its own that of its location."""
+        """Return the handler of a table's store, or of its location if options are given."""
         store = table.snapshot.store
         return cls(store if options is None else store.root, options, known_sizes)
 
     def get_type_name(self) -> str:
-        """Return what messages of pyarrow call it."""
+        """Return the name for pyarrow's messages."""
         return "deltalog"
 
     def normalize_path(self, path: str) -> str:
@@ -81,9 +81,9 @@ class DeltaStorageHandler(FileSystemHandler):
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
-        """Return what is in a directory, at any depth if the selector is recursive.
+        """Return the entries of a directory, at any depth if the selector is recursive.
 
-        Cost: one listing of all that is below the directory.
+        Cost: one listing of everything below the directory.
         """
         base = _clean(selector.base_dir)
         start = f"{base}/" if base else ""
@@ -105,7 +105,7 @@ class DeltaStorageHandler(FileSystemHandler):
         ]
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  # pyarrow's signature
-        """Create a directory; one that is there is no error."""
+        """Create a directory; an existing one is no error."""
         native = native_path(self._store, _clean(path))
         if native is None:
             return
@@ -115,7 +115,7 @@ class DeltaStorageHandler(FileSystemHandler):
             pass
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and all that is in it; one that is not there is no error."""
+        """Delete a directory and its contents; a missing directory is no error."""
         self.delete_dir_contents(path, missing_dir_ok=True)
         native = native_path(self._store, _clean(path))
         if native is not None and Path(native).is_dir():
@@ -126,7 +126,7 @@ class DeltaStorageHandler(FileSystemHandler):
         path: str,
         missing_dir_ok: bool = False,  # noqa: FBT001, FBT002  # pyarrow's signature
     ) -> None:
-        """Delete all that is in a directory, but not in the root."""
+        """Delete the contents of a directory other than the root."""
         inner = _clean(path)
         if not inner:
             raise InvalidInputError(
@@ -144,7 +144,7 @@ class DeltaStorageHandler(FileSystemHandler):
         self._store.delete_many([_clean(path)])
 
     def move(self, src: str, dest: str) -> None:
-        """Move a file, or all files of a directory: they are copied, then deleted."""
+        """Move a file or all files of a directory by copying and deleting."""
         source, target = _clean(src), _clean(dest)
         if self._info(source).type == FileType.File:
             self.copy_file(source, target)
@@ -155,7 +155,7 @@ class DeltaStorageHandler(FileSystemHandler):
         self.delete_dir(source)
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copy a file through this process; one that is there is replaced."""
+        """Copy a file through this process; an existing file is replaced."""
         self._stat(src)
         self._store.put(_clean(dest), self._store.read(_clean(src)))
 
@@ -164,7 +164,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file for reading at any place; a request per megabyte that is read."""
+        """Open a file for reading at any position; costs one request per megabyte."""
         inner = _clean(path)
         size = self._sizes.get(inner)
         if size is None:
@@ -183,7 +183,7 @@ class DeltaStorageHandler(FileSystemHandler):
     def open_output_stream(
         self, path: str, metadata: Mapping[str, str] | None = None
     ) -> pa.PythonFile:
-        """Open a file for writing, which is there when it is closed; `metadata` has no effect."""
+        """Open a file for writing; it exists after it is closed. `metadata` has no effect."""
         del metadata
         return pa.PythonFile(_Upload(self._store, _clean(path)), mode="w")
 
@@ -194,15 +194,15 @@ class DeltaStorageHandler(FileSystemHandler):
         raise NotImplementedError(f"cannot append to {path!r}: stores only replace whole files")
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both show the same place."""
+        """Return whether both have the same root."""
         return isinstance(other, DeltaStorageHandler) and self._store.root == other._store.root
 
     def __hash__(self) -> int:
-        """Hash the place."""
+        """Hash the root."""
         return hash(self._store.root)
 
     def __repr__(self) -> str:
-        """Show the place."""
+        """Show the root."""
         return f"DeltaStorageHandler({self._store.root!r})"
 
     def _info(self, path: str) -> FileInfo:
@@ -229,7 +229,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return not inner or next(iter(self._store.list_all(inner)), None) is not None
 
     def _empty(self, base: str) -> set[str]:
-        """Directories below one that may hold no file; only local ones are there without any."""
+        """Return the directories below one that may be empty; only local directories can be."""
         native = native_path(self._store, base)
         if native is None:
             return set()
@@ -250,7 +250,7 @@ class DeltaStorageHandler(FileSystemHandler):
 
 
 class _Upload(io.BytesIO):
-    """A file that is written to a store when it is closed."""
+    """Buffer that is written to a store when it is closed."""
 
     def __init__(self, store: Store, path: str) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class _Upload(io.BytesIO):
         self._path = path
 
     def close(self) -> None:
-        """Write what was collected, once."""
+        """Write the collected bytes once."""
         if not self.closed:
             data = self.getvalue()
             super().close()

@@ -1,4 +1,4 @@
-"""Delta tables as lazy frames of Polars, under the name of Polars' own function."""
+"""Delta tables as lazy frames of Polars, with the name of Polars' own function."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ def scan_delta(
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
-    """Return one version of a table as a lazy frame, which reads only what a query needs.
+    """Return one version of a table as a lazy frame that reads only what a query needs.
 
-    Columns, filters and the number of rows are pushed into the scan, and rows come batch by batch.
-    The results are exactly those of Polars over the rows in memory.
+    A query pushes its columns, filters and limit into the scan, which returns rows batch by batch.
+    Results are exactly those of Polars over the rows in memory.
 
     Args:
         source: location of the table, or the table.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
+            `DeltaTable`.
         storage_options: as for `DeltaTable`.
         delta_table_options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
-        InvalidInputError: options are given beside a table, or Polars is not installed.
+        VersionNotFoundError: there is no such version.
+        InvalidInputError: options are given for an open table, or Polars is not installed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
     Cost: opens the table; no data is read before the frame is collected.

@@ -1,7 +1,7 @@
 """Delta tables as datasets of Ray Data, and datasets as versions of Delta tables.
 
-A read task is a few files. A write is a task for some blocks, on the worker that has them, and one
-commit by the caller.
+Each read task reads a few files. Each write task writes some blocks on the worker that has them,
+and the caller makes one commit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "write"]
 
 _MEMORY_OF_BYTE: Final = 4
-"""About how much memory a byte of a Parquet file becomes."""
+"""Estimated bytes in memory per byte of a Parquet file."""
 _SAMPLE_ROWS: Final = 1024
 
 
@@ -65,28 +65,29 @@ def read(
 ) -> Dataset:
     """Return one version of a table as a dataset of Ray Data.
 
-    Read tasks give Arrow blocks. The columns that the dataset selects and its filters by expression
-    (`dataset.filter(expr=…)`) are pushed into the read, as far as Ray hands them over: the former
-    are not read, by the latter files and row groups are left out, and rows are filtered exactly.
+    Read tasks return Arrow blocks. Ray pushes selected columns and filters by expression
+    (`dataset.filter(expr=…)`) into the read where it can. Only these columns are read. Filters
+    prune files and row groups, and then filter rows exactly.
 
     Args:
         source: location of the table, or the table.
         columns: as for `DeltaTable.scan`.
         predicate: as for `DeltaTable.scan`.
-        parameters: likewise.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        parameters: as for `DeltaTable.scan`.
+        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
+            `DeltaTable`.
         storage_options: as for `DeltaTable`; they are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
-        ray_options: those of `ray.data.read_datasource`, such as `override_num_blocks`,
+        ray_options: options of `ray.data.read_datasource`, such as `override_num_blocks`,
             `concurrency` and `ray_remote_args`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
-        InvalidInputError: an unknown column, or a predicate that is not understood.
+        VersionNotFoundError: there is no such version.
+        InvalidInputError: an unknown column, or a predicate that cannot be parsed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
+    Cost: opens the table, and reads the log's columns for the files that survive pruning.
     """
     table = open_version(source, version, storage_options, delta_table_options)
     rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
@@ -103,15 +104,15 @@ def write(
 ) -> int | None:
     """Write a dataset of Ray Data to a table, as one version.
 
-    Write tasks write the blocks that they get to files, and the caller commits the files of all. If
-    a task fails, or the commit, the table is as it was.
+    Write tasks write their blocks to files, and the caller commits all files. If a task or the
+    commit fails, the table is unchanged.
 
     Args:
         dataset: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
-            afterwards.
+        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
+            version afterwards.
         concurrency: of the write tasks, as for `Dataset.write_datasink`.
-        ray_remote_args: of the write tasks, likewise.
+        ray_remote_args: of the write tasks, as for `Dataset.write_datasink`.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
@@ -122,10 +123,10 @@ def write(
         TableExistsError: `mode="error"`, and there is a table.
         SchemaMismatchError: the rows do not fit the table.
         ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is as it was.
-        InvalidInputError: arguments that do not go together.
+        CommitFailedError: another writer won; the table is unchanged.
+        InvalidInputError: arguments contradict each other.
 
-    Cost: one execution of the dataset; for a new table Ray also computes the first rows, to know
+    Cost: one execution of the dataset; for a new table Ray also computes the first rows to find
     their types.
     """
     rows = _RayRows(dataset, {"concurrency": concurrency, "ray_remote_args": ray_remote_args})
@@ -149,15 +150,15 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return "Delta"
 
     def supports_projection_pushdown(self) -> bool:
-        """Whether only selected columns are read."""
+        """Return whether only selected columns are read."""
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Whether rows are filtered by expressions that pyarrow has."""
+        """Return whether rows are filtered by expressions that pyarrow has."""
         return True
 
     def estimate_inmemory_data_size(self) -> int:
-        """Return about how many bytes the rows take in memory."""
+        """Return the estimated size of the rows in memory, in bytes."""
         stored = sum(task.size_bytes or 0 for task in self._scan().tasks())
         return stored * _MEMORY_OF_BYTE * len(self._names()) // max(1, len(self._every()))
 
@@ -167,12 +168,12 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         per_task_row_limit: int | None = None,
         data_context: Any = None,
     ) -> list[ReadTask]:
-        """Return tasks of about the same size, each of them some files.
+        """Return tasks of about the same size; each reads some files.
 
         Args:
-            parallelism: how many tasks there are at most.
-            per_task_row_limit: as many rows of each are enough.
-            data_context: Ray's.
+            parallelism: maximum number of tasks.
+            per_task_row_limit: number of rows that are enough per task.
+            data_context: Ray's context; not used.
         """
         del data_context
         scan, names = self._scan(), self._names()
@@ -187,7 +188,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
                 schema=shown,
                 per_task_row_limit=per_task_row_limit,
             )
-            # One without rows tells the types of a table without any.
+            # A task without rows provides the types of an empty table.
             for group in groups or [TaskGroup(schema=scan.schema)]
         ]
 
@@ -195,21 +196,21 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return list(self._rows.value.schema.names)
 
     def _names(self) -> list[str]:
-        """The columns that are selected."""
+        """Return the selected columns."""
         chosen = self._projection_map
         return self._every() if chosen is None else list(chosen)
 
     def _condition(self) -> pc.Expression | None:
-        """The filter that Ray has handed over."""
+        """Return the filter that Ray has pushed down."""
         given = self.get_current_predicate()
         return None if given is None else given.to_pyarrow()
 
     def _scan(self) -> Any:
-        """The scan of the columns that are selected or filtered by."""
+        """Return the scan of the columns that are selected or filtered."""
         rows, condition = self._rows.value, self._condition()
         if condition is None:
             return rows.scan(self._names())
-        text = str(condition)  # a name too many is safe, one too few is not
+        text = str(condition)  # an extra name is harmless, a missing one is not
         used = [name for name in self._every() if name in self._names() or name in text]
         return rows.scan(used, rows.resolved(weaker_than_arrow_expression(condition, rows.schema)))
 
@@ -258,14 +259,14 @@ class _RayRows(DistributedRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the dataset, of which Ray may have to compute some rows."""
+        """The columns of the dataset; Ray may have to compute some rows to find them."""
         found = self._dataset.schema()
         base = None if found is None else found.base_schema
         if base is None:
             return pa.schema([])
         if isinstance(base, pa.Schema):
             return base
-        # Of data frames, whose columns of objects have the type of their values.
+        # For data frames: columns of objects get the type of their values.
         try:
             rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
         except ValueError:  # there are none
@@ -274,7 +275,7 @@ class _RayRows(DistributedRows):
 
     @property
     def known_schema(self) -> None:
-        """Unknown before Ray has computed rows."""
+        """None: the schema is unknown before Ray has computed rows."""
         return
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
@@ -286,13 +287,13 @@ class _RayRows(DistributedRows):
 
 
 class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
-    """Writes blocks to files, which the caller commits.
+    """Sink that writes blocks to files, which the caller commits.
 
     Args:
         job: of the write.
 
     Attributes:
-        reports: what the tasks told.
+        reports: the tasks' reports.
     """
 
     def __init__(self, job: Sent[WriteJob]) -> None:
@@ -309,16 +310,16 @@ class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
         return reported(self._job, _batches(blocks, known), place=ctx.task_idx)
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Keep what the tasks told."""
+        """Keep the tasks' reports."""
         self.reports = list(write_result.write_returns)
 
 
 def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of blocks, in the types of the first.
+    """Yield the rows of blocks, in the types of the first block.
 
     Args:
         blocks: Arrow tables or data frames.
-        known: types of the table, for columns in which the first block has NULL only.
+        known: types of the table, for columns in which the first block has only NULL.
 
     Raises:
         SchemaMismatchError: another block has other columns, or values that do not fit.

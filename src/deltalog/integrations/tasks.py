@@ -1,8 +1,8 @@
-"""Reads and writes whose parts are done by the tasks of another engine: Dask, Ray, Daft.
+"""Reads and writes that run as tasks of another engine: Dask, Ray, Daft.
 
-Owns what these engines share, and imports none of them: it opens a version and narrows a read to
-what a query needs, shares the files out among tasks, has tasks write files, makes one commit of
-them, and pickles what tasks receive.
+Owns what these engines share, and imports none of them. It opens a version, narrows a read to a
+query, distributes files among tasks, makes tasks write files, commits the files once, and pickles
+the input of tasks.
 
 Protocol: none
 """
@@ -81,18 +81,19 @@ def open_version(
     storage_options: StorageOptions | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> DeltaTable:
-    """Return a table that shows a version; a table that is given stays as it is.
+    """Return a table at a version; a table that is passed in does not change.
 
     Args:
         source: location of the table, or the table.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
+            `DeltaTable`.
         storage_options: as for `DeltaTable`.
         options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
-        InvalidInputError: options are given beside a table.
+        VersionNotFoundError: there is no such version.
+        InvalidInputError: options are given for an open table.
     """
     if not isinstance(source, DeltaTable):
         return DeltaTable(
@@ -111,12 +112,12 @@ def open_version(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRead:
-    """A read of one version of a table, before a query has narrowed it; picklable.
+    """A read of one version of a table, before a query narrows it; picklable.
 
     Args:
         snapshot: the version.
-        columns: the name of each column in its rows, with what a scan is requested.
-        predicate: resolved; rows for which it is not true are left out.
+        columns: output name → the column or expression for the scan.
+        predicate: resolved; only rows for which it is true are returned.
         schema: of the rows.
     """
 
@@ -137,13 +138,13 @@ class VersionRead:
         """Plan a read.
 
         Args:
-            table: whose version is read.
+            table: the table at its version.
             columns: as for `DeltaTable.scan`.
-            predicates: likewise; all must be true.
-            parameters: likewise.
+            predicates: as for `DeltaTable.scan`; all must be true.
+            parameters: as for `DeltaTable.scan`.
 
         Raises:
-            InvalidInputError: an unknown column, or a predicate that is not understood.
+            InvalidInputError: an unknown column, or a predicate that cannot be parsed.
             UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
         Cost: no I/O on data.
@@ -164,7 +165,7 @@ class VersionRead:
         )
 
     def resolved(self, condition: Expression | None) -> Expression | None:
-        """A condition of an engine over the table's columns; None if it cannot be resolved."""
+        """Resolve an engine's condition against the table's columns; None if that is impossible."""
         if condition is None:
             return None
         configuration, session = self.snapshot.configuration, self.snapshot.context.session
@@ -179,8 +180,8 @@ class VersionRead:
         """Return the scan that a query needs.
 
         Args:
-            names: some columns of `schema`, in the order wanted; None is all.
-            pushed: a resolved condition besides the predicate.
+            names: columns of `schema`, in the order to return; None is all.
+            pushed: a resolved condition in addition to the predicate.
         """
         wanted = self.schema.names if names is None else names
         asked = [text for name in wanted for own, text in self.columns if own == name]
@@ -190,18 +191,18 @@ class VersionRead:
         return plan_scan(self.snapshot, columns=asked, predicate=both, is_resolved=True)
 
 
-# Writes whose rows are written to files by the tasks of an engine, and committed once.
+# Writes: the tasks of an engine write files, and the caller commits once.
 
 
 Report = WrittenFiles | DeltaError
-"""What a task tells: its files, or what is wrong with its rows."""
+"""The report of a task: its files, or the error in its rows."""
 _IN_THE_ROWS = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 
 
 class DistributedRows(Rereadable):
     """Rows that the tasks of an engine compute and write.
 
-    Asked for again, as after a conflict with another writer, they are computed again.
+    They are computed again if they are needed again, for example after a conflict.
     """
 
     __slots__ = ()
@@ -209,20 +210,20 @@ class DistributedRows(Rereadable):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """The schema of the rows; it may have to be computed.
+        """The schema of the rows, which may have to be computed.
 
         Raises:
-            InvalidInputError: it is not known.
+            InvalidInputError: a type cannot be inferred.
         """
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema, if it is known without computing anything."""
+        """The schema; None if it is not known without computing rows."""
         return self.schema
 
     @abstractmethod
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Have tasks do `reported` with their rows; return what they tell."""
+        """Run `reported` in tasks, on their rows; return the reports."""
 
 
 def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: int) -> Report:
@@ -230,11 +231,11 @@ def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: i
 
     Args:
         job: of the write.
-        batches: the rows, of one schema.
-        place: of the task among those of the write.
+        batches: the rows, all with the same schema.
+        place: number of the task within the write.
 
     Raises:
-        StorageError: the store failed; the engine may do the task again.
+        StorageError: the store failed; the engine may run the task again.
     """
     try:
         return write_part(job.value, batches, place=place)
@@ -245,18 +246,18 @@ def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: i
 def write_rows(
     rows: DistributedRows, table: Source, **options: Unpack[WriteArguments]
 ) -> int | None:
-    """Write rows by the tasks that compute them, and commit their files as one version.
+    """Write rows in the tasks that compute them, and commit their files as one version.
 
     Args:
         rows: of an engine.
-        table: where; a `DeltaTable` shows the new version afterwards.
+        table: the target; a `DeltaTable` shows the new version afterwards.
         options: those of `write_deltalake`.
 
     Returns:
         The new version; None if nothing had to be written.
 
     Raises:
-        DeltaError: as `write_deltalake`; the table is as it was.
+        DeltaError: the errors of `write_deltalake`; the table is unchanged.
     """
     committed = write_by(_TaskEngine(), table, rows, **options)
     return None if committed is None or committed.skipped else committed.version
@@ -264,7 +265,7 @@ def write_rows(
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise the error of ours that an engine has wrapped instead of the engine's."""
+    """Raise deltalog's error instead of the engine's error that wraps it."""
     try:
         yield
     except Exception as error:
@@ -287,10 +288,10 @@ def _own_error(error: BaseException | None) -> DeltaError | None:
 
 
 class _TaskEngine(LocalEngine):
-    """Has tasks write the rows; all other work is done in this process."""
+    """Engine whose rows are written by tasks; all other work runs in this process."""
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open rows of an engine, which stay where they are."""
+        """Open an engine's rows, which stay in the engine."""
         return data if isinstance(data, DistributedRows) else super().open_rows(data)
 
     def write_rows(
@@ -301,7 +302,7 @@ class _TaskEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows by the tasks that compute them.
+        """Write rows in the tasks that compute them.
 
         Raises:
             SchemaMismatchError: the rows do not fit the table; if their schema is known, no task
@@ -316,10 +317,10 @@ class _TaskEngine(LocalEngine):
 
 
 def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
-    """The files of all tasks.
+    """Combine the files of all tasks.
 
     Raises:
-        DeltaError: what is wrong with the rows of some task; the others' files are deleted.
+        DeltaError: the error of a task about its rows; the files of the other tasks are deleted.
     """
     parts = [report for report in reports if isinstance(report, WrittenFiles)]
     error = next((report for report in reports if isinstance(report, DeltaError)), None)
@@ -329,7 +330,7 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     raise error
 
 
-# What is sent to tasks: values that are pickled together with the credentials that they need.
+# Input of tasks: values that are pickled together with their credentials.
 
 
 T = TypeVar("T")
@@ -338,11 +339,11 @@ T = TypeVar("T")
 class Sent(Generic[T]):
     """A value for the tasks of the caller's own job.
 
-    Credentials that a catalog has lent go with its pickle, as with no other; its repr shows nothing
-    of it, since engines log what they send.
+    Only this pickle includes the credentials that a catalog has lent. Engines log what they send,
+    so the repr does not show the value.
 
     Args:
-        value: what the tasks get.
+        value: the input of the tasks.
     """
 
     __slots__ = ("value",)
@@ -359,7 +360,7 @@ class Sent(Generic[T]):
 
 
 def _dumps(value: object) -> bytes:
-    """The pickle of a value; functions of the caller's, such as those for credentials, too."""
+    """Pickle a value, including functions of the caller such as those that return credentials."""
     try:
         import cloudpickle  # noqa: PLC0415  # Dask brings it
     except ImportError:
@@ -372,7 +373,7 @@ def _received(data: bytes) -> Sent[Any]:
     return Sent(pickle.loads(data))  # noqa: S301  # of the job that this task belongs to
 
 
-# Share the files of a scan out among the tasks of an engine.
+# Distribute the files of a scan among tasks.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,7 +382,7 @@ class TaskGroup:
 
     Args:
         schema: of the rows.
-        tasks: one for each file, in the order of their rows.
+        tasks: one per file, in the order of the rows.
     """
 
     schema: pa.Schema
@@ -389,12 +390,12 @@ class TaskGroup:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the files as they are stored, as far as the log tells it."""
+        """The stored size of the files, as far as the log records it."""
         return sum(task.size_bytes or 0 for task in self.tasks)
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows these are; None if the log does not tell it, or a predicate decides."""
+        """The number of rows; None if the log does not record it, or a predicate filters rows."""
         if any(task.spec.predicate is not None for task in self.tasks):
             return None
         counts = [task.most_rows for task in self.tasks]
@@ -403,13 +404,13 @@ class TaskGroup:
 
     @property
     def locations(self) -> list[str]:
-        """Where the files are."""
+        """The locations of the files."""
         return [join(task.store.root, task.path) for task in self.tasks]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, file by file; the next files are opened ahead.
+        """Yield the rows file by file; the next files are opened in advance.
 
-        Cost: as `ScanTask.to_batches` of each.
+        Cost: that of `ScanTask.to_batches` for each file.
         """
         return read_tasks(self.tasks)
 
@@ -418,7 +419,7 @@ class TaskGroup:
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
     def with_columns(self, names: Sequence[str]) -> TaskGroup:
-        """The same rows with some of the columns, in the order wanted."""
+        """Return the same rows with these columns, in this order."""
         if not self.tasks:
             schema = pa.schema([self.schema.field(name) for name in names])
             return TaskGroup(schema=schema)
@@ -430,12 +431,12 @@ class TaskGroup:
 def share_by_bytes(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_bytes: int
 ) -> list[TaskGroup]:
-    """Group files that follow each other, up to a size; a larger file is a group of its own.
+    """Group consecutive files up to a size; a larger file is its own group.
 
     Args:
         tasks: of the files.
         schema: of the rows.
-        most_bytes: of a group, as the files are stored.
+        most_bytes: maximum stored size of a group.
     """
     groups: list[list[ScanTask]] = []
     num_bytes = 0
@@ -452,12 +453,12 @@ def share_by_bytes(
 def share_by_number(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_groups: int
 ) -> list[TaskGroup]:
-    """Group files that follow each other, so that groups are of about the same size.
+    """Group consecutive files into groups of about the same size.
 
     Args:
         tasks: of the files.
         schema: of the rows.
-        most_groups: 1 or more; with fewer files than that, each is a group.
+        most_groups: maximum number of groups, 1 or more; with fewer files, each file is a group.
     """
     found = list(tasks)
     if len(found) <= most_groups:
@@ -465,7 +466,7 @@ def share_by_number(
     sizes = [max(1, task.size_bytes or 1) for task in found]
     total, before, placed = sum(sizes), 0, []
     for task, size in zip(found, sizes, strict=True):
-        # By its middle, so that a large file at the end of a share goes to the next one.
+        # The file's middle decides, so a large file at the end of a share goes to the next share.
         placed.append(
             (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
         )

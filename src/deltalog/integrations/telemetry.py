@@ -1,7 +1,7 @@
-"""Telling others of commits and of shared tables' queries: OpenTelemetry and OpenLineage.
+"""Report operations and queries of shared tables to OpenTelemetry and OpenLineage.
 
-Off until one of the functions is called; then for the whole process. Work is never failed by it,
-and never waits for a backend.
+Off until one of the functions is called; then on for the whole process. Reports never make work
+fail, and work never waits for a backend.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ def watch_with_openlineage(
     namespace: str = "deltalog",
     job: str | None = None,
 ) -> Watching:
-    """Send an event for each operation on a table, and for each query to the sharing server.
+    """Send events to OpenLineage for operations on tables and for queries to the sharing server.
 
-    A run starts with an operation and ends COMPLETE, with the table and its new version as output,
-    or FAIL. A query that the sharing server has answered is a run with the table as input, of a job
-    named after the recipient. Events are sent by a thread of their own: work does not wait for
-    them, and events are dropped, with a warning, while the backend does not take them.
+    A run starts with an operation. It ends with COMPLETE, and the table and its new version as
+    output, or with FAIL. A query that the sharing server has answered is a run with the table as
+    input, of a job named after the recipient. A separate thread sends events, so work does not
+    wait. If the backend does not keep up, events are dropped with a warning.
 
     Args:
-        client: an `OpenLineageClient`; None makes one, of `url` or of the library's own settings.
+        client: an `OpenLineageClient`; None creates one from `url` or the library's own settings.
         url: of the backend.
-        api_key: for it.
+        api_key: of the backend.
         namespace: of jobs.
-        job: the name of the job that this process does; None names it after table and operation.
+        job: the name of this process's job; None names jobs after table and operation.
 
     Returns:
-        By which it is stopped, and the last events are sent.
+        An object that stops watching and sends the last events.
 
     Raises:
         InvalidInputError: `openlineage-python` is not installed, or both a client and a URL are
             given.
     """
     if client is not None and (url is not None or api_key is not None):
-        raise InvalidInputError("cannot take both a client and a url: the client knows its own")
+        raise InvalidInputError("cannot take both a client and a url: the client has its own url")
     try:
         from openlineage.client import OpenLineageClient  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError:
@@ -98,9 +98,9 @@ class _LineageRun:
 
     Args:
         id: of the run.
-        job: its name.
+        job: the job's name.
         kind: of the work.
-        parent: the run in which this one began.
+        parent: the run in which this run began.
         began_ms: milliseconds since 1970.
     """
 
@@ -115,10 +115,10 @@ _RUN: Final[ContextVar[_LineageRun | None]] = ContextVar("deltalog.lineage", def
 
 
 class LineageObserver:
-    """Makes events of work.
+    """Observer that turns work into events.
 
     Args:
-        sender: takes events.
+        sender: sends events.
         namespace: of jobs.
         job: the name of all jobs; None names them by table and operation.
     """
@@ -129,7 +129,7 @@ class LineageObserver:
         self._job = job
 
     def begin(self, work: ObservedWork) -> Any:
-        """Send that a run starts; a commit belongs to the run of its operation."""
+        """Send a START event; a commit belongs to the run of its operation."""
         outer = _RUN.get()
         if work.kind is WorkKind.REQUEST:
             return now_ms()
@@ -142,7 +142,7 @@ class LineageObserver:
         return run, _RUN.set(run)
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """Send that a run has ended, with what it wrote or read."""
+        """Send the event for the end of a run, with the datasets that it wrote or read."""
         if work.kind is WorkKind.REQUEST:
             self._tell_query(work, begun, error)
             return
@@ -226,7 +226,7 @@ class LineageObserver:
                 ),
             )
         if error is not None:
-            # Its text may quote values of rows.
+            # The message may contain values of rows.
             text = f"{type(error).__name__} ({getattr(error, 'code', 'no code')})"
             facet = error_message_run.ErrorMessageRunFacet(
                 message=text, programmingLanguage="PYTHON"
@@ -235,7 +235,7 @@ class LineageObserver:
 
 
 def dataset_name(location: str) -> tuple[str, str]:
-    """Return namespace and name of a table, as OpenLineage names datasets.
+    """Return a table's namespace and name by OpenLineage's rules.
 
     Examples:
         >>> dataset_name("s3a://lake/raw/flights/")
@@ -249,8 +249,8 @@ def dataset_name(location: str) -> tuple[str, str]:
         return LOCAL.name, parts.path.rstrip("/") or "/"
     scheme, host = parts.scheme, parts.netloc
     if kind is not None and kind.address is Address.BUCKET:
-        scheme = kind.name  # a bucket has one name, whatever its scheme is called
-    if kind is None or kind.address is not Address.ACCOUNT:  # there `@` ends the container's name
+        scheme = kind.name  # a bucket has one name, whatever its scheme
+    if kind is None or kind.address is not Address.ACCOUNT:  # here `@` ends the container's name
         host = host.rpartition("@")[2]
     return f"{scheme}://{host}", parts.path.strip("/") or "/"
 
@@ -309,7 +309,7 @@ def _input(work: ObservedWork) -> Any:
     return InputDataset(namespace=namespace, name=name, facets=_facets(work))
 
 
-# Events on their way to a backend, by a thread of their own.
+# The thread that sends events to a backend.
 
 
 _MOST_EVENTS: Final = 1000
@@ -317,10 +317,10 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class Sender:
-    """Sends events in the order in which they come.
+    """Queue that sends events in order.
 
     Args:
-        emit: sends one event; it may take its time, and fail.
+        emit: sends one event; it may be slow, and fail.
     """
 
     def __init__(self, emit: Callable[[Any], object]) -> None:
@@ -336,7 +336,7 @@ class Sender:
             os.register_at_fork(after_in_child=lambda: _forked(known()))
 
     def send(self, event: Any) -> None:
-        """Take an event; one that is too many is dropped."""
+        """Queue an event; it is dropped if the queue is full."""
         with self._changed:
             if self._is_closed:
                 return
@@ -350,7 +350,7 @@ class Sender:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Send what waits, for a few seconds at most, and take no more."""
+        """Send the waiting events within a few seconds, and accept no more."""
         atexit.unregister(self.close)
         end_s = time.monotonic() + _CLOSE_SECONDS
         with self._changed:
@@ -363,7 +363,7 @@ class Sender:
                     return
 
     def forget(self) -> None:
-        """After a fork: what waits is the first process's to send, and its thread is not here."""
+        """Reset after a fork: the parent sends the waiting events, and its thread is not here."""
         self._events = deque()
         self._changed = threading.Condition()
         self._is_busy = self._has_thread = False
@@ -390,7 +390,7 @@ def _forked(sender: Sender | None) -> None:
         sender.forget()
 
 
-# Spans of OpenTelemetry: operations, commits, what follows them, and the server's requests.
+# Spans of OpenTelemetry: operations, commits, post-commit steps, and the server's requests.
 
 
 _SERVER_ERRORS = 500
@@ -399,20 +399,21 @@ _SERVER_ERRORS = 500
 def watch_with_opentelemetry(
     tracer_provider: Any = None, *, trusts_parents: bool = False
 ) -> Watching:
-    """Make a span of each operation on a table, and of each request to the sharing server.
+    """Create OpenTelemetry spans for operations on tables and requests to the sharing server.
 
-    An operation (`deltalog WRITE`, `deltalog MERGE`, …) has its commits as children, and each step
-    after a commit (`deltalog checkpoint`, …) is a span too. Attributes begin with `deltalog.`: the
-    table's location, the version, retries, counts of files and bytes, the operation's metrics. No
-    attribute holds a value of a row.
+    The span of an operation (`deltalog WRITE`, `deltalog MERGE`, …) has its commits as children.
+    Each step after a commit (`deltalog checkpoint`, …) is a span, too. Attributes begin with
+    `deltalog.`: the table's location, the version, retries, counts of files and bytes, and the
+    operation's metrics. No attribute contains a value of a row.
 
     Args:
-        tracer_provider: of OpenTelemetry; None is that of the process.
-        trusts_parents: the header `traceparent` of requests to the sharing server names the parent
-            of their spans; only behind a proxy that sets it, since recipients are strangers.
+        tracer_provider: of OpenTelemetry; None is the provider of the process.
+        trusts_parents: whether the header `traceparent` of a request to the sharing server names
+            the parent span. Use it only behind a proxy that sets the header, since recipients are
+            not trusted.
 
     Returns:
-        By which it is stopped.
+        An object that stops watching.
 
     Raises:
         InvalidInputError: `opentelemetry-api` is not installed.
@@ -430,7 +431,7 @@ def watch_with_opentelemetry(
 
 
 class SpanObserver:
-    """Makes spans of work.
+    """Observer that turns work into spans.
 
     Args:
         tracer: of OpenTelemetry.
@@ -447,12 +448,12 @@ class SpanObserver:
         self._trace = trace
 
     def begin(self, work: ObservedWork) -> Any:
-        """Start a span, and make it the parent of those that begin before it ends."""
+        """Start a span; spans that begin before it ends become its children."""
         parent, kind = None, self._trace.SpanKind.INTERNAL
         if work.kind is WorkKind.REQUEST:
             kind = self._trace.SpanKind.SERVER
             is_inner = self._trace.get_current_span().get_span_context().is_valid
-            # An application around ours may have begun a span of this request.
+            # An outer application may have started a span for this request.
             if self._trusts_parents and not is_inner:
                 parent = self._propagate.extract(work.headers)
         span = self._tracer.start_span(
@@ -461,7 +462,7 @@ class SpanObserver:
         return span, self._context.attach(self._trace.set_span_in_context(span, parent))
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """End the span, with all that is known by now."""
+        """End the span with all known facts."""
         span, token = begun
         self._context.detach(token)
         span.set_attributes(_attributes(work.facts))
@@ -470,7 +471,7 @@ class SpanObserver:
         status = work.facts.get("http.response.status_code")
         if error is not None:
             span.set_attribute("error.type", type(error).__name__)
-            # Its text may quote values of rows, and a stack trace has the text, too.
+            # The message may contain values of rows, and a stack trace includes the message.
             span.add_event("exception", {"exception.type": type(error).__qualname__})
         if error is not None or (isinstance(status, int) and status >= _SERVER_ERRORS):
             span.set_status(self._trace.Status(self._trace.StatusCode.ERROR))
@@ -478,7 +479,7 @@ class SpanObserver:
 
 
 def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool]:
-    """Return facts by the names of attributes; those of HTTP have their own."""
+    """Return facts by attribute name; HTTP has standard names."""
     return {
         name if name.startswith("http.") else f"deltalog.{name}": value
         for name, value in facts.items()
@@ -486,15 +487,15 @@ def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool
     }
 
 
-# How watching is ended.
+# The object that stops watching.
 
 
 class Watching:
-    """That somebody watches the work of this process; also a context manager, which stops it.
+    """Handle of an observer of this process; as a context manager it stops the observer.
 
     Args:
-        observer: who watches.
-        close: called when it is stopped.
+        observer: the observer.
+        close: called when the observer is stopped.
     """
 
     def __init__(self, observer: Observer, close: Callable[[], None] = lambda: None) -> None:
@@ -502,12 +503,12 @@ class Watching:
         self._close = close
 
     def stop(self) -> None:
-        """Watch no more; what was seen is sent, within a few seconds."""
+        """Stop watching; events so far are sent within a few seconds."""
         unwatch(self._observer)
         self._close()
 
     def __enter__(self) -> Self:
-        """Watch on."""
+        """Continue watching."""
         return self
 
     def __exit__(
@@ -516,5 +517,5 @@ class Watching:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop."""
+        """Stop watching."""
         self.stop()

@@ -1,20 +1,25 @@
 """Delta tables on Spark through PySpark's public API, without a jar.
 
-Owns the translation between Spark's API and the core's, and how work is distributed over a cluster.
-Every decision about the protocol is made in the core packages. The packages, from the bottom up:
+Owns the translation between Spark's API and the core's, and distributes work over a cluster. The
+core packages make every decision about the protocol. The packages, from the bottom up:
 
 - `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
 - `reading`: data frames over Spark's own Parquet reader or over Python workers, the format's batch
   reader, and the state of tables with very many files.
-- `engine`: `SparkEngine`, by which the operations of the core are done by tasks.
+- `engine`: `SparkEngine`, which runs the core's operations as Spark tasks.
 - `writing`: the function `write`, and the format's batch writer.
-- `streaming`: the format's streams; `sharing`: shared tables.
-- `table`: delta.tables' class, with its builders (`create` makes tables, `merge`, `optimize`)
-  `results`, and `tending` for upkeep. `source`, `registration`, `shared_tables`: the formats, and
-  the names of the official sharing client; `statements`: SQL on the cluster; `door` has
-  `spark.read` plan the format's tables.
+- `streaming`: the format's streams.
+- `sharing`: shared tables.
+- `spellings`: PySpark's own methods, replaced in registered sessions.
 
-Names are loaded on first use: every Python worker imports this package, and needs little of it.
+The modules:
+
+- `table`, `create`, `merge`, `results`: the class `DeltaTable` of `delta.tables`, and its builders.
+- `source`, `registration`: the formats, and their registration in a session.
+- `shared_tables`: the function names of the official sharing client.
+- `statements`, `cluster_session`: SQL on the cluster.
+
+Names load on first use, because every Python worker imports this package and needs little of it.
 """
 
 from __future__ import annotations
@@ -64,5 +69,5 @@ __all__ = [
     "write",
 ]
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # hidden from type checkers, which report a wrong name themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -1,6 +1,6 @@
-"""The session of statements on a cluster: names, rows and engine, as data frames and tasks.
+"""The session in which SQL statements run on a cluster.
 
-Owns which table a name means; see `deltalog.statements.Session`.
+Resolves table names, and provides rows as data frames. See `deltalog.statements.Session`.
 
 Protocol: none
 """
@@ -71,11 +71,11 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 
-# The part of a cluster's session that Spark evaluates or explains: conditions and plans.
+# Conditions and plans, which Spark evaluates or explains.
 
 
 class ClusterConditions(ABC):
-    """What `ClusterSession` does with conditions; see `deltalog.statements.Session`."""
+    """The methods of `ClusterSession` for conditions; see `deltalog.statements.Session`."""
 
     _spark: SparkSession
 
@@ -95,13 +95,13 @@ class ClusterConditions(ABC):
         *,
         keeps_last: bool = False,
     ) -> Expression | str:
-        """Return the expression of a condition; a string if only Spark knows what it says."""
+        """Return the condition as an expression, or as a string if only Spark can parse it."""
         if not given.is_foreign:
             return resolved(self.values, given, columns)
         return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition by which files are found; None if there is none."""
+        """Return the part of a condition that can prune files; None if there is none."""
         if condition is None:
             return None
         schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
@@ -109,7 +109,7 @@ class ClusterConditions(ABC):
         return condition if found.is_known else found.pruning
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces the rows of a table that match a predicate."""
         return replacing_by_spark(write, table)
 
     def explain(self, query: Query) -> str:
@@ -126,7 +126,7 @@ class ClusterConditions(ABC):
             self._spark.catalog.dropTempView("deltalog_explained")
 
 
-# The session of statements on a cluster: names, rows and engine, as data frames and tasks.
+# The session itself: names, rows and the engine.
 
 
 _FORMAT: Final = "deltalog"
@@ -135,13 +135,13 @@ _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
 class ClusterSession(ClusterConditions):
-    """Runs statements on a cluster; see `deltalog.statements.Session`.
+    """Session that runs statements on a cluster; see `deltalog.statements.Session`.
 
     Args:
         spark: the session, classic or remote.
-        storage_options: of tables that are named by their location.
-        own: the formats that are deltalog's.
-        frames: that a statement calls by these names.
+        storage_options: for tables that are named by their location.
+        own: names of the formats that belong to deltalog.
+        frames: data frames that the statement may use, by name.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class ClusterSession(ClusterConditions):
         self._catalogs = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
-        # Tables that the statement opened, by their roots; and those that its queries read.
+        # Tables that the statement opened, by root; and those that its queries read.
         self._seen: dict[str, DeltaTable] = {}
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
@@ -166,7 +166,7 @@ class ClusterSession(ClusterConditions):
         self._full: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def is_concerned(self, statement: SqlStatement | QualifiedName) -> bool:
-        """Whether a statement is about a table of ours: one of its names, or of its query's."""
+        """Return whether the statement or its query names a table of deltalog."""
         makes = isinstance(statement, CreateStatement) and statement.clauses.uses_delta
         if makes or isinstance(statement, ConvertStatement):
             return True
@@ -183,7 +183,7 @@ class ClusterSession(ClusterConditions):
         )
 
     def makes(self, statement: CreateStatement) -> bool:
-        """Whether a new table is one of ours; if its format is not said, the session's holds."""
+        """Return whether a new table is deltalog's, by its clauses, name or the default format."""
         name = statement.table
         if statement.clauses.uses_delta or name.format in self._own or self._catalogs.keeps(name):
             return True
@@ -195,20 +195,20 @@ class ClusterSession(ClusterConditions):
         return enforces_retention(self._spark)
 
     def full_name(self, name: QualifiedName) -> QualifiedName:
-        """Return all parts of a table's name if Spark's catalog has it; else the name."""
+        """Return the table's full name if Spark's catalog has the table; else the name as given."""
         if self._location(name) is None or name.location is not None:
             return name
         full = self._full.get(name.key, name.key)
         return replace(name, parts=(*full[:-1], name.parts[-1]))
 
-    # --- tables by their names
+    # --- tables by name
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table of a name; None if the name is not known."""
+        """Return the table with this name; None if there is none."""
         found = self._table(name)
         if found is None:
             return None
-        # A statement sees each table at one version.
+        # A statement reads each table at one version.
         core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
         return at_version(core, name.known_version)
 
@@ -225,7 +225,7 @@ class ClusterSession(ClusterConditions):
         return None if context is None else SparkTable.from_context(self._spark, context)
 
     def _context_at(self, location: str) -> TableContext | None:
-        """Return the context of the table at a location, if there is one."""
+        """Return the context of the table at a location; None if there is no table."""
         named = named_table(location, self._storage_options or None)
         if named is not None and named.catalog.find(named.name) is None:
             return None
@@ -234,53 +234,54 @@ class ClusterSession(ClusterConditions):
         return context if has_table(context.store) else None
 
     def _named(self, name: QualifiedName) -> NamedTable | None:
-        """Return the table of a name in a catalog of the session; views come before."""
+        """Return a table by its name in a catalog of the session; a view with this name wins."""
         if self._catalogs.is_empty or self._is_of_spark(name):
             return None
         return self._catalogs.named(replace(name, version=None))
 
     def _shown(self, name: QualifiedName) -> TableContext | None:
-        """Return the table of a catalog that a view shows."""
+        """Return the catalog's table that a view reads."""
         return shown_by(self._spark, name.parts[0]) if len(name.parts) == 1 else None
 
     def _is_of_spark(self, name: QualifiedName) -> bool:
         return len(name.parts) == 1 and self._spark.catalog.tableExists(quoted(name.parts[0]))
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table of a name, at the version that it names."""
+        """Open a table by name, at the version that the name gives."""
         found = self.find(name)
         if found is None:
             absence = self._catalogs.absence(name)
             if absence is not None:
                 raise TableNotFoundError(f"cannot find the table {name}: {absence}")
             raise TableNotFoundError(
-                f"cannot find the table {name}: no Delta table has this name; a table without a "
-                "name is called by its location: delta.`/path`"
+                f"cannot find the table {name}: no Delta table has this name; to use a table "
+                "without a name, write its location: delta.`/path`"
             )
         return found
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Whether a query of this statement has read the version that a table shows."""
+        """Return whether a query of this statement has read this version of the table."""
         return table.snapshot.store.root in self._read
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
-        """Return where a new table goes."""
+        """Return the location of a new table."""
         bare = replace(name, version=None)
         found = place_of_name(self._spark, bare, location or self._viewed(bare))
         if found is None:
-            raise InvalidInputError(f"cannot tell where the table {name} goes: {NO_PLACE}")
+            raise InvalidInputError(f"cannot find a location for the table {name}: {NO_PLACE}")
         self._placed[bare.key] = found
         zone = session_time_zone(self._spark)
         return replace(found.place, context=replace(found.place.context, time_zone=zone))
 
     def _viewed(self, name: QualifiedName) -> str | None:
-        """Return the location of the table that a view of ours shows."""
+        """Return the location of the table that a view of deltalog reads."""
         return view_location(self._spark, str(name)) or view_location(self._spark, name.parts[-1])
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
-        """Make a table known under its name, or known as it is now.
+        """Register a table under its name, or update its entry.
 
-        Spark's catalog holds it if the session has registered a format; else it is a view.
+        If the session has registered a format, Spark's catalog gets the table; otherwise a
+        temporary view does.
         """
         self._seen.clear()
         self._located.clear()
@@ -295,14 +296,14 @@ class ClusterSession(ClusterConditions):
             view.createOrReplaceTempView(name.parts[0])
 
     def forget(self, name: QualifiedName) -> bool:
-        """Drop a table from its catalog, or the view of a table."""
+        """Drop a table from its catalog, or drop its view."""
         self._located.clear()
         if self._catalogs.keeps(name):
             return self._catalogs.forget(name)
         return forget_table(self._spark, name)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Give a table, or the view of one, another name."""
+        """Rename a table or its view."""
         self._located.clear()
         if self._catalogs.keeps(name):
             self._catalogs.rename(name, to)
@@ -315,7 +316,7 @@ class ClusterSession(ClusterConditions):
         self.forget(name)
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Let a name mean another location."""
+        """Point a name to another location."""
         self.open(name)
         if self._catalogs.keeps(name):
             self._catalogs.relocate(name, location)
@@ -334,7 +335,7 @@ class ClusterSession(ClusterConditions):
         self.note(name, self.open(QualifiedName(("delta", location))))
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the tables of a schema: of a catalog of the session, or of Spark's."""
+        """Return the tables of a schema in a catalog of the session or in Spark's catalog."""
         if self._catalogs.keeps_namespace(schema):
             return self._catalogs.tables(schema)
         database = ".".join(schema) or None
@@ -342,11 +343,11 @@ class ClusterSession(ClusterConditions):
         return [QualifiedName((*(one.namespace or ()), one.name)) for one in found]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        """Return a table's entry in its catalog; None if no catalog has the name."""
         return self._catalogs.entry(name)
 
     def catalogs(self) -> Sequence[str]:
-        """Return the catalogs of the session."""
+        """Return the session's catalogs."""
         return self._catalogs.catalogs()
 
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
@@ -354,22 +355,22 @@ class ClusterSession(ClusterConditions):
         return self._catalogs.schemas(within)
 
     def create_names(self, names: NewNames) -> None:
-        """Make a schema, or a catalog."""
+        """Create a schema or a catalog."""
         self._catalogs.create(names)
 
     def drop_names(
         self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
     ) -> None:
-        """Drop a schema, or a catalog."""
+        """Drop a schema or a catalog."""
         self._located.clear()
         self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Let shorter names begin with a schema of a catalog of the session."""
+        """Set the schema, in a catalog of the session, in which shorter names are looked up."""
         self._catalogs.use(namespace, is_catalog=is_catalog)
 
     def select(self, query: Query) -> DataFrame:
-        """Return the rows of a query, in which our tables are views that Spark plans."""
+        """Return the rows of a query; Spark reads deltalog's tables as temporary views."""
         found = located(query.text)
         frames: dict[str, DataFrame] = {}
         tables: list[TableFrame] = []
@@ -394,8 +395,8 @@ class ClusterSession(ClusterConditions):
         target: QualifiedName | None = None,
         alias: str | None = None,
     ) -> DataFrame:
-        """Return the rows of a query or a table as a data frame."""
-        del target  # `_frame_of` keeps to the version that the statement has opened
+        """Return the rows of a query or table as a data frame."""
+        del target  # `_frame_of` reads the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
@@ -418,7 +419,7 @@ class ClusterSession(ClusterConditions):
         target: QualifiedName,
         evolves: bool,
     ) -> DataFrame:
-        """Return the rows of a query in the columns and types of a table."""
+        """Return the rows of a query, converted to the columns and types of a table."""
         return fitted(
             self._spark,
             self.source(query, target=target),
@@ -429,7 +430,7 @@ class ClusterSession(ClusterConditions):
         )
 
     def frame(self, rows: pa.Table | None) -> DataFrame:
-        """Return the rows of an answer as a data frame; one without columns has no rows."""
+        """Return an answer's rows as a data frame; an answer without columns has no rows."""
         if rows is None or not rows.num_columns:
             return self._spark.sql("SELECT 1 AS done WHERE false").select()
         return self._spark.createDataFrame(rows)
@@ -437,7 +438,7 @@ class ClusterSession(ClusterConditions):
     def _frame_of(
         self, table: QualifiedName | TableChangesCall, more: Mapping[str, str]
     ) -> DataFrame | None:
-        """Return the rows of a table of ours; None if Spark is to find the name."""
+        """Return the rows of a deltalog table; None if Spark must resolve the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
         if name.key in self._frames:
             return self._frames[name.key]
@@ -457,7 +458,7 @@ class ClusterSession(ClusterConditions):
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
         elif self._seen:
-            # The table that the statement changes is read at the version that the change is of:
+            # The table that the statement changes is read at the version where the change starts:
             # Spark reads a frame when it needs rows, perhaps more than once.
             root = self._root_of(named, location)
             if root in self._seen:
@@ -469,7 +470,7 @@ class ClusterSession(ClusterConditions):
         return self._spark.read.format(_FORMAT).options(**options).load()
 
     def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
-        """Return all parts of a table's name in its catalog, in lower case."""
+        """Return the table's full name in its catalog, in lower case."""
         if isinstance(table, TableChangesCall):
             return table.table.key[-1:]
         if table.location is not None:
@@ -483,9 +484,9 @@ class ClusterSession(ClusterConditions):
         return open_latest(location, options, doing="read", time_zone=zone).store.root
 
     def _location(self, name: QualifiedName) -> str | None:
-        """Return where the Delta table of a name is; None if the name is no such table's.
+        """Return the location of a Delta table by its name; None if no Delta table has the name.
 
-        Cost: some calls of Spark and a listing, once for each name of a statement.
+        Cost: a few calls to Spark and a listing, once for each name in a statement.
         """
         if name.location is not None:
             return name.location if name.format in self._own else None
@@ -499,13 +500,13 @@ class ClusterSession(ClusterConditions):
     def _look_up(self, bare: QualifiedName) -> str | None:
         entry, may_be_elsewhere = look_up(self._spark, bare)
         if entry is None and not may_be_elsewhere:
-            # A view of ours, or nothing that has a location.
+            # A view of deltalog, or an entry without a location.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
         if entry is not None:
             self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
-            return None  # of another library, such as Delta's jar
+            return None  # belongs to another library, such as Delta's jar
         try:
             found = find_location(self._spark, str(bare), entry)
         except TableNotFoundError:

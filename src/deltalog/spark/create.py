@@ -51,14 +51,14 @@ Way = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
 
 @dataclass(frozen=True)
 class IdentityGenerator:
-    """Values of an identity column.
+    """Generator of the values of an identity column.
 
     Args:
-        start: the first one.
-        step: between two values.
+        start: the first value.
+        step: the difference between two values.
 
     Raises:
-        WrongTypeError: one is no whole number.
+        WrongTypeError: `start` or `step` is not a whole number.
         InvalidInputError: the step is 0.
     """
 
@@ -66,7 +66,7 @@ class IdentityGenerator:
     step: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what makes no values."""
+        """Check both numbers."""
         check_type(self.start, int, "start", "a whole number")
         check_type(self.step, int, "step", "a whole number")
         if self.step == 0:
@@ -78,8 +78,8 @@ class DeltaTableBuilder:
 
     Args:
         spark: the session, whose settings apply to a new table.
-        way: what to do if the table exists, or does not.
-        load_version: makes the result of `execute`.
+        way: what to do if the table exists, and if it does not.
+        load_version: creates the result of `execute`.
         storage_options: credentials and settings for the store.
     """
 
@@ -103,10 +103,10 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """Name the table; a name such as ``delta.`/path``` or `uc://…` is a location.
+        """Set the table's name; ``delta.`/path``` and `uc://…` are locations.
 
-        A catalog that the session has registered keeps the name, or else Spark's, if the session
-        has registered a format: without a location the catalog chooses one.
+        The name goes to a catalog that the session has registered, or to Spark's catalog if the
+        session has registered a format. Without a location, the catalog chooses one.
         """
         check_type(identifier, str, "tableName", "a name")
         path = identifier if is_by_name(identifier) else location_of(identifier)
@@ -142,15 +142,15 @@ class DeltaTableBuilder:
         Args:
             colName: its name.
             dataType: Spark's type, or its name in SQL.
-            nullable: whether it may be NULL.
-            generatedAlwaysAs: Spark SQL that computes its values, or the generator of an identity.
-            generatedByDefaultAs: generator of an identity column that also accepts given values.
+            nullable: whether it may contain NULL.
+            generatedAlwaysAs: Spark SQL that computes the values, or an `IdentityGenerator`.
+            generatedByDefaultAs: an `IdentityGenerator`; writers may also give values.
             comment: its comment.
 
         Raises:
-            WrongTypeError: an argument is of another type.
-            WrongIdentityTypeError: values are numbered, and the type is not BIGINT.
-            InvalidInputError: an argument has no meaning, or two of them contradict each other.
+            WrongTypeError: an argument has the wrong type.
+            WrongIdentityTypeError: the column is an identity column, and not of the type BIGINT.
+            InvalidInputError: an argument is invalid, or two of them contradict each other.
         """
         _check_column(colName, dataType, nullable, comment)
         _check_generated(colName, generatedAlwaysAs, generatedByDefaultAs)
@@ -195,7 +195,7 @@ class DeltaTableBuilder:
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
-        """Cluster the table by columns, instead of partitioning it."""
+        """Cluster the table by columns; excludes partitioning."""
         self._clusters = names_of(cols)
         return self
 
@@ -207,12 +207,12 @@ class DeltaTableBuilder:
         return self
 
     def execute(self) -> Any:
-        """Create the table, and open it.
+        """Create and open the table.
 
         Raises:
             TableExistsError: `create`, but the table exists.
             TableNotFoundError: `replace`, but the table does not exist.
-            InvalidInputError: no location is set, and no catalog of the session keeps the name.
+            InvalidInputError: no location is set, and no catalog of the session has the name.
         """
         with as_spark_does():
             named = self._place()
@@ -257,30 +257,30 @@ class DeltaTableBuilder:
         elif self._location is not None:
             found = NamedPlace(place=open_to_write(self._location, self._storage))
         if found is None:
-            raise InvalidInputError(f"cannot make the table {self._name!r}: {NO_PLACE}")
+            raise InvalidInputError(f"cannot create the table {self._name!r}: {NO_PLACE}")
         return found
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:
-    """Convert a Spark schema, or its text such as `a INT, b STRING`, to the core's."""
+    """Convert a Spark schema, or a string such as `a INT, b STRING`, to deltalog's schema."""
     if isinstance(schema, spark_types.StructType):
         return defined_schema(schema)
     return StructType(_fields_of(schema))
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed: Any = spark_types.StructType.fromDDL(text)  # whose stubs say less than what it is
+    parsed: Any = spark_types.StructType.fromDDL(text)  # PySpark's type stubs are less exact
     return list(defined_schema(parsed).fields)
 
 
 def _field_of(name: str, type_text: str) -> Field:
-    """Return the column of a type in SQL; what else the text says would be lost."""
+    """Return a column of a SQL type; refuse a string that states more than the type."""
     fields = _fields_of(f"{quoted(name)} {type_text}")
     said = {key for field in fields for key in field.metadata} - {CHAR_VARCHAR_KEY}
     if len(fields) != 1 or not fields[0].nullable or said:
         raise InvalidInputError(
-            f"column {name!r}: expected a type alone as dataType, found {type_text!r}; nullable= "
-            "and comment= say the rest, and each column has an addColumn of its own"
+            f"column {name!r}: expected a type alone as dataType, found {type_text!r}; set the "
+            "rest with nullable= and comment=, and add each column with its own addColumn"
         )
     return fields[0]
 
@@ -306,7 +306,7 @@ def _check_generated(name: str, always: object, by_default: object) -> None:
 
 
 def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return names that were given one by one or as a list."""
+    """Return column names that were given one by one or as a list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):

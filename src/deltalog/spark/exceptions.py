@@ -1,7 +1,7 @@
 """Conflict errors under the names of `delta.exceptions`, and the errors about Spark.
 
-The former are aliases of deltalog's own classes, so code that catches Delta's errors only has to
-change its import.
+The conflict errors are aliases of deltalog's own classes, so code that catches Delta's errors only
+has to change its import.
 """
 
 from __future__ import annotations

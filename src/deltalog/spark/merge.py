@@ -1,4 +1,4 @@
-"""MERGE with the method names of `delta.tables`: clauses one by one, then `execute`.
+"""MERGE and OPTIMIZE with the method names of `delta.tables`.
 
 Protocol: none
 """
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 class DeltaMergeBuilder:
     """Builder of a merge; nothing happens before `execute`.
 
-    In every group of clauses (matched, not matched, not matched by source) the first one whose
-    condition is true for a row applies. Conditions and values are Spark SQL or Spark columns.
+    There are three groups of clauses: matched, not matched, and not matched by source. In each
+    group, the first clause whose condition is true for a row applies. Conditions and values are
+    Spark SQL or Spark columns.
     Every method returns a new builder and leaves this one unchanged.
 
     Args:
         spark: the session.
         table: of the core, with the engine of the session.
-        merge: with the clauses so far.
+        merge: the clauses so far.
         options: of the commit.
     """
 
@@ -71,7 +72,7 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         values: Mapping[str, str | Column] | None = None,
     ) -> Self:
-        """Insert source rows without a match; columns not named get their default or NULL."""
+        """Insert source rows without a match; other columns get their default or NULL."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values"))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
@@ -83,28 +84,28 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
     ) -> Self:
-        """Update rows of the table that no row of the source matches."""
+        """Update the table's rows that no source row matches."""
         values = _given(set, "set")
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Delete rows of the table that no row of the source matches."""
+        """Delete the table's rows that no source row matches."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
-        """Add the columns that only the source has to the table."""
+        """Add columns that only the source has to the table."""
         request = replace(self._merge.request, merge_schema=True)
         return self._begun(replace(self._merge, request=request))
 
     def execute(self) -> DataFrame:
-        """Merge, and commit.
+        """Run and commit the merge.
 
         Returns:
             One row: num_affected_rows, num_updated_rows, num_deleted_rows, num_inserted_rows.
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
-            InvalidInputError, SchemaMismatchError: clauses, columns or types do not go together.
+            InvalidInputError, SchemaMismatchError: clauses, columns or types do not fit together.
             ConstraintViolationError: new rows break a rule of the table.
             CommitFailedError: other writers won every retry.
         """
@@ -138,7 +139,7 @@ def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     return values
 
 
-# OPTIMIZE with the method names of `delta.tables`: the same rows in better files.
+# OPTIMIZE writes the same rows to better files.
 
 
 class DeltaOptimizeBuilder:
@@ -147,7 +148,7 @@ class DeltaOptimizeBuilder:
     Args:
         spark: the session.
         table: of the core, with the engine of the session.
-        commit_properties: of its commits.
+        commit_properties: of the commits.
         target_bytes: size of the new files; None follows the table.
     """
 
@@ -165,7 +166,7 @@ class DeltaOptimizeBuilder:
         self._filters: tuple[str, ...] = ()
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
-        """Restrict it to partitions for which this filter, and all filters before, are true."""
+        """Optimize only partitions for which this and all earlier filters are true."""
         check_type(partitionFilter, str, "partitionFilter", "Spark SQL")
         self._filters = (*self._filters, f"({partitionFilter})")
         return self
@@ -183,7 +184,7 @@ class DeltaOptimizeBuilder:
         return optimized_frame(self._spark, self._table.table_uri, found)
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
-        """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
+        """Sort rows in Z-order, so that a predicate on any of the columns prunes many files."""
         names = list(names_of(cols))
         self._check_filters()
         own = {name_key(name) for name in self._partition_columns}
@@ -206,7 +207,7 @@ class DeltaOptimizeBuilder:
         return tuple(self._table.metadata().partition_columns)
 
     def _check_filters(self) -> None:
-        """Refuse filters of rows: files are rewritten whole."""
+        """Refuse filters on other than partition columns, since files are rewritten whole."""
         snapshot = self._table.snapshot
         schema, session = snapshot.configuration.schema, snapshot.context.session
         where = self._where()

@@ -1,8 +1,9 @@
 """Register the formats in a session.
 
-PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package;
-registering has PySpark's own spellings lead to deltalog in the session, makes the formats known to
-sessions that do not search, such as remote ones, and gives `deltalog` another name.
+PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package.
+Registering does three more things: it replaces PySpark's own methods in the session, it adds the
+formats to sessions that do not search for them (such as remote ones), and it can name the format
+`delta`.
 """
 
 from __future__ import annotations
@@ -59,25 +60,26 @@ def register(
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
 
-    PySpark's own spellings lead to deltalog for the format `name`: batches that `spark.read` loads
-    are planned as by `deltalog.spark.read`, `df.write` writes as `deltalog.spark.write`, and
-    `spark.sql`, `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` know its
-    tables by their names, which Spark's catalog holds. `unregister` ends that.
+    PySpark's own methods then use deltalog for the format `name`. `spark.read` plans batches like
+    `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
+    `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` find the format's
+    tables by their names in Spark's catalog. `unregister` undoes this.
 
     Args:
         spark: the session, classic or remote.
         name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
-        push_filters: let Spark push filters to Python sources; by default sessions do not.
-        native: False leaves all spellings to PySpark, and reads to Python workers.
-        catalogs: name → catalog: `DeltaTable.forName`, `DeltaTable.create` and
-            `deltalog.spark.sql` know the catalog's tables by names that begin with it, such as
-            `uc.main.sales.orders`. A text is `uc://` for the Unity Catalog of the environment, the
-            URL of one, `glue`, or a directory. They are those of this session and process; None
-            leaves what is registered.
+        push_filters: let Spark push filters to Python sources; off by default in sessions.
+        native: False leaves PySpark's own methods alone, and Python workers read all files.
+        catalogs: name → catalog. `DeltaTable.forName`, `DeltaTable.create` and
+            `deltalog.spark.sql` then find the catalog's tables by names that begin with this
+            name, such as `uc.main.sales.orders`. A string is `uc://` for the Unity Catalog of the
+            environment, the URL of a Unity Catalog, `glue`, or a directory. Catalogs belong to
+            this session and process; None keeps those that are registered.
 
     Raises:
-        InvalidInputError: another name, or Spark has that format already, as from Delta's jar; or
-            the session's settings ask for the catalog of that jar, which is not there.
+        InvalidInputError: `name` is another string; Spark already has the format, for example
+            from Delta's jar; or the session's settings require that jar's catalog, and the jar is
+            missing.
     """
     _check_name(name)
     check_catalog(spark, spark.conf.getAll)
@@ -88,7 +90,7 @@ def register(
             raise
         raise InvalidInputError(
             f"cannot register {name!r}: Spark has a format of this name from a jar, and keeps it; "
-            "say format('deltalog') for deltalog's, or start the session without the jar"
+            "use format('deltalog') for deltalog's, or start the session without the jar"
         ) from error
     spark.dataSource.register(SharingSource)
     if push_filters:
@@ -102,16 +104,16 @@ def register(
 
 
 def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
-    """Leave PySpark's spellings of a format to PySpark, as before `register`.
+    """Make PySpark's own methods handle a format again, as before `register`.
 
-    Spark has no way to forget a format: it stays known to the session.
+    Spark cannot forget a format, so the session keeps it.
 
     Args:
         spark: the session.
         name: of the format.
 
     Raises:
-        InvalidInputError: another name.
+        InvalidInputError: `name` is another string.
     """
     _check_name(name)
     uninstall_spellings(spark, name)
@@ -130,7 +132,7 @@ _OF_SESSIONS: Final = {
     "readStream": (NotingStreamReader, Noted),
     "catalog": (NotingCatalog, Noted),
 }
-"""Property → what it gives notes, and where."""
+"""Property of a session → the methods that record calls, and the object that receives them."""
 _OF_FRAMES: Final = {
     "write": (NotingWriter, AskedWrite),
     "writeStream": (NotingStreamWriter, AskedStream),
@@ -141,7 +143,7 @@ _installed: Final[dict[type, _Spellings]] = {}
 
 
 def install_spellings(spark: SparkSession, name: str) -> None:
-    """Have PySpark's spellings lead to deltalog for a format of a session; once or many times.
+    """Make PySpark's own methods use deltalog for a session's format; idempotent.
 
     Args:
         spark: the session, classic or remote.
@@ -158,7 +160,7 @@ def install_spellings(spark: SparkSession, name: str) -> None:
 
 
 def uninstall_spellings(spark: SparkSession, name: str) -> None:
-    """Leave a format to PySpark again; the last session that leaves removes the spellings."""
+    """Make PySpark handle a format again; the last session restores PySpark's methods."""
     with _lock:
         left = formats_of(spark) - {name}
         if left:
@@ -177,12 +179,12 @@ def _owner_of(kind: type, name: str) -> type:
 
 @dataclass(slots=True)
 class _Hanging:
-    """One replaced attribute.
+    """One attribute of a PySpark class and its replacement.
 
     Args:
-        owner: the class that has it.
+        owner: the class.
         name: of the attribute.
-        replaced: makes what hangs in its place.
+        replaced: makes the replacement from the original attribute.
     """
 
     owner: Any
@@ -199,11 +201,11 @@ class _Hanging:
 
     @property
     def is_ours(self) -> bool:
-        """Whether nobody has replaced it since."""
+        """Whether the replacement is still in place."""
         return vars(self.owner)[self.name] is self.hung
 
     def unhang(self) -> None:
-        """Put the attribute back."""
+        """Restore the original attribute."""
         setattr(self.owner, self.name, self.before)
 
 
@@ -224,7 +226,7 @@ def _hangings(session: type, frame: type) -> list[_Hanging]:
 
 
 def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any]:
-    """Return how a property is replaced by one whose values note what they are told."""
+    """Return a function that replaces a property by one whose values record their calls."""
 
     def replaced(before: Any) -> property:
         def get(owner: Any) -> Any:
@@ -271,7 +273,7 @@ def _merge_into(before: Any) -> Any:
 
 
 class _Spellings:
-    """The replaced attributes of one class of sessions, and of its data frames.
+    """The replaced attributes of one class of sessions and of its data frames.
 
     Args:
         hangings: the attributes.
@@ -287,7 +289,7 @@ class _Spellings:
             one.hang()
 
     def unhang(self) -> bool:
-        """Put back the attributes; False if somebody else has replaced one of them since."""
+        """Restore the attributes; return False if other code has replaced one of them since."""
         if not all(one.is_ours for one in self._hangings):
             return False
         for one in self._hangings:

@@ -72,7 +72,7 @@ _PARALLELISM: Final = _counted(
     *("maxClusterActiveParallelism", "minClusterActiveParallelism"),
     *("maxSessionActiveParallelism", "minSessionActiveParallelism"),
 )
-# All of Delta's metrics; those that deltalog does not count are NULL.
+# All of Delta's metrics; metrics that deltalog does not count are NULL.
 _METRICS: Final = {
     "numFilesAdded": "BIGINT",
     "numFilesRemoved": "BIGINT",
@@ -110,19 +110,19 @@ _RESTORED: Final = {
 
 
 def numbers(spark: SparkSession, found: Mapping[str, int | None]) -> DataFrame:
-    """One row of whole numbers."""
+    """Return one row of whole numbers."""
     schema = ", ".join(f"{name} BIGINT" for name in found)
     return spark.createDataFrame([tuple(found.values())], schema)
 
 
 def history_frame(spark: SparkSession, commits: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """A row for each commit, newest first."""
+    """Return one row per commit, newest first."""
     rows = [_commit(commit) for commit in commits]
     return spark.createDataFrame(rows, _HISTORY)
 
 
 def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
-    """One row that describes the table."""
+    """Return one row that describes the table."""
     moments = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
     return spark.createDataFrame([_named(_DETAIL, {**detail, **moments})], _DETAIL)
 
@@ -130,7 +130,7 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
 def optimized_frame(
     spark: SparkSession, path: str, found: Mapping[str, Any], *, is_z_order: bool = False
 ) -> DataFrame:
-    """One row with the result of an optimization."""
+    """Return one row with the result of an optimization."""
     metrics = {name: found.get(name) for name in _METRICS}
     if is_z_order:
         metrics["zOrderStats"] = _z_ordered(found)
@@ -142,7 +142,7 @@ def optimized_frame(
 
 
 def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Delta's figures of a Z-order, which takes all files of a partition as one cube."""
+    """Return Delta's metrics of a Z-order, which treats all files of a partition as one cube."""
     removed = found.get("filesRemoved") or {}
     none = {"num": 0, "size": 0}
     merged = {"num": found.get("numFilesRemoved"), "size": removed.get("totalSize")}
@@ -158,7 +158,7 @@ def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -> DataFrame:
-    """One row with the result of a restore."""
+    """Return one row with the result of a restore."""
     counts = {name: found.get(key) for name, key in _RESTORED.items()}
     size = {
         "table_size_after_restore": detail["sizeInBytes"],
@@ -168,7 +168,7 @@ def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -
 
 
 def paths_frame(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """A row for each path."""
+    """Return one row per path."""
     return spark.createDataFrame([(path,) for path in paths], "path STRING")
 
 
@@ -183,12 +183,12 @@ def _commit(commit: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _named(schema: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values in the order and in the types of a schema's columns."""
+    """Return the values in the order and with the types of a schema's columns."""
     return tuple(_as(kind, values.get(name)) for name, kind in _top_level(schema))
 
 
 def _as(kind: str, value: Any) -> Any:
-    """Convert a value to the column's type; the log may hold other types from other writers."""
+    """Convert a value to the column's type; other writers may have logged another type."""
     match kind.partition("<")[0], value:
         case "BIGINT" | "INT", str() if value.strip().isdecimal():
             return int(value)
@@ -205,7 +205,7 @@ def _as(kind: str, value: Any) -> Any:
 
 
 def _top_level(schema: str) -> list[tuple[str, str]]:
-    """Name and type of each column."""
+    """Return the name and type of each column."""
     found, depth, start = [], 0, 0
     for place, sign in enumerate(schema + ","):
         depth += (sign == "<") - (sign == ">")
@@ -217,14 +217,14 @@ def _top_level(schema: str) -> list[tuple[str, str]]:
 
 
 def _moment(millis: Any) -> datetime | None:
-    """Return a moment; None beyond the years that Python has, as a log may say anything."""
+    """Return a timestamp; None if its year is out of Python's range."""
     try:
         return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
     except (OverflowError, ValueError):
         return None
 
 
-# What `DeltaTable` does by the core's table and the settings of a session: vacuum and convert.
+# Operations of `DeltaTable` that follow the session's settings: vacuum and convert.
 
 
 def vacuumed(
@@ -235,8 +235,8 @@ def vacuumed(
     Args:
         spark: the session, whose settings may allow a retention shorter than the table's.
         table: at its latest version.
-        retention_hours: None is the table's.
-        options: of the commits that record it.
+        retention_hours: None means the table's retention.
+        options: of the commits that record the vacuum.
     """
     vacuum = TableVacuum(table)
     enforces = enforces_retention(spark)
@@ -246,16 +246,16 @@ def vacuumed(
         if not enforces or retention_hours is None or retention_hours < 0:
             raise
         raise InvalidInputError(
-            f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
+            f"{error}; in this session, {RETENTION_CHECK}=false does that"
         ) from error
     return vacuum.execute(plan, options)
 
 
 def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
-    """Return a moment as a string for the core; without a zone it is in the session's.
+    """Return a timestamp as a string for the core; without a time zone it is in the session's.
 
     Raises:
-        InvalidInputError: the text is no moment.
+        InvalidInputError: the string is not a timestamp.
     """
     try:
         return moment_text(timestamp, session_time_zone(spark))
@@ -267,12 +267,12 @@ def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
 
 
 def convert(spark: SparkSession, path: str, partitions: str | StructType | None) -> None:
-    """Convert Parquet files to a Delta table in place, unless there is one.
+    """Convert Parquet files to a Delta table in place, unless they are one already.
 
     Args:
-        spark: the session, whose zone is that of times in the names of directories.
+        spark: the session, whose time zone applies to timestamps in the names of directories.
         path: the directory.
-        partitions: the partition columns; None takes them from the directories.
+        partitions: the partition columns; None infers them from the directories.
     """
     with session_defaults(spark):
         convert_to_deltalake(
@@ -285,9 +285,9 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
 
 
 def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
-    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
+    """Drop a table from Spark's catalog, or drop its view; return whether it existed.
 
-    The files go too if deltalog has chosen their place, as with a managed table of Spark.
+    The files are deleted too if deltalog chose their location, as for a managed table of Spark.
     """
     entry = find_entry(spark, name)
     if entry is None:
@@ -295,7 +295,7 @@ def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
     store = None
     if entry.is_managed and entry.location is not None:
         store = open_to_write(entry.location).context.store
-        check_deletable(store)  # while the catalog still knows the table
+        check_deletable(store)  # while the catalog still has the table
     drop_entry(spark, name)
     if store is not None:
         delete_table_files(store)

@@ -1,7 +1,7 @@
 """Shared tables as DataFrames, with the function names of the official client, `delta_sharing`.
 
-Owns names and arguments; rows come from the format. The format is registered in the session, with
-filters pushed to Python sources.
+The rows come from the format `deltalog_sharing`, which is registered in the session with pushed
+filters.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def load_as_spark(
     """Return a shared table as a DataFrame of the active session.
 
     Args:
-        url: `<profile>#<share>.<schema>.<table>`; with `delta_sharing_profile` the last three
-            parts alone.
+        url: `<profile>#<share>.<schema>.<table>`, or only the last three parts with
+            `delta_sharing_profile`.
         version: of the table, if the server shares its history.
-        timestamp: the version of a moment; without a zone it is the session's.
+        timestamp: selects the version at this time; without a time zone it is in the session's.
         delta_sharing_profile: location of the profile.
 
     Raises:
         InvalidInputError: there is no active session.
-        AnalysisException: PySpark's, around our error: no such profile or table, the server
-            refuses.
+        AnalysisException: PySpark's error, which wraps ours: there is no such profile or table,
+            or the server refuses.
     """
     return _load(url, versionAsOf=version, timestampAsOf=timestamp, profile=delta_sharing_profile)
 
@@ -56,17 +56,17 @@ def load_table_changes_as_spark(
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        starting_version: or `starting_timestamp`: one of them.
-        ending_version: or `ending_timestamp`; the latest version if neither is given.
-        starting_timestamp: without a zone it is the session's.
-        ending_timestamp: likewise.
+        starting_version: first version; give this or `starting_timestamp`.
+        ending_version: last version; the latest if neither end is given.
+        starting_timestamp: without a time zone it is in the session's.
+        ending_timestamp: without a time zone it is in the session's.
 
     Returns:
         The table's columns, `_change_type`, `_commit_version` and `_commit_timestamp`.
 
     Raises:
-        InvalidInputError: neither start is given, or there is no active session.
-        AnalysisException: PySpark's, around our error.
+        InvalidInputError: no start is given, or there is no active session.
+        AnalysisException: PySpark's error, which wraps ours.
     """
     if starting_version is None and starting_timestamp is None:
         raise InvalidInputError(
@@ -85,7 +85,7 @@ def load_table_changes_as_spark(
 
 def _load(url: str, **options: object) -> DataFrame:
     spark = active_session(url.rpartition("#")[2])
-    if spark not in _REGISTERED:  # Spark warns of a format that is registered again
+    if spark not in _REGISTERED:  # Spark warns if a format is registered again
         register(spark)
         _REGISTERED.add(spark)
     given = {name: str(value) for name, value in options.items() if value is not None}

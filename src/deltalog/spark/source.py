@@ -1,8 +1,7 @@
 """The format `deltalog`, for PySpark's Python Data Source API.
 
-Owns which reader or writer serves which request; these are in other modules, and those of streams
-and writes are imported when they are asked for: Spark starts several processes for each stream,
-which import this module one after the other.
+Chooses the reader or writer for a request. The modules for streams and writes are imported on
+first use, because Spark starts several processes for each stream, and each imports this module.
 
 Protocol: none
 """
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class DeltalogSource(DataSource):
-    """The format `deltalog`: reads and writes Delta tables, in batches and streams."""
+    """The format `deltalog`: reads and writes Delta tables in batches and streams."""
 
     _shown: tuple[str | NamedTable, int | None] | None = None
-    """Table and version of `schema`: PySpark keeps this object, so later plans read the same."""
+    """Table and version of `schema`. PySpark keeps this object, so later plans read the same."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,21 +51,21 @@ class DeltalogSource(DataSource):
         return to_spark_schema(rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Make a reader of one version, or of a range of the change feed."""
+        """Return a reader of one version, or of a range of the change feed."""
         options = parse_read_options(self.options)
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """Make a reader that follows the table."""
+        """Return a reader that follows the table."""
         from deltalog.spark.streaming.source import StreamReader
 
         version = None if self._shown is None else self._shown[1]
         return StreamReader(parse_stream_options(self.options), schema, version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
-        """Make a writer of one data frame."""
+        """Return a writer of one data frame."""
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write
         from deltalog.spark.writing.writer import BatchWriter
@@ -75,7 +74,7 @@ class DeltalogSource(DataSource):
         return BatchWriter(open_to_write(path, storage), schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
-        """Make a writer of a stream's batches; in complete mode each overwrites the table."""
+        """Return a writer of a stream's batches; in complete mode each overwrites the table."""
         from deltalog.spark.streaming.sink import StreamWriter
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write
@@ -86,7 +85,7 @@ class DeltalogSource(DataSource):
 
 
 class DeltaSource(DeltalogSource):
-    """The same format under the name `delta`, for existing pipelines."""
+    """The same format with the name `delta`, for existing pipelines."""
 
     @classmethod
     def name(cls) -> str:

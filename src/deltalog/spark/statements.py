@@ -1,7 +1,7 @@
-"""`deltalog.spark.sql`: statements about Delta tables on a cluster; all others go to Spark.
+"""`deltalog.spark.sql`: run statements about Delta tables on a cluster; Spark runs all others.
 
-Spark answers the queries, and tasks do the verbs (`cluster_session`). What a statement means is the
-business of `deltalog.statements`.
+`deltalog.statements` interprets a statement. Spark answers queries, and tasks run the operations
+(`cluster_session`).
 
 Protocol: none
 """
@@ -49,7 +49,7 @@ _OF_DELTA: Final = re.compile(
     r"\bdelta(?:log)?\b|^\s*(?:convert|fsck|generate|optimize|reorg|restore|vacuum)\b",
     re.IGNORECASE,
 )
-"""A statement of which our parser's error says more than Spark's."""
+"""Statements for which deltalog's parser has a better error than Spark's."""
 
 
 def sql(
@@ -61,19 +61,19 @@ def sql(
 ) -> DataFrame:
     """Run an SQL statement on a cluster, and return its rows.
 
-    Statements about Delta tables are done by deltalog, in Spark's and Delta Lake's SQL; a query may
-    name such tables and others. A statement about nothing of deltalog goes to `spark.sql`.
+    deltalog runs statements about Delta tables, in the SQL of Spark and Delta Lake. A query may use
+    other tables, too. Statements without a Delta table go to `spark.sql`.
 
     Args:
         spark: the session, classic or remote.
-        statement: one. A table is named ``delta.`/path```, or by a name that the session's catalog
-            has a location for, or by that of a view which deltalog made.
+        statement: one statement. A table's name is ``delta.`/path```, a name in the session's
+            catalog that has a location, or the name of a view that deltalog made.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        storage_options: of the tables that are named by their location.
+        storage_options: for tables that are named by their location.
 
     Raises:
-        InvalidInputError: a statement about a Delta table is not well formed.
-        DeltaError: as the operation that it does.
+        InvalidInputError: a statement about a Delta table is not valid SQL.
+        DeltaError: an error of the operation that the statement runs.
     """
     check_session(spark)
     session = ClusterSession(spark, storage_options)
@@ -93,7 +93,7 @@ def sql(
             if rows is None:
                 rows = left_alone(session, text, error, by_spark)
         return by_spark() if rows is None else rows
-    # Without USING, this function makes Delta tables of the rows of Delta tables.
+    # Without USING, a table that is created from Delta tables is a Delta table.
     makes = isinstance(found, CreateStatement)
     if not makes and writes_elsewhere(spark, session, found):
         refuse_view(spark, found)
@@ -112,17 +112,17 @@ def run_statement(
     own: frozenset[str],
     frames: Mapping[str, DataFrame],
 ) -> DataFrame | None:
-    """Return the rows of a statement about tables in formats of ours; None if Spark must run it.
+    """Return the rows of a statement about deltalog's tables; None if Spark must run it.
 
     Args:
         spark: the session.
-        statement: as `spark.sql` got it.
-        parameters: likewise.
-        own: the formats that are deltalog's in the session.
-        frames: that the statement names.
+        statement: the argument of `spark.sql`.
+        parameters: the values of its parameters.
+        own: deltalog's formats in the session.
+        frames: data frames that the statement uses, by name.
 
     Raises:
-        DeltaError: as the operation that it does.
+        DeltaError: an error of the operation that the statement runs.
     """
     session = ClusterSession(spark, None, own=own, frames=frames)
     text, values = with_names(spark, statement, parameters)
@@ -161,7 +161,7 @@ def _of_others(
     parameters: Parameters,
     own: frozenset[str],
 ) -> DataFrame | None:
-    """Return the rows of a statement that holds others; None if it is none."""
+    """Return the rows of a statement that contains other statements; None if it contains none."""
 
     def run(text: str, given: Parameters) -> DataFrame | None:
         return run_statement(spark, text, given, own=own, frames={})
@@ -175,7 +175,7 @@ def _has_columns(parameters: Parameters) -> bool:
 
 
 def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
-    """Return parameters with the values of those that are columns of Spark."""
+    """Return the parameters, with Spark columns replaced by their values."""
     names = list(parameters) if isinstance(parameters, Mapping) else range(len(parameters))
     asked = [name for name in names if isinstance(parameters[name], Column)]
     columns = [parameters[name].alias(f"c{place}") for place, name in enumerate(asked)]
@@ -187,7 +187,7 @@ def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
 
 
 def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:
-    """Run a statement; None if it is about nothing of ours."""
+    """Run a statement; None if it uses no deltalog table."""
     if not session.is_concerned(found):
         if isinstance(found, UseStatement):
             catalogs_of(spark).names.leave()
@@ -203,7 +203,7 @@ def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -
 def _by_spark(
     spark: SparkSession, statement: str, parameters: Parameters, error: DeltaError | None
 ) -> DataFrame:
-    """Let Spark run a statement; what Spark can't read either is our error."""
+    """Run a statement in Spark; if Spark cannot parse it either, raise deltalog's error."""
     given: Any = parameters if isinstance(parameters, dict) or parameters is None else [*parameters]
     try:
         with left_to_spark():
@@ -214,15 +214,15 @@ def _by_spark(
         raise
 
 
-# Statements of Spark that hold others, or name tables of ours: EXECUTE IMMEDIATE, VIEW, CACHE.
+# Spark's statements that contain others or name deltalog's tables: EXECUTE IMMEDIATE, VIEW, CACHE.
 
 
-# Behind these `TABLE name` is no query.
+# After these words, `TABLE name` is not a query.
 _BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 
 
 class _OtherReader(StatementReader):
-    """Reads statements of which only the queries are known."""
+    """Parser for statements of which only the queries can be parsed."""
 
     def before_query(self) -> str:
         """Read up to a query, and return the words before it."""
@@ -237,17 +237,17 @@ class _OtherReader(StatementReader):
 def other_rows(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters, run: Run
 ) -> DataFrame | None:
-    """Return the rows of a statement that our grammar does not have; None if Spark must run it.
+    """Return the rows of a statement that deltalog's grammar lacks; None if Spark must run it.
 
     Args:
         spark: the session.
-        session: in which tables are found.
-        text: of the statement.
-        parameters: its values.
-        run: runs a statement inside of this one.
+        session: finds tables.
+        text: the statement.
+        parameters: values of its parameters.
+        run: runs a nested statement.
 
     Raises:
-        InvalidInputError: it names a table of ours where only Spark's tables can be.
+        InvalidInputError: it names a deltalog table where only Spark's tables are possible.
     """
     try:
         reader = _OtherReader(text, parameters, takes_foreign=True)
@@ -261,12 +261,12 @@ def other_rows(
         else:
             act = _read_inserted(spark, session, reader, parameters)
     except InvalidInputError:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
     return None if act is None else act()
 
 
 def writes_elsewhere(spark: SparkSession, session: ClusterSession, statement: SqlStatement) -> bool:
-    """Whether a statement makes or fills only tables that are Spark's, and may read ours."""
+    """Return whether a statement creates or fills only Spark's tables, perhaps from deltalog's."""
     if isinstance(statement, CreateStatement):
         return not session.makes(statement)
     inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
@@ -280,10 +280,10 @@ def writes_elsewhere(spark: SparkSession, session: ClusterSession, statement: Sq
 
 
 def refuse_view(spark: SparkSession, statement: SqlStatement) -> None:
-    """Refuse a change of the rows that a view shows.
+    """Refuse a change of rows through a view.
 
     Raises:
-        InvalidInputError: its table is a view.
+        InvalidInputError: the statement's table is a view.
     """
     inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
     for one in inserts:
@@ -294,7 +294,7 @@ def refuse_view(spark: SparkSession, statement: SqlStatement) -> None:
                 continue
             if known.isTemporary or known.tableType == "VIEW":
                 raise InvalidInputError(
-                    f"cannot change rows through the view {one.table}: name the table that it shows"
+                    f"cannot change rows through the view {one.table}: name the table that it reads"
                 )
 
 
@@ -315,7 +315,7 @@ def _read_executed(
 
     def act() -> DataFrame | None:
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # its own words
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # the user's words
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
@@ -361,7 +361,7 @@ def _read_cached(session: ClusterSession, reader: StatementReader) -> Act:
 def _read_created(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters
 ) -> Act | None:
-    """Read `CREATE TABLE … AS SELECT` of a table of another format."""
+    """Parse `CREATE TABLE … AS SELECT` for a table in another format."""
     reader = _OtherReader(text, parameters, takes_foreign=True)
     reader.expect("CREATE")
     reader.take("EXTERNAL")
@@ -374,7 +374,7 @@ def _read_created(
 def _read_inserted(
     spark: SparkSession, session: ClusterSession, reader: _OtherReader, parameters: Parameters
 ) -> Act | None:
-    """Read one INSERT into what is no table of ours, or several after FROM."""
+    """Parse one INSERT into another library's table, or several after FROM."""
     has_relation = reader.take_clauses(("INSERT",))
     found: list[tuple[str, Query]] = []
     while not found or (has_relation and not reader.is_at_end):
@@ -391,7 +391,14 @@ def _writing(
     parts: Sequence[tuple[str, Query]],
     parameters: Parameters,
 ) -> Act:
-    """Return what lets Spark write the rows of queries: for each, the words before it."""
+    """Return a function that lets Spark insert the rows of queries.
+
+    Args:
+        spark: the session.
+        session: finds tables.
+        parts: each query, with the words before it.
+        parameters: values of the statement's parameters.
+    """
 
     def act() -> DataFrame | None:
         if not any(session.is_concerned(SelectStatement(query)) for _, query in parts):
@@ -421,7 +428,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     name = reader.table()
     is_plain = reader.take("AS")
     if not is_plain:
-        return None  # with names of columns, or a comment
+        return None  # has names of columns, or a comment
     query = reader.query()
     reader.expect_end()
 
@@ -441,23 +448,23 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     return act
 
 
-# `IDENTIFIER(…)` of Spark's SQL: a name as the value of a constant expression.
+# `IDENTIFIER(…)` in Spark's SQL: a name as the value of a constant expression.
 
 
 _CALLED: Final = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
 
 
 def with_names(spark: SparkSession, text: Any, parameters: Parameters) -> tuple[str, Parameters]:
-    """Return a statement with names in place of `IDENTIFIER(…)`, and the values it still needs.
+    """Replace `IDENTIFIER(…)` by names; return the statement and the remaining parameters.
 
-    Whatever has no value without a row stays as it is: `identifier` may be the name of a table.
+    An expression without a constant value stays, since `identifier` may be the name of a table.
 
     Args:
-        spark: the session, which knows the values of expressions.
-        text: of the statement.
+        spark: the session, which evaluates expressions.
+        text: the statement.
         parameters: values for `?` or `:name`.
 
-    Cost: a call of Spark for each `IDENTIFIER(…)`.
+    Cost: one call to Spark for each `IDENTIFIER(…)`.
     """
     if not (isinstance(text, str) and _CALLED.search(text)):
         return text, parameters
@@ -499,7 +506,7 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         return None
 
 
-# Statements about tables of ours that only Spark's grammar has: one sentence says what to do.
+# Statements about deltalog's tables that only Spark's grammar has: the error says what to do.
 
 
 _BEFORE_UNREAD: Final = ("JOIN", "INTO", "TABLE", "UPDATE", "USING", "OVERWRITE")
@@ -508,7 +515,7 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# What is wrong behind the first word: at that, our list of all statements would be shown.
+# An error after the first word; an error at the first word would list all statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6
@@ -520,16 +527,16 @@ def left_alone(
     problem: InvalidInputError,
     run: Callable[[], DataFrame],
 ) -> DataFrame | None:
-    """Return what Spark makes of a statement that names a table of ours; None if it names none.
+    """Return Spark's answer to a statement that names a deltalog table; None if it names none.
 
     Args:
-        session: in which tables are found.
-        text: of the statement.
-        problem: why deltalog does not read it.
-        run: lets Spark run it.
+        session: finds tables.
+        text: the statement.
+        problem: why deltalog cannot parse it.
+        run: runs the statement in Spark.
 
     Raises:
-        InvalidInputError: Spark would read or change the table by itself.
+        InvalidInputError: Spark would read or change the table itself.
     """
     try:
         words = split(text)
@@ -560,7 +567,7 @@ def left_alone(
     found = _PLACE.search(str(problem))
     why = f" ({found[0]})" if found is not None else ""
     refusal = (
-        f"{attempt}: deltalog does not know this form of it{why}, and Spark alone can neither read "
+        f"{attempt}: deltalog does not support this form{why}, and Spark alone can neither read "
         f"nor change the table; use another form, or the data frame spark.table({str(table)!r})"
     )
     try:
@@ -576,13 +583,13 @@ def left_alone(
 
 
 def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
-    """The names that stand where tables do, without those that WITH gives to queries."""
+    """Return the names at the places of tables, without the names that WITH defines."""
     given = {
         name_key(unquoted(word.text))
         for place, word in enumerate(words[:-2])
         if words[place + 1].says("AS") and words[place + 2].says("(")
     }
-    # For each bracket around a word: whether a query is in it, and whether a relation came last.
+    # For each enclosing bracket: whether it contains a query, and whether a relation came last.
     around = [[True, False]]
     for place, word in enumerate(words[:-1]):
         before = words[place - 1] if place else words[-1]
@@ -605,7 +612,7 @@ def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[str, ...]:
-    """Return the parts of the name at a word; none if no name is there."""
+    """Return the parts of the name at a word; empty if there is no name."""
     parts: list[str] = []
     while words[place].kind in {"word", "quoted"}:
         parts.append(unquoted(words[place].text))

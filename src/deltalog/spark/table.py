@@ -1,7 +1,7 @@
 """`deltalog.spark.DeltaTable`: the class of `delta.tables`, based on deltalog.
 
-Owns names, arguments and results. Each method runs a verb of the core, or calls the core's table;
-tasks of the session do the work on rows and files.
+Owns names, arguments and results. Each method runs an operation of the core or calls the core's
+table. Tasks of the session process rows and files.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class DeltaTable:
-    """A Delta table on Spark; `forPath` makes one.
+    """A Delta table on Spark; `forPath` opens one.
 
     Args:
         spark: the session, classic or remote.
@@ -98,7 +98,7 @@ class DeltaTable:
 
     @classmethod
     def from_context(cls, spark: SparkSession, context: TableContext) -> Self:
-        """Open the latest version of the table of a context, as a catalog's `open` gives it."""
+        """Open the latest version of the table of a context, such as a catalog's `open` returns."""
         table = cls.__new__(cls)
         context = replace(context, time_zone=session_time_zone(spark))
         with as_spark_does():
@@ -107,10 +107,10 @@ class DeltaTable:
 
     @property
     def core(self) -> CoreTable:
-        """The table of the core, whose operations are done by tasks of the session."""
+        """The core's table, with an engine that runs operations as tasks of the session."""
         return self._table
 
-    # --- which table
+    # --- open a table
 
     @classmethod
     def forPath(  # noqa: N802  # Delta's
@@ -127,28 +127,28 @@ class DeltaTable:
         Args:
             sparkSession: the session, classic or remote.
             path: the location.
-            hadoopConf: settings of Hadoop's file systems, which are not used: those of other
-                schemes than the location's are passed over.
+            hadoopConf: settings of Hadoop's file systems. They are not used; settings for other
+                schemes than the location's are ignored.
             storage_options: credentials and settings for the store.
             native: whether Spark's own Parquet reader is used where it is exact; see `read`.
 
         Raises:
-            TableNotFoundError: there is none.
-            InvalidInputError: a setting of Hadoop is about this location.
+            TableNotFoundError: there is no table.
+            InvalidInputError: a setting of Hadoop applies to this location.
         """
-        check_optional(hadoopConf, Mapping, "hadoopConf", "a dictionary of texts")
+        check_optional(hadoopConf, Mapping, "hadoopConf", "a dictionary of strings")
         check_hadoop_conf(hadoopConf or {}, path)
         return cls(sparkSession, path, storage_options=storage_options, native=native)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
-        """Open the table of a name.
+        """Open a table by name.
 
-        It is ``delta.`/path```, `uc://…`, a view that `createOrReplaceTempView` made, a table of a
-        catalog of the session (`uc.main.sales.orders`), or one that Spark's catalog has.
+        The name is ``delta.`/path```, `uc://…`, a view that `createOrReplaceTempView` made, a table
+        in a catalog of the session (`uc.main.sales.orders`), or a table in Spark's catalog.
 
         Raises:
-            TableNotFoundError: there is no such table, or the catalog does not say where it is.
+            TableNotFoundError: there is no such table, or the catalog has no location for it.
         """
         check_session(sparkSession)
         check_type(tableOrViewName, str, "tableOrViewName", "a name")
@@ -157,7 +157,7 @@ class DeltaTable:
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
-        """Whether a location holds a Delta table, or a catalog has one of the name."""
+        """Return whether there is a Delta table at a location, or with this name in a catalog."""
         check_session(sparkSession)
         check_type(identifier, str, "identifier", "a path")
         return bool(CoreTable.is_deltatable(named_or_location(sparkSession, identifier)))
@@ -169,16 +169,16 @@ class DeltaTable:
         identifier: str,
         partitionSchema: str | spark_types.StructType | None = None,  # noqa: N803  # Delta's
     ) -> Self:
-        """Convert Parquet files to a Delta table in place, or those of an Iceberg table.
+        """Convert Parquet files or an Iceberg table to a Delta table in place.
 
         Args:
             sparkSession: the session.
             identifier: such as ``parquet.`/path``` or ``iceberg.`/path```.
-            partitionSchema: the partition columns; None takes them from the directories.
+            partitionSchema: the partition columns; None infers them from the directories.
         """
         check_session(sparkSession)
         check_type(identifier, str, "identifier", "a path")
-        kinds, words = (str, spark_types.StructType), "a schema of Spark or its text"
+        kinds, words = (str, spark_types.StructType), "a schema of Spark or a string"
         check_optional(partitionSchema, kinds, "partitionSchema", words)
         path = location_of(identifier) or identifier
         convert(sparkSession, path, partitionSchema)
@@ -191,7 +191,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that must not exist."""
+        """Begin the definition of a table that must not exist yet."""
         return cls._builder("create", sparkSession, storage_options)
 
     @classmethod
@@ -221,7 +221,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that replaces an existing one, if there is any."""
+        """Begin the definition of a table that replaces the existing one if there is one."""
         return cls._builder("createOrReplace", sparkSession, storage_options)
 
     @classmethod
@@ -236,7 +236,7 @@ class DeltaTable:
             spark, way, lambda context: cls.from_context(spark, context), storage_options
         )
 
-    # --- its rows
+    # --- rows
 
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
         """Return the rows of the latest version."""
@@ -259,11 +259,13 @@ class DeltaTable:
         return other
 
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
-        """Return the same table, whose next change is idempotent: an application transaction.
+        """Return the same table, whose next change records an application transaction.
+
+        This makes the change idempotent.
 
         Args:
-            appId: name that the application chose for itself.
-            version: grows with every change; a recorded version is skipped.
+            appId: a name that the application chooses.
+            version: increases with every change; a change with a recorded version is skipped.
         """
         check_type(appId, str, "appId", "a name")
         check_type(version, int, "version", "a whole number")
@@ -289,7 +291,7 @@ class DeltaTable:
 
         Args:
             condition: Spark SQL or a Spark column.
-            set: column → Spark SQL or Spark column, computed from the row as it was.
+            set: column → Spark SQL or Spark column, computed from the old row.
 
         Returns:
             One row: num_affected_rows.
@@ -301,16 +303,16 @@ class DeltaTable:
     def _affected(self, operation: Operation[Any]) -> DataFrame:
         done = self._table.execute(operation, self._options(changes_rows=True))
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
-        deleted = rows.deleted_not_matched_by_source  # None if the log does not tell
+        deleted = rows.deleted_not_matched_by_source  # None if the log does not record it
         count = None if deleted is None else deleted + rows.updated_not_matched_by_source
         return numbers(self._spark, {"num_affected_rows": count})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Begin a merge: update, delete and insert rows by those of a source.
+        """Begin a merge, which updates, deletes and inserts rows by comparison with a source.
 
         Args:
             source: the rows; give it and this table aliases for the condition.
-            condition: which rows match: Spark SQL or a Spark column.
+            condition: Spark SQL or a Spark column that is true for rows that match.
         """
         check_source(source)
         check_condition(condition, is_required=True)
@@ -321,7 +323,7 @@ class DeltaTable:
         options = self._options(changes_rows=True)
         return DeltaMergeBuilder(self._spark, self._table, Merge(request), options)
 
-    # --- keeping the table
+    # --- maintenance
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first."""
@@ -330,12 +332,12 @@ class DeltaTable:
         return history_frame(self._spark, self._table.history(limit))
 
     def detail(self) -> DataFrame:
-        """Return the description of the table, in one row."""
+        """Return one row that describes the table."""
         self._table.update_incremental()
         return detail_frame(self._spark, self._table.detail())
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an optimization: the same rows in better files."""
+        """Begin an optimization, which writes the same rows to better files."""
         settings = session_settings(self._spark)
         properties = settings.commit_properties(self._app)
         return DeltaOptimizeBuilder(self._spark, self._table, properties, settings.optimized_bytes)
@@ -344,11 +346,12 @@ class DeltaTable:
         """Delete files that no version within the retention needs.
 
         Args:
-            retentionHours: None is the table's; a shorter one is refused unless the session's
-                setting `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
+            retentionHours: None means the table's retention. A shorter one is refused unless the
+                session's setting `spark.databricks.delta.retentionDurationCheck.enabled` is
+                `false`.
 
         Returns:
-            A row for each file: its path, relative to the table.
+            One row per file, with its path relative to the table.
 
         Cost: tasks list directories, and delete files if there are many.
         """
@@ -358,7 +361,7 @@ class DeltaTable:
         return paths_frame(self._spark, paths)
 
     def generate(self, mode: str) -> None:
-        """Write manifests for engines that read Parquet: mode `symlink_format_manifest`."""
+        """Write manifests for engines that read Parquet; the mode is `symlink_format_manifest`."""
         check_type(mode, str, "mode", "a name")
         if mode != "symlink_format_manifest":
             raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
@@ -371,7 +374,7 @@ class DeltaTable:
         return self._restore(version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
-        """Restore the state at a timestamp; without a zone it is in the session's zone."""
+        """Restore the state at a timestamp; without a time zone it is in the session's."""
         check_type(timestamp, (str, datetime), "timestamp", "a text")
         return self._restore(restorable_moment(self._spark, timestamp))
 
@@ -398,7 +401,7 @@ class DeltaTable:
         featureName: str,  # noqa: N803  # Delta's
         truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
     ) -> None:
-        """Drop a table feature, after removing everything that uses it."""
+        """Drop a table feature after removing everything that uses it."""
         check_type(featureName, str, "featureName", "a name")
         check_optional(truncateHistory, bool, "truncateHistory", "True or False")
         self._table.alter.drop_feature(
@@ -411,7 +414,7 @@ class DeltaTable:
         """Write a checkpoint of the latest version by tasks; see `deltalog.spark.checkpoint`.
 
         Args:
-            partFiles: most files of a part or a sidecar.
+            partFiles: maximum number of files in a part or sidecar.
 
         Returns:
             One row: version, num_files, num_tombstones, size_in_bytes.
@@ -444,12 +447,12 @@ class DeltaTable:
         """Clone the latest version to another location.
 
         Args:
-            target: where.
+            target: the new location.
             isShallow: refer to this table's files instead of copying them.
             replace: whether a table at the target may be replaced.
-            properties: set on the clone besides this table's.
-            allowForeignFiles: whether files outside of this table may be cloned that its log
-                names, as that of a shallow clone does.
+            properties: table properties to set in addition to this table's.
+            allowForeignFiles: whether to clone files outside of this table that its log names,
+                as the log of a shallow clone does.
 
         Raises:
             UnsafePathError: the log names files outside of the table.
@@ -510,7 +513,7 @@ class DeltaTable:
         _check_location(target, "target")
         check_type(options["shallow"], bool, "isShallow", "True or False")
         check_type(options["replace"], bool, "replace", "True or False")
-        check_optional(options["properties"], Mapping, "properties", "a dictionary of texts")
+        check_optional(options["properties"], Mapping, "properties", "a dictionary of strings")
         for name, value in (options["properties"] or {}).items():
             check_type(name, str, "properties: key", "a text")
             check_type(value, str, f"property {name!r}: value", "a text")

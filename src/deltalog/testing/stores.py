@@ -1,6 +1,6 @@
-"""Stores for tests: one that counts, one that fails when told to.
+"""Stores for tests: one counts calls, and one fails on request.
 
-Both wrap any other store, and hide its native files so that every byte passes them.
+Both wrap another store. They hide its native files, so that every byte passes through them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITES: Final = frozenset({"put_if_absent", "put", "delete_many"})
 
 
 class _Wrapper(ABC):
-    """A store that asks `_pass` before each call of the store it wraps."""
+    """A store that passes each call through `_pass` to the store that it wraps."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -78,7 +78,7 @@ class _Wrapper(ABC):
     def _pass(
         self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
     ) -> _Result:
-        """What the call gives, unless the wrapper has another answer."""
+        """Make the call and return its result; subclasses may count it or make it fail."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -93,13 +93,13 @@ class _Wrapper(ABC):
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """One call that a store got.
+    """One call of a store.
 
     Args:
         verb: the method's name.
-        paths: what it was asked for.
-        files: how many files or ranges, or entries of a listing, it handed over.
-        size_bytes: how much it read or wrote.
+        paths: the requested paths.
+        files: number of files, ranges or entries of a listing that it returned.
+        size_bytes: bytes that it read or wrote.
     """
 
     verb: str
@@ -109,13 +109,13 @@ class StoreCall:
 
 
 class CountingStore(_Wrapper):
-    """Counts what passes: calls, bytes, Parquet footers.
+    """A store that counts calls, bytes and Parquet footers.
 
-    Files opened with `open` are counted as one call; what is read from them is not.
+    Opening a file with `open` counts as one call; reads from the opened file are not counted.
 
     Attributes:
-        calls: every call that succeeded, in order.
-        footers_opened: reads that got the end of a Parquet file.
+        calls: every successful call, in order.
+        footers_opened: number of reads that returned the end of a Parquet file.
     """
 
     def __init__(self, store: Store) -> None:
@@ -123,23 +123,23 @@ class CountingStore(_Wrapper):
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Set all counters to zero."""
         self.calls: list[StoreCall] = []
         self.footers_opened: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
-        """Calls by verb; operations that were not called are left out."""
+        """The number of calls by method; methods that were not called are left out."""
         return dict(Counter(call.verb for call in self.calls))
 
     @property
     def total_calls(self) -> int:
-        """All calls."""
+        """The number of all calls."""
         return len(self.calls)
 
     @property
     def size_bytes(self) -> dict[str, int]:
-        """Bytes read or written by verb."""
+        """The bytes read or written, by method."""
         total: Counter[str] = Counter()
         for call in self.calls:
             total[call.verb] += call.size_bytes
@@ -147,16 +147,16 @@ class CountingStore(_Wrapper):
 
     @property
     def bytes_read(self) -> int:
-        """Bytes that came in."""
+        """The bytes that were read."""
         return sum(call.size_bytes for call in self.calls if call.verb not in WRITES)
 
     @property
     def bytes_written(self) -> int:
-        """Bytes that went out."""
+        """The bytes that were written."""
         return sum(call.size_bytes for call in self.calls if call.verb in WRITES)
 
     def paths(self, *verbs: str) -> list[str]:
-        """The paths that were asked for, by any of `verbs` (all by default), in order."""
+        """Return the paths that calls of `verbs` (all by default) requested, in order."""
         return [
             path for call in self.calls if not verbs or call.verb in verbs for path in call.paths
         ]
@@ -175,7 +175,7 @@ class CountingStore(_Wrapper):
 
 
 class Harm(enum.Enum):
-    """What happens to a call."""
+    """A failure of a call."""
 
     REFUSE = "nothing is done, and an error comes back"
     LOSE_RESPONSE = "it is done, and an error comes back"
@@ -184,15 +184,15 @@ class Harm(enum.Enum):
 
 @dataclass(slots=True)
 class InjectedFault:
-    """Harm to one call.
+    """A failure to inject into a call.
 
     Args:
-        call: counted from 1, among the calls that `verb` and `path` select.
-        harm: what happens.
-        verb: only calls of this method count; None is all.
-        path: only calls whose first path holds this text count.
-        error: what is raised; None is a `StorageError`.
-        times: how many calls in a row are hit.
+        call: number of the call, from 1, among the calls that `verb` and `path` select.
+        harm: the failure.
+        verb: only calls of this method count; None is all methods.
+        path: only calls whose first path contains this string count.
+        error: the error to raise; None is a `StorageError`.
+        times: number of consecutive calls that fail.
     """
 
     call: int = 1
@@ -204,7 +204,7 @@ class InjectedFault:
     seen: int = field(default=0, init=False)
 
     def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
-        """Count a call, and tell whether it is hit."""
+        """Count a call, and return whether it fails."""
         if self.verb not in {None, verb} or (self.path and self.path not in "".join(paths[:1])):
             return False
         self.seen += 1
@@ -212,11 +212,11 @@ class InjectedFault:
 
 
 class FaultyStore(_Wrapper):
-    """Fails as its faults say, and otherwise does what the store it wraps does.
+    """A store that fails as its faults specify, and otherwise behaves like the store it wraps.
 
     Attributes:
-        calls: `(verb, first path)` of every call, hit or not.
-        crashed: whether a `Harm.CRASH` has struck; set it to False to start anew.
+        calls: `(verb, first path)` of every call, whether it failed or not.
+        crashed: whether a `Harm.CRASH` has happened; set it to False to start again.
     """
 
     def __init__(self, store: Store, *faults: InjectedFault) -> None:
@@ -245,14 +245,14 @@ class FaultyStore(_Wrapper):
         )
 
 
-# A catalog in memory: the smallest one that keeps the protocol's promises.
+# A catalog in memory: the smallest one that follows the protocol.
 
 
 class InMemoryCatalog:
-    """Ratifies staged commits in order, one per version. Threads may share it.
+    """A catalog that ratifies staged commits in order, one per version. It is thread-safe.
 
     Args:
-        allowed: the maintenance operations that it allows; all by default.
+        allowed: the maintenance operations that the catalog allows; all by default.
     """
 
     def __init__(
@@ -287,15 +287,15 @@ class InMemoryCatalog:
                 self._unpublished.setdefault(table, []).append(commit)
 
     def register(self, table: str, version: int) -> None:
-        """Take over a table whose commits up to `version` are published."""
+        """Register a table whose commits up to `version` are published."""
         with self._lock:
             self._latest[table] = version
 
     def publish(self, store: Store) -> list[int]:
-        """Copy ratified commits to the names of published ones; the versions.
+        """Copy ratified commits to the names of published commits; return their versions.
 
         Raises:
-            MalformedLogError: another commit is published as one of these versions.
+            MalformedLogError: one of these versions is already published with another commit.
         """
         with self._lock:
             waiting = list(self._unpublished.get(store.root, ()))
@@ -307,4 +307,4 @@ class InMemoryCatalog:
         return [commit.version for commit in waiting]
 
     def __getstate__(self) -> dict[str, Any]:
-        raise TypeError("a catalog in memory stays in its process")
+        raise TypeError("a catalog in memory cannot be sent to another process")

@@ -1,9 +1,10 @@
 """Row changes (DELETE, UPDATE, MERGE), planned on the driver and applied by tasks.
 
-Owns what the three have in common: a frame says for each row which clause applies to it, tasks
-write new row versions and report the positions of the old ones, and the driver decides per file:
-drop, mask with a deletion vector, or rewrite. The driver writes deletion vectors, since they are
-small; tasks copy the remaining rows of rewritten files. No row passes through the driver.
+Owns what the three commands have in common. A frame contains the rows to change, each with the
+number of the clause that applies. Tasks write new row versions and report the positions of the old
+ones. The driver then decides per file: drop it, mask rows with a deletion vector, or rewrite it.
+The driver writes the deletion vectors, which are small; tasks copy the remaining rows of rewritten
+files. No row passes through the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -75,13 +76,13 @@ TARGET_STRUCT: Final = "__deltalog_target"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Rows of the table that may be changed.
+    """Rows of the table that may change.
 
     Args:
         frame: the table's columns, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if there are row ids.
-        reach: true for every row that may be changed; None is all rows.
+        reach: predicate that is true for every row that may change; None means all rows.
         pruned: the result of pruning files.
-        files: the files that are left, as rows of `snapshot.files`.
+        files: the remaining files, as rows of `snapshot.files`.
     """
 
     frame: DataFrame
@@ -91,12 +92,12 @@ class Candidates:
 
 
 def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None) -> Candidates:
-    """Plan a frame of the rows that may be changed, with file and position of each.
+    """Plan a frame of the rows that may change, each with its file and position.
 
     Args:
         scan: of the version, without conditions.
-        reach: true for every row that may be changed; None is all rows.
-        alias: of the table, in Spark's conditions.
+        reach: predicate that is true for every row that may change; None means all rows.
+        alias: the table's alias in Spark's conditions.
     """
     snapshot = scan.snapshot
     ids = _IDS[:1] if snapshot.configuration.row_ids_enabled else ()
@@ -128,7 +129,7 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
 
 
 def row_struct(names: Sequence[str]) -> Column:
-    """Return a row of the frame as one struct."""
+    """Return all columns of a frame's row as one struct."""
     return F.struct(*(F.col(quoted(name)).alias(name) for name in names))
 
 
@@ -138,12 +139,12 @@ class FrameChange:
 
     Args:
         transaction: of an existing table.
-        request: as requested; clauses are numbered in its order.
-        candidates: rows of the table that may be changed.
-        frame: for each row to change: `CLAUSE`, `OLD_FILE`, `OLD_POSITION`, and what the clause
-            needs.
-        watch: measures the time since the search began.
-        num_source_rows: rows of the source.
+        request: the user's request; clauses are numbered in its order.
+        candidates: rows of the table that may change.
+        frame: the rows to change, with `CLAUSE`, `OLD_FILE`, `OLD_POSITION`, and the columns that
+            the clauses need.
+        watch: stopwatch that was started with the search.
+        num_source_rows: number of rows of the source.
     """
 
     transaction: PendingTransaction
@@ -154,7 +155,7 @@ class FrameChange:
     num_source_rows: int = 0
 
     def apply(self) -> ChangeMetrics:
-        """Let tasks write the changes, and stage them.
+        """Write the changes by tasks, and stage them in the transaction.
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
@@ -180,7 +181,7 @@ class FrameChange:
         )
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
-        """Count what `apply` would do; tasks evaluate conditions, but no new values."""
+        """Count the rows that `apply` would change; tasks evaluate conditions, not new values."""
         wanted = [name for name in (CLAUSE, OLD_FILE, OLD_POSITION) if name in self.frame.columns]
         spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
@@ -228,7 +229,7 @@ class FrameChange:
         names = pa.array(list(places), pa.string())
         found = compute.index_in(names, value_set=where)
         if found.null_count:
-            raise InternalError(f"rows were found in files that {snapshot.store.root} has not")
+            raise InternalError(f"rows were found in files that are not in {snapshot.store.root}")
         order = compute.sort_indices(found)
         numbers = found.take(order)
         selected = files.take(numbers)
@@ -248,7 +249,7 @@ class FrameChange:
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Let tasks copy the remaining rows of rewritten files, and stage the new files."""
+        """Copy the remaining rows of rewritten files by tasks, and stage the new files."""
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -276,9 +277,10 @@ class FrameChange:
         return copied
 
     def _changed(self, done: RowsDone, selected: SelectedRows) -> ChangeMetrics:
-        """Count rows and files; Spark finds and writes rows in one job, so there is one time."""
+        """Count rows and files; one job finds and writes the rows, so there is one duration."""
         numbers: dict[tuple[When, Action], int] = {}
-        for clause, count in zip(self.request.ordered, done.counts, strict=False):  # or no task
+        # without a task there are no counts
+        for clause, count in zip(self.request.ordered, done.counts, strict=False):
             key = (clause.when, clause.action)
             numbers[key] = numbers.get(key, 0) + count
         return ChangeMetrics(
@@ -305,7 +307,7 @@ def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
     """Combine the reports of all tasks.
 
     Raises:
-        DeltaError: a task found an error in its rows; the files of the others are deleted.
+        DeltaError: a task found an error in its rows; the files of the other tasks are deleted.
     """
     parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
     if not parts:

@@ -1,8 +1,8 @@
 """Checkpoints written by tasks, for tables with more files than a driver should read.
 
-Owns the distribution of the work: sidecars are written by the task that reads the files; the parts
-of a multi-part checkpoint are ranges of paths, so rows go through one shuffle. Contents, layout,
-verification and `_last_checkpoint` are left to the core.
+Owns the distribution of the work. A sidecar is written by the task that reads its files. The parts
+of a multi-part checkpoint are ranges of paths, so rows pass through one shuffle. The core decides
+on contents, layout, verification and `_last_checkpoint`.
 
 Protocol: none; Checkpoints, V2 Spec and Multi-part checkpoint are the core's
 """
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""Default for the most files of a part."""
+"""Default for the maximum number of files in a part."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# In the order of `file_rows`.
+# in the order of `file_rows`
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -90,19 +90,19 @@ def checkpoint(
         spark: the session, classic or remote.
         table: its location, which may end in `@v3`, or a table of a catalog; as for `read`.
         version: of the checkpoint; None is the latest.
-        part_files: most files of a part or a sidecar, 1,000,000 by default.
+        part_files: maximum number of files in a part or sidecar, 1,000,000 by default.
         storage_options: credentials and settings for the store.
 
     Returns:
-        The checkpoint, written or found: `version`, `num_adds`, `num_removes`, `size_bytes`,
-        `files`.
+        The checkpoint, whether written now or found: `version`, `num_adds`, `num_removes`,
+        `size_bytes`, `files`.
 
     Raises:
         TableNotFoundError: there is no table.
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
         Cost: a job over the previous checkpoint; for parts also two small jobs and a shuffle. The
-        driver holds the commits after that checkpoint.
+        driver reads the commits after that checkpoint into memory.
     """
     with as_spark_does():
         snapshot = load_version(
@@ -120,16 +120,16 @@ def checkpoint_on_cluster(
     at_ms: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a version by tasks; otherwise as `upkeep.create_checkpoint`.
+    """Write a checkpoint of a version by tasks; otherwise like the core's `create_checkpoint`.
 
     Args:
         spark: the session.
         snapshot: the version.
         layout: None chooses as `checkpoint` does.
-        part_files: most files of a part or a sidecar.
-        at_ms: the time at which expiry of tombstones and application transactions is judged; None
-            is now.
-        share_bytes: how much of the previous checkpoint a task reads.
+        part_files: maximum number of files in a part or sidecar.
+        at_ms: the time that decides which tombstones and application transactions have expired;
+            None means now.
+        share_bytes: bytes of the previous checkpoint that one task reads.
     """
     if layout is None:
         layout = layout_of(snapshot.configuration)
@@ -146,7 +146,7 @@ def checkpoint_on_cluster(
 
 
 class _CheckpointTasks:
-    """The work on a checkpoint that reads all files, as Spark jobs; see `CheckpointWork`."""
+    """The steps of a checkpoint that read all files, as Spark jobs; see `CheckpointWork`."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
         self._spark = spark
@@ -174,7 +174,7 @@ class _CheckpointTasks:
         part_rows: int | None,
         at_ms: int,
     ) -> WrittenCheckpoint:
-        """Write the files; see `CheckpointWork`."""
+        """Write the checkpoint's files; see `CheckpointWork`."""
         cut = cut_snapshot(self._snapshot, state, share_bytes=self._share_bytes)
         rows = part_rows or PART_ROWS
         if layout is CheckpointLayout.CLASSIC:
@@ -224,7 +224,7 @@ def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -
 
 
 def _schema_of(rows: ActionRows) -> pa.Schema:
-    """Return the schema of rows in the shuffle that brings them to their part."""
+    """Return the schema of the rows that the shuffle sends to their parts."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
     return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
 
@@ -236,7 +236,7 @@ def _rows_frame(
     starts: Sequence[str],
     at_ms: int,
 ) -> DataFrame:
-    """Return the rows of all tombstones and files, each with the number of its part."""
+    """Return the rows of all tombstones and files, each with its part number."""
     schema = from_arrow_schema(_schema_of(classic_rows(content)))
 
     def find(number: int) -> Iterator[pa.RecordBatch]:
@@ -263,7 +263,7 @@ def _write_parts(
     paths: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> dict[int, CheckpointPart]:
-    """Write the parts whose rows this task gets; rows are ordered by part."""
+    """Write the parts whose rows this task receives; rows are ordered by part."""
     return {
         part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
         for part, runs in groupby(_runs(batches), key=itemgetter(0))
@@ -271,7 +271,7 @@ def _write_parts(
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Split batches where another part or another kind of action begins."""
+    """Split batches where the part or the kind of action changes."""
     for batch in batches:
         parts, kinds = batch.column(_PART), batch.column(_KIND)
         keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
@@ -287,7 +287,7 @@ def _write_part(
     part: int,
     runs: Iterator[tuple[int, pa.RecordBatch]],
 ) -> CheckpointPart:
-    """Write a part; return its file, and the number of rows of each kind."""
+    """Write a part; return its file and the number of rows per kind of action."""
     rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
 
     def tables(file: RowFile) -> Iterator[pa.Table]:
@@ -306,7 +306,7 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task was faster; a part's rows depend on paths alone: it is equal.
+        # Another attempt of this task was faster. Its file is equal: paths alone decide the rows.
         return store.stat(path), counts
     return file.info, counts
 
@@ -322,7 +322,7 @@ def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-# Find the live paths at given ranks, exactly, without sorting all paths in one process.
+# Find the live paths at exact ranks without sorting all paths in one process.
 
 
 _SAMPLES: Final = 1000
@@ -333,9 +333,9 @@ class _Sample:
     """A sample of a piece's sorted paths, including the first and the last.
 
     Args:
-        paths: ascending.
-        places: rank of each among the piece's paths.
-        count: number of paths of the piece.
+        paths: the sample, ascending.
+        places: rank of each sampled path in the piece.
+        count: number of paths in the piece.
     """
 
     paths: list[str]
@@ -343,29 +343,29 @@ class _Sample:
     count: int
 
     def fewest_below(self, path: str) -> int:
-        """Return the least number of paths of the piece that are smaller."""
+        """Return a lower bound for the number of the piece's paths that are smaller."""
         found = bisect_left(self.paths, path)
         return self.places[found - 1] + 1 if found else 0
 
     def most_below(self, path: str) -> int:
-        """Return the greatest number of paths of the piece that may be smaller."""
+        """Return an upper bound for the number of the piece's paths that are smaller."""
         found = bisect_left(self.paths, path)
         return self.places[found] if found < len(self.paths) else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A range of paths from `low` to below `high`; None is unbounded."""
+    """A range of paths, from `low` up to but excluding `high`; None is unbounded."""
 
     low: str | None
     high: str | None
 
 
 class Ask(Protocol):
-    """Evaluates a function of every piece of a version by tasks."""
+    """Function that evaluates another function for every piece of a version, by tasks."""
 
     def __call__(self, look: Callable[[int], Any]) -> list[Any]:
-        """Return the results for all pieces."""
+        """Return one result per piece."""
         ...
 
 
@@ -375,13 +375,13 @@ def paths_at(
     """Return the live paths at given ranks.
 
     Args:
-        ask: evaluates functions of the pieces.
+        ask: evaluates a function for every piece.
         cut: the version.
         places: the ranks, ascending, from 0.
         num_files: number of live files.
-        samples: of a piece; more make the first round longer and the second one shorter.
+        samples: paths to sample per piece; more make the first round slower and the second faster.
 
-    Cost: two jobs over the checkpoint's paths; some thousand paths per piece come to the driver.
+    Cost: two jobs over the checkpoint's paths; the driver gets some thousand paths per piece.
     """
     if not places or not num_files:
         return [AFTER_ALL_PATHS] * len(places)
@@ -398,7 +398,7 @@ def paths_at(
 
 
 def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
-    """Return the range in which the path of a rank lies, between known paths."""
+    """Return the range between two sampled paths in which the path of a rank lies."""
 
     def surely_after(path: str) -> bool:
         return sum(sample.fewest_below(path) for sample in samples) > place
@@ -430,7 +430,7 @@ def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
 def _within(
     cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
 ) -> list[tuple[int, list[str]]]:
-    """For each range, count the paths of a piece below it, and return those inside."""
+    """For each range, return the number of the piece's paths below it and the paths inside."""
     paths = _paths(cut, number)
     found = []
     for one in bounds:

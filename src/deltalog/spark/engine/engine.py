@@ -1,7 +1,7 @@
-"""The Spark engine: tasks of a session process rows and files, the driver plans.
+"""The Spark engine: the driver plans, and tasks of a session process rows and files.
 
-Owns which work goes to tasks. What the log alone decides, and small work, is done in this process
-as by `LocalEngine`.
+Decides which work goes to tasks. Small work, and work that needs only the log, stays in this
+process and runs as in `LocalEngine`.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ if TYPE_CHECKING:
 
 
 class SparkEngine(LocalEngine):
-    """Processes rows and files by tasks of a session; see `Engine`.
+    """Engine that processes rows and files by Spark tasks; see `Engine`.
 
     Args:
         spark: the session, classic or remote.
-        objection: why Spark's own Parquet reader is not to be used; None if it is.
-        gathers: whether rows to write are gathered by partition first; None follows the table's
-            property.
+        objection: why Spark's own Parquet reader must not be used; None allows it.
+        gathers: whether rows are gathered by partition before they are written; None follows the
+            table's property.
     """
 
     files_per_deletion = 200_000
@@ -90,7 +90,7 @@ class SparkEngine(LocalEngine):
         self._gathers = gathers
 
     def scan(self, snapshot: Snapshot) -> SparkScan:
-        """Return a read of a version, to which conditions may be added."""
+        """Return a scan of a version, to which conditions can be added."""
         return SparkScan(
             spark=self._spark,
             snapshot=snapshot,
@@ -99,25 +99,25 @@ class SparkEngine(LocalEngine):
         )
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open a data frame, which stays on the cluster, or anything that `LocalEngine` opens."""
+        """Open a data frame, which stays on the cluster, or any source that `LocalEngine` opens."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Keep the rows of a data frame on the cluster; others are opened as `LocalEngine` does."""
+        """Open a data frame, which stays on the cluster, or any source that `LocalEngine` opens."""
         return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Plan a change by tasks; locally if the log decides, or the source is no data frame."""
+        """Plan a change by tasks; locally if the log is enough or the source is no data frame."""
         source = request.source
         if source is not None and not isinstance(source, DataFrame):
             return super().plan_change(transaction, request)
         if request.parameters is not None or not request.error_on_type_mismatch:
             raise InvalidInputError(
                 f"cannot {transaction.operation} on Spark with parameters or with "
-                "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
-                "Spark SQL, or give columns"
+                "error_on_type_mismatch=False: Spark evaluates conditions and values; write "
+                "them in Spark SQL, or pass columns"
             )
         plan = plan_delete_or_update_by_tasks if source is None else plan_merge_by_tasks
         return plan(self.scan(transaction.read_snapshot), transaction, request)
@@ -130,24 +130,24 @@ class SparkEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows by Spark's own writer where it is fit, else by the tasks that compute them."""
+        """Write rows by Spark's own writer if it is exact, else in the tasks that compute them."""
         if not isinstance(rows, SparkRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
         return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """Rewrite all bins in one job, a task for each."""
+        """Rewrite all bins in one job, with one task per bin."""
         return rewrite_by_tasks(self._spark, job) if job.bins else []
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write the checkpoint of a large version by tasks, that of a small one locally."""
+        """Write the checkpoint of a large version by tasks, and of a small version locally."""
         if not holds_more_files(snapshot, most_files_here(self._spark)):
             return super().write_checkpoint(snapshot, at_ms)
         checkpoint_on_cluster(self._spark, snapshot, at_ms=at_ms)
         return False
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """List the first directory levels locally, and everything below by tasks."""
+        """List the first directory levels locally and the rest by tasks."""
         return list_by_tasks(self._spark, store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
@@ -157,7 +157,7 @@ class SparkEngine(LocalEngine):
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Persist a frame: computed a second time, it may give other rows."""
+    """Persist a frame, since a second computation may return different rows."""
     kept = frame.persist()
     try:
         yield kept
@@ -165,20 +165,20 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-# Rewriting bins of files, one task for each bin.
+# Rewrite bins of files, one task per bin.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinSpec:
-    """What tasks need to rewrite bins.
+    """Input of the tasks that rewrite bins.
 
     Args:
         snapshot: of the table.
-        configuration: of the table, as it will be.
-        operation: for which they are rewritten.
+        configuration: of the table after the operation.
+        operation: name of the operation.
         files: how new files are written.
         bins: by number.
-        rewrite: makes new files of a bin's rows.
+        rewrite: writes a bin's rows to new files.
     """
 
     snapshot: Snapshot
@@ -190,7 +190,7 @@ class BinSpec:
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
-    """Rewrite all bins in one Spark job; the job's commit interval does not apply."""
+    """Rewrite all bins in one Spark job; its commit interval is ignored."""
     transaction = job.transaction
     spec = BinSpec(
         snapshot=transaction.read_snapshot,
@@ -206,7 +206,7 @@ def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
 
 
 def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
-    """Rewrite the bin of a number; runs in a task."""
+    """Rewrite the bin with this number; runs in a task."""
     transaction = PendingTransaction(
         spec.snapshot.context,
         spec.snapshot,
@@ -218,14 +218,14 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
 
 
 def _show_nothing() -> None:
-    """Show nothing: Spark shows the progress."""
+    """Ignore progress: Spark's UI shows it."""
 
 
-# Vacuum's work on files, done by tasks: listing directories, deleting files.
+# List directories and delete files for VACUUM, by tasks.
 
 
 FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
-"""Session setting: files that a task deletes; up to this number the driver deletes them."""
+"""Session setting: files that one task deletes. The driver deletes up to this number itself."""
 _FILES_PER_TASK: Final = 5_000
 _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
@@ -233,13 +233,13 @@ _LOG: Final = "_delta_log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """What tasks need to list directories or to delete files.
+    """Input of the tasks that list directories or delete files.
 
     Args:
         store: of the table.
-        witness: a file of the log, as the driver sees it.
-        configuration: of the table, where it is listed.
-        groups: directories for each task of a listing.
+        witness: a log file as the driver sees it.
+        configuration: of the table; needed for listings.
+        groups: the directories that each task lists.
     """
 
     store: Store
@@ -249,7 +249,7 @@ class SweepSpec:
 
     @property
     def is_there(self) -> bool:
-        """Whether this process sees the table that the driver sees."""
+        """Return whether this process sees the same table as the driver."""
         try:
             return self.store.stat(self.witness.path) == self.witness
         except DeltaError:
@@ -257,11 +257,11 @@ class SweepSpec:
 
 
 def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
-    """List the files of a table like `engine.listing.listed_files`.
+    """List the files of a table, like the core's `listed_files`.
 
-    Cost: the driver lists the first levels of directories, and tasks everything below.
+    Cost: the driver lists the first directory levels, and tasks the rest.
     """
-    files_per_task(spark)  # raises for a wrong setting before anything is listed
+    files_per_task(spark)  # check the setting before listing anything
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
@@ -278,7 +278,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
         what = f"listing {store.root}"
         for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            if isinstance(part, tuple):  # of a task that does not see the table
+            if isinstance(part, tuple):  # from a task that does not see the table
                 found += [listed_below(store, one, configuration) for one in part]
             else:
                 found.append(part)
@@ -286,17 +286,17 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
 
 
 def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> None:
-    """Delete files; missing ones are no error.
+    """Delete files; missing files are ignored.
 
     Raises:
-        StorageError: some could not be deleted.
+        StorageError: some files could not be deleted.
     """
     together = files_per_task(spark)
     witness = None if len(paths) <= together else _witness(store)
     if witness is None:
         store.delete_many(paths)
         return
-    # As rows: a closure would bring all of them to every task.
+    # Send paths as rows: a closure would send all paths to every task.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
     spec = SweepSpec(store=store, witness=witness)
@@ -314,7 +314,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
 
 
 def _witness(store: Store) -> FileInfo | None:
-    """Return the newest published commit; None if there is none."""
+    """Return the newest published commit file; None if there is none."""
     try:
         commits = list_for_version(store).commits
         return store.stat(commit_path(max(commits))) if commits else None
@@ -326,7 +326,7 @@ def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
     """List the directories of a task.
 
     Returns:
-        A table as of `listed_files`, or the directories, if the driver has to list them.
+        A table like that of `listed_files`, or the directories if the driver must list them.
     """
     wanted = spec.groups[number]
     if not spec.is_there or spec.configuration is None:
@@ -338,7 +338,7 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
     """Delete the files of a task.
 
     Returns:
-        The paths that the driver has to delete, or an error that Spark must not retry.
+        The paths that the driver must delete, or an error that Spark must not retry.
     """
     paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
@@ -351,34 +351,34 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
-    """Return the files of the first levels, and the directories below which tasks list."""
+    """Return the files of the first levels, and the directories that tasks must list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # a single task would do all the work
+    while len(level) == 1:  # a single directory would leave all work to one task
         infos, level = store.list_level(level[0])
         files += infos
     return files, level
 
 
 def files_per_task(spark: SparkSession) -> int:
-    """Return how many files a task deletes.
+    """Return how many files one task deletes.
 
     Raises:
-        InvalidInputError: the session's setting is no number above 0.
+        InvalidInputError: the session's setting is not a number above 0.
     """
     text = spark.conf.get(FILES_PER_TASK, None) or str(_FILES_PER_TASK)
     if not text.isdecimal() or not int(text):
-        raise InvalidInputError(f"cannot take {FILES_PER_TASK}={text!r}: expected a number above 0")
+        raise InvalidInputError(f"cannot use {FILES_PER_TASK}={text!r}: expected a number above 0")
     return int(text)
 
 
-# DELETE and UPDATE by tasks: find the rows of a table that a condition selects.
+# DELETE and UPDATE by tasks.
 
 
 def plan_delete_or_update_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> PlannedChange:
-    """Find the rows of the table that a condition selects.
+    """Plan a DELETE or UPDATE of the rows that a condition selects.
 
     Args:
         scan: of the transaction's version.
@@ -388,8 +388,8 @@ def plan_delete_or_update_by_tasks(
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned.
 
-    Cost: none before rows are applied; then tasks read the condition's columns of the files that
-    survive pruning. No job if the log alone decides.
+    Cost: no job until the change is applied. Tasks then read the condition's columns from the
+    files that survive pruning. No job at all if the log is enough.
     """
     watch, snapshot, condition = Stopwatch(), scan.snapshot, request.condition
     (clause,) = request.clauses
@@ -425,14 +425,14 @@ def plan_delete_or_update_by_tasks(
             frame=candidates.frame.where(understood.column).select(*columns),
             watch=watch,
         )
-    # As in Delta Spark, the history has the condition as the user wrote it.
+    # As in Delta Spark, the history shows the condition as the user wrote it.
     transaction.parameters["predicate"] = [] if condition is None else [logged_condition(condition)]
     return found
 
 
 def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
-    """Whether the log alone decides which files match, with all of their rows."""
-    # That depends on the condition's columns, not on the files.
+    """Return whether the log is enough to find the matching files, all of whose rows match."""
+    # The condition's columns decide this, not the files.
     none = FILE_SCHEMA.empty_table().column("partitionValues")
     return judge(
         condition,

@@ -1,8 +1,8 @@
-"""MERGE by tasks: one join of the table with a source decides about all rows.
+"""MERGE by tasks: one join of the table with its source finds the clause for every row.
 
-Owns the translation of clauses into columns over the joined frame. Spark evaluates conditions and
-values. The part of the condition that deltalog can parse and the bounds of the source's keys prune
-the files of the table.
+Translates clauses into columns over the joined frame. Spark evaluates conditions and values.
+The bounds of the source's keys, and the part of the condition that deltalog can parse, prune the
+table's files.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -70,18 +70,18 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 SOURCE_STRUCT: Final = "__deltalog_source"
-"""Column with the row of the source, a struct."""
+"""Column with the source's row as a struct."""
 _STRUCTS: Final = {source.TARGET: TARGET_STRUCT, source.SOURCE: SOURCE_STRUCT}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
-"""Column that identifies rows that are in no file yet."""
+"""Column that identifies new rows, which are not in any file yet."""
 
 
 def plan_merge_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> FrameChange:
-    """Find the rows of the table and of a source that a merge changes or inserts.
+    """Plan the rows that a merge changes or inserts.
 
     Args:
         scan: of the transaction's version.
@@ -89,16 +89,16 @@ def plan_merge_by_tasks(
         request: with a data frame as its source, which is read twice.
 
     Raises:
-        InvalidInputError: clauses and columns do not go together.
+        InvalidInputError: the clauses do not fit the columns.
 
-    Cost: one job over the source. When rows are applied, one join, which reads the table's
-    columns in conditions, or all columns if rows are updated.
+    Cost: one job over the source. Applying the change costs one join; it reads the columns that
+    conditions use, or all columns if rows are updated.
     """
     request.check()
-    # What the transaction holds already stays: columns that an earlier verb has added.
+    # Keep columns that an earlier operation of this transaction has added.
     watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
-    # As in Delta Spark: without evolution, columns that only the source has are left out.
+    # As in Delta Spark, without schema evolution columns that only the source has are ignored.
     after = configuration_after(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
@@ -124,7 +124,7 @@ def plan_merge_by_tasks(
 def _known_condition(
     request: ChangeRequest, snapshot: Snapshot, source: StructType
 ) -> MergeCondition | None:
-    """Return the part of the condition that means the same to deltalog as to Spark, or None."""
+    """Return the part of the condition that deltalog and Spark evaluate alike, or None."""
     whole, schema = request.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
     if not isinstance(whole, str | Expression) or asks_the_clock(whole):
@@ -155,7 +155,7 @@ def _known_condition(
 def _source_alias(
     condition: str, mine: str | None, schema: StructType, source: StructType
 ) -> str | None:
-    """Find the source's alias, which is hidden in its frame, by looking at the condition."""
+    """Find the alias of the source's frame, which Spark does not expose, from the condition."""
     known = {name_key(name) for name in (*schema.names, *source.names, mine or "")}
     paths = columns(parse_sql(condition))
     others = {path[0] for path in paths if len(path) > 1 and name_key(path[0]) not in known}
@@ -165,7 +165,7 @@ def _source_alias(
 def _reach(
     request: ChangeRequest, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
-    """Return a predicate that every affected row of the table meets, and the source's row count.
+    """Return a predicate that is true for every affected row, and the source's row count.
 
     Cost: one job over the source.
     """
@@ -188,11 +188,11 @@ def _reach(
 
 
 class _JoinPlan:
-    """The clauses of a merge over the joined frame, which also has each side's row as a struct.
+    """The clauses of a merge as columns over the joined frame, with each side's row as a struct.
 
     Args:
         request: the merge.
-        before: the table.
+        before: the table before the merge.
         after: the table after the merge.
         source: schema of the source.
     """
@@ -212,9 +212,9 @@ class _JoinPlan:
         self._shared = mine & {name_key(name) for name in source.names}
 
     def check_sides(self, target: DataFrame, source: DataFrame) -> None:
-        """Let Spark refuse clauses that name a side of which they have no row.
+        """Refuse clauses that use columns of the side without a row; Spark raises the error.
 
-        In the joined frame this would go unnoticed: that side's columns exist, and are NULL.
+        The joined frame would hide the mistake: it has that side's columns, which are NULL.
         """
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
@@ -224,10 +224,10 @@ class _JoinPlan:
                 if value is not None
             ]
             if said:
-                _ = frame.select(*said).schema  # forces the analysis, also on Connect
+                _ = frame.select(*said).schema  # forces the analysis, on Spark Connect too
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Return the rows that change, each with its clause, its place and its new values."""
+        """Return the rows that change, each with its clause, file, position and new values."""
         request, before = self._request, self._before
         rows = self._joined(target, source).withColumn(CLAUSE, self._clause())
         found = [F.col(CLAUSE), *self._new_values()]
@@ -238,7 +238,7 @@ class _JoinPlan:
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
-        # Several rows of the source may delete the same row; it is deleted once.
+        # Several source rows may match a row that is deleted; it is deleted once.
         new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
         return (
             frame.withColumn(_NEW_ROW, new)
@@ -257,7 +257,7 @@ class _JoinPlan:
         return target.join(source, on, "right" if inserts else "inner")
 
     def _clause(self) -> Column:
-        """Return the number of the clause that applies to a row; NULL for none."""
+        """Return the column with the number of the clause that applies; NULL if none applies."""
         mine, theirs = F.col(OLD_POSITION).isNotNull(), F.col(SOURCE_STRUCT).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
@@ -274,16 +274,16 @@ class _JoinPlan:
         return chosen
 
     def _column(self, value: Any, when: When) -> Column:
-        """Return a condition or a value over the joined frame.
+        """Return a condition or value as a column over the joined frame.
 
-        If there is a row of one side only, its columns need no qualifier. deltalog's expressions
-        qualify with `target` and `source`, SQL strings with the frames' aliases.
+        Columns need no qualifier where only one side has a row. deltalog's expressions use the
+        qualifiers `target` and `source`; SQL strings use the frames' aliases.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)
         if is_text and side is not None:
             try:
                 value = parse_sql(text := value)
-            except DeltaError:  # Spark may understand it
+            except DeltaError:  # Spark may resolve it
                 return as_value(text)
             if not any(name_key(path[0]) in self._shared for path in columns(value)):
                 return as_value(text)
@@ -301,7 +301,7 @@ class _JoinPlan:
         return as_value(map_columns(value, place))
 
     def _new_values(self) -> list[Column]:
-        """Return, for each clause with new values, their struct; NULL in rows of other clauses."""
+        """Return one struct of new values per clause; it is NULL in rows of other clauses."""
         found = []
         for number, clause in enumerate(self._request.ordered):
             if clause.action is Action.DELETE:
@@ -365,7 +365,7 @@ class _JoinPlan:
 
 
 def _filled_in(configuration: TableConfiguration) -> set[str]:
-    """Return the columns whose values the table itself fills in."""
+    """Return the columns that the table fills in itself."""
     schema = configuration.schema
     defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
     return {

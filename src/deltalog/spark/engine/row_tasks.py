@@ -1,8 +1,8 @@
-"""The executors' half of deletes, updates and merges: what tasks do with changed rows.
+"""The executors' half of deletes, updates and merges: tasks write the changed rows.
 
-Spark has decided about each row before: it comes with the number of its clause, the position of its
-old version, and its new values. Owns the checking and writing of rows, the writing of change files,
-and the collection of old versions' positions.
+Each row arrives with the number of its clause, the position of its old version, and its new
+values. Tasks check and write rows, write change files, and collect the positions of the old
+versions.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking, Identity Columns
 """
@@ -58,20 +58,20 @@ OLD_POSITION: Final = "__deltalog_position"
 """Column with the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
-"""Column with the old version, a struct, if change files are written."""
+"""Column with the old version as a struct, if change files are written."""
 NEW: Final = "__deltalog_new_"
-"""Prefix, followed by the number of a clause: column with the new version, a struct."""
+"""Prefix of the columns with new versions as structs; the number of the clause follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeJob:
-    """What tasks need to change rows.
+    """Input of the tasks that change rows.
 
     Args:
         write_spec: of the table.
-        clauses: what each does, by number.
+        clauses: the action of each clause, by number.
         tells_changes: whether change files are written.
-        writes: whether new versions are written; otherwise rows are only counted and located.
+        writes: whether new versions are written; if not, rows are only counted and located.
     """
 
     write_spec: WriteSpec
@@ -86,8 +86,9 @@ class RowsDone:
 
     Args:
         written: new files.
-        counts: rows by clause.
-        places: file → number of row changes, and the distinct positions: fewer if a row repeats.
+        counts: number of rows per clause.
+        places: file → the number of row changes and their distinct positions, which are fewer
+            if a row occurs twice.
     """
 
     written: WrittenFiles
@@ -96,7 +97,7 @@ class RowsDone:
 
 
 def change_task(job: ChangeJob, batches: Iterable[pa.RecordBatch]) -> RowsDone:
-    """Change the rows of this Spark task."""
+    """Apply the clauses to the rows of this Spark task."""
     opened = ChangeWriter(job.write_spec) if job.tells_changes else contextlib.nullcontext()
     with FileWriter(job.write_spec) as writer, opened as feed:
         work = _RowWork(job, writer, feed)
@@ -119,7 +120,7 @@ class _RowWork:
         self._enforcers: dict[int, Enforcer] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Apply the clauses of some rows."""
+        """Apply each row's clause to a batch of rows."""
         numbers = batch.column(CLAUSE)
         for number in compute.unique(numbers).to_pylist():
             mask = compute.equal(numbers, number)
@@ -192,7 +193,7 @@ class _RowWork:
         self._feed.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
 
     def finish(self) -> RowsDone:
-        """Close all files, and return what was done."""
+        """Close all files, and return the report."""
         starts: dict[str, int] = {}
         marks: dict[str, int] = {}
         columns = {one.name: one for one in identity_columns(self._spec.configuration.schema)}
@@ -209,7 +210,7 @@ class _RowWork:
 
 
 def _along(step: int) -> Callable[[int], int]:
-    """Return the sort key that puts identity values in order of assignment."""
+    """Return the sort key by which identity values were assigned."""
     return lambda value: value if step > 0 else -value
 
 
@@ -220,11 +221,11 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyJob:
-    """Files whose remaining rows are copied.
+    """Input of the tasks that copy the remaining rows of files.
 
     Args:
         write_spec: of the table.
-        groups: for each Spark task: files, and the rows to leave out of each.
+        groups: for each Spark task, its files and the rows to leave out of each.
     """
 
     write_spec: WriteSpec
@@ -232,7 +233,7 @@ class CopyJob:
 
 
 def copy_task(job: CopyJob, number: int) -> RowsDone:
-    """Copy the remaining rows of a group's files; runs in a task, and reports one count."""
+    """Copy the remaining rows of a group's files; runs in a task."""
     copied, schema = 0, job.write_spec.configuration.arrow_schema
     with FileWriter(job.write_spec) as writer:
         for rows in read_tasks([_without(*one) for one in job.groups[number]]):
@@ -243,12 +244,12 @@ def copy_task(job: CopyJob, number: int) -> RowsDone:
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
     if task.deletion_vector is not None:
-        # The reader of the task checks the rows.
+        # The task's reader checks the rows.
         gone |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(gone))
 
 
-# Assignments of updates and merges (`column = value`) as Spark columns.
+# Assignments (`column = value`) of updates and merges as Spark columns.
 
 
 Path = tuple[str, ...]
@@ -257,7 +258,7 @@ Path = tuple[str, ...]
 def parse_assignments(
     schema: StructType, values: Mapping[str | Path, Any], alias: str | None
 ) -> dict[Path, Column]:
-    """Return the path of each assigned column, with its value.
+    """Return the path of each assigned column with its value.
 
     Raises:
         InvalidInputError: a column does not exist, or is assigned twice.
@@ -275,7 +276,7 @@ def parse_assignments(
 
 
 def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Path:
-    """Resolve the path of an assigned column, in the schema's spelling."""
+    """Return the path of an assigned column in the schema's spelling."""
     names = {name_key(name) for name in schema.names}
     if isinstance(key, tuple):
         parts: Path = key
@@ -290,7 +291,7 @@ def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Pat
 
 
 def as_value(value: Any) -> Column:
-    """Return a condition or a value as a Spark column: Spark SQL, a column or an expression."""
+    """Convert a condition or value (Spark SQL, a column or an expression) to a Spark column."""
     if isinstance(value, Column):
         return value
     if isinstance(value, Expression):
@@ -308,13 +309,13 @@ def new_struct(
     old: Mapping[str, Column],
     before: StructType | None = None,
 ) -> Column:
-    """Return the new version of a row without the generated columns that are not assigned.
+    """Return the new version of a row, without generated columns that are not assigned.
 
     Args:
-        configuration: of the table, as it will be.
+        configuration: of the table after the operation.
         assigned: values by path.
         old: the columns of the old version.
-        before: schema of the old version; None is the table's.
+        before: schema of the old version; None means the table's.
     """
     schema = configuration.schema
     generated: Iterable[str] = (
@@ -334,7 +335,7 @@ def new_struct(
 def _assigned(
     field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    """Return a column with its assignments; a NULL struct becomes a struct."""
+    """Return a column with its assignments applied; a NULL struct becomes a struct."""
     is_touched = any(other[: len(path)] == path for other in values)
     if path in values:
         found = _cast(values[path], field.type)
@@ -356,13 +357,13 @@ def _assigned(
 def keeping(
     new: Column, theirs: StructType, old_row: Column, mine: StructType, path: Path
 ) -> Column:
-    """Return a value of a merge's source in which fields that the source lacks keep their values.
+    """Return a source value in which fields that the source lacks keep the table's values.
 
     Args:
-        new: the column of the source.
+        new: the source's column.
         theirs: schema of the source.
-        old_row: the row as it was, a struct.
-        mine: schema of that.
+        old_row: the old version of the row, a struct.
+        mine: schema of `old_row`.
         path: of the column.
     """
     (name,) = path
@@ -391,7 +392,7 @@ def _keeping(new: Column, theirs: DataType, old: Column, mine: DataType) -> Colu
 
 
 def _lacks(theirs: DataType, mine: DataType) -> bool:
-    """Whether a struct has fewer fields than another one, at any depth."""
+    """Return whether a struct lacks a field of another struct, at any depth."""
     if not isinstance(theirs, StructType) or not isinstance(mine, StructType):
         return False
     given = [(one, _named(theirs, one.name)) for one in mine]
@@ -399,7 +400,7 @@ def _lacks(theirs: DataType, mine: DataType) -> bool:
 
 
 def _named(struct: DataType | None, name: str) -> Field | None:
-    """Return the field of a name, ignoring case; None if there is none."""
+    """Return the field with this name, ignoring case; None if there is none."""
     fields = struct if isinstance(struct, StructType) else ()
     return next((one for one in fields if name_key(one.name) == name_key(name)), None)
 
@@ -407,9 +408,9 @@ def _named(struct: DataType | None, name: str) -> Field | None:
 def checked_values(
     schema: StructType, values: Mapping[Path, Column], spark: SparkSession
 ) -> dict[Path, Column]:
-    """Return the values, with an error for a value that does not fit its column's type.
+    """Return values that raise an error where one does not fit its column's type.
 
-    As in Delta: also in sessions without ANSI, whose casts would give NULL or wrap around.
+    As in Delta, this includes sessions without ANSI mode, whose casts return NULL or wrap around.
     """
     if is_ansi(spark):
         return dict(values)
@@ -427,7 +428,7 @@ def _or_error(schema: StructType, path: Path, value: Column) -> Column:
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
-    """Cast a value to its column's type; nested values are matched by name when written."""
+    """Cast a value to its column's type; nested fields are matched by name when written."""
     return _cast(value, find_field(schema, path).type)
 
 

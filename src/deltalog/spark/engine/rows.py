@@ -1,4 +1,4 @@
-"""Write the rows of a data frame: by Spark's own writer, or by the tasks that compute them.
+"""Write the rows of a data frame: by Spark's own writer, or in the tasks that compute them.
 
 Protocol: none
 """
@@ -52,7 +52,7 @@ class SparkRows:
 
     Args:
         frame: the rows.
-        gathers: whether they are gathered by partition first; None follows the table's property.
+        gathers: whether rows are gathered by partition first; None follows the table's property.
     """
 
     def __init__(self, frame: DataFrame, *, gathers: bool | None) -> None:
@@ -61,7 +61,7 @@ class SparkRows:
         self._gathers = gathers
 
     def write(self, job: WriteJob) -> WrittenFiles:
-        """Write the rows in one job: by Spark's own writer where it is fit, else by our tasks.
+        """Write the rows in one job: by Spark's own writer if it is exact, else by our tasks.
 
         Raises:
             SchemaMismatchError: the rows do not fit the table; no task has run yet.
@@ -82,7 +82,7 @@ class SparkRows:
         return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
-# Write the rows of a data frame by Spark's own Parquet writer, without Python workers.
+# Spark's own Parquet writer, without Python workers.
 
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
@@ -93,7 +93,7 @@ _MASTER: Final = "spark.master"
 _ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _HELD: Final = "spark.deltalog.outputTimestampType.held"
-"""How many writes hold the setting above, and the value that it had before them: `2:INT96`."""
+"""Number of running writes that changed the setting above, and its old value: `2:INT96`."""
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
 _AS_EVERYWHERE: Final = {
@@ -104,20 +104,20 @@ _AS_EVERYWHERE: Final = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-"""Settings by which Spark stores values as tables have them, and publishes whole jobs."""
+"""Settings with which Spark stores values as Delta does, and publishes whole jobs."""
 _lock: Final = Lock()
 
 
 def is_fit(job: WriteJob, spark: SparkSession) -> bool:
-    """Whether Spark's own writer makes the files of a write.
+    """Return whether Spark's own writer produces the right files for a write.
 
-    The rows must be those that the table is to have: `Enforcer.sources` says that.
+    The rows must need no conversion, as `Enforcer.sources` reports.
 
     Args:
         job: of the write.
         spark: the session of the rows.
     """
-    # A remote session has its files where its server is, and as the server's user.
+    # A remote session writes files on its server, as the server's user.
     if not isinstance(spark, ClassicSession):
         return False  # type: ignore[unreachable]  # its class is another one
     if any(test(job) for test in _UNFIT):
@@ -130,16 +130,16 @@ def is_fit(job: WriteJob, spark: SparkSession) -> bool:
 
 
 def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool) -> bool:
-    """Whether a session's settings let Spark write the files that tables have.
+    """Return whether Spark's own writer is exact under a session's settings.
 
     Args:
         settings: by name; None is Spark's default.
-        has_timestamps: whether a column has moments.
+        has_timestamps: whether a column contains timestamps.
     """
-    # Files on the disks of other machines would be in no listing, and their rows lost.
+    # Files on other machines' disks would appear in no listing, and their rows would be lost.
     if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # A thread of the user's may set it anew while we write, which would cut microseconds off.
+    # A user's thread may change it during the write, which would truncate microseconds.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     given = {name: settings[name] for name in _AS_EVERYWHERE}
@@ -185,16 +185,16 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
     Args:
         frame: the rows.
-        sources: the number of its column behind each column of the table.
-        spec: of a write that `is_fit`.
+        sources: for each column of the table, the number of the frame's column.
+        spec: of a write for which `is_fit` is true.
 
     Raises:
-        DataFileUnreadableError: a file has other columns than the table.
+        DataFileUnreadableError: the columns of a file differ from the table's.
         StorageError: Spark has not put the files where the table is. After any error, all files of
             the job are deleted.
 
-    Cost: this process reads the footers, and decodes what they do not say: floating-point numbers,
-    for their bounds, and lists, for how many are NULL.
+    Cost: this process reads the footers, and decodes columns whose statistics a footer lacks:
+    floating-point numbers for their bounds, and lists for their NULL counts.
     """
     found, columns = frame.schema.fields, []
     for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
@@ -220,10 +220,11 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
 
 def _optional(found: StructField, target: StructField) -> Column:
-    """Return a column that may be NULL for all that Spark knows, like those of all our files.
+    """Return a column that Spark regards as nullable, like the columns of all our files.
 
-    Else it is `required` in the file, and no row group is copied next to others that are not.
-    Elements of lists stay as they are: Spark takes a cast that only allows NULL away.
+    Otherwise the column is `required` in the file, and its row groups cannot be copied into a
+    file with optional columns. List elements do not change: Spark removes a cast that only
+    allows NULL.
     """
     column = F.col(quoted(found.name))
     if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
@@ -232,10 +233,10 @@ def _optional(found: StructField, target: StructField) -> Column:
 
 
 def _published(store: Store, directory: str) -> list[FileInfo]:
-    """Return the files that the job has published: attempts that still run have theirs below.
+    """Return the files that the job has published; unfinished attempts are in subdirectories.
 
     Raises:
-        StorageError: the mark that the job is complete is not there.
+        StorageError: the file that marks the job as complete is missing.
     """
     files = {
         file.name: file
@@ -245,17 +246,18 @@ def _published(store: Store, directory: str) -> list[FileInfo]:
     if _MARK not in files:
         raise StorageError(
             f"cannot write to {store.root}: Spark has written to {directory!r} there, and this "
-            "process finds no complete job in it; keep the table on a disk that both reach, or set "
-            "spark.sql.parquet.writeLegacyFormat=true, and deltalog's tasks write"
+            "process finds no complete job in it; keep the table on a disk that both can access, "
+            "or set spark.sql.parquet.writeLegacyFormat=true so that deltalog's tasks write"
         )
     return [file for name, file in files.items() if name.endswith(".parquet")]
 
 
 @contextlib.contextmanager
 def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None]:
-    """Have Spark store timestamps as microseconds, which have bounds in footers.
+    """Make Spark store timestamps as microseconds, which have bounds in footers.
 
-    The first of several writes of a session sets this, and the last one sets back what was before.
+    The first of several concurrent writes of a session changes the setting; the last one
+    restores it.
     """
     if TIMESTAMP not in _types(spec):
         yield
@@ -275,18 +277,18 @@ def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None
                 conf.set(_HELD, f"{int(count) - 1}:{before}")
             else:
                 conf.unset(_HELD)
-                if conf.get(_TIMESTAMPS, None) == _MICROS:  # else somebody has set it meanwhile
+                if conf.get(_TIMESTAMPS, None) == _MICROS:  # else the user has changed it meanwhile
                     conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)
 
 
-# The part of a write that runs in a Spark task.
+# The part of a write that runs in Spark tasks.
 
 
 def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
     """Write the rows of this Spark task.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
+        SchemaMismatchError, ConstraintViolationError: the rows do not fit; all files are deleted.
         StorageError: the store failed; Spark may retry the task.
     """
     return write_part(job, batches, place=task_number())
@@ -296,7 +298,7 @@ def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
     """Combine the files of all tasks.
 
     Raises:
-        DeltaError: what is wrong with the rows of some task; the others' files are removed.
+        DeltaError: the error of a task about its rows; the files of the other tasks are deleted.
     """
     parts: list[WrittenFiles] = decode_all(messages, spec.store, lambda written: written.paths)
     return WrittenFiles.merge(parts) if parts else no_files(spec)

@@ -1,7 +1,7 @@
-"""Read tables on Spark: by its Parquet reader where that is exact, else by Python workers.
+"""Read tables on Spark: with its own Parquet reader where that is exact, else in Python workers.
 
-`scan` is a read that is planned, `native` makes its frame, `native_changes` that of a change feed;
-`by_options` begins with the options of the format. `batch_source` is the format's Python reader.
+`scan` plans a read and `native` makes its frame. `by_options` starts from the format's options, and
+also makes the frame of a change feed. `batch_source` is the format's Python reader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The batch reader of the format `deltalog`: files to Arrow batches, in Spark's Python workers.
+"""The batch reader of the format `deltalog`: Python workers turn files into Arrow batches.
 
 Owns one read: its scan, its splits, and the filters that Spark pushes down.
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"
-_ROWS_OF_BATCH: Final = 10_000  # Spark's own default
+_ROWS_OF_BATCH: Final = 10_000  # Spark's default
 _BYTES_OF_BATCH: Final = 8 << 20
 
 
@@ -65,8 +65,8 @@ class TaskPartition(InputPartition):
         self.tasks: tuple[ScanTask, ...] = tuple(tasks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the credentials of the store, as the format's partitions go to tasks."""
-        if is_sent_to_tasks():  # with many others, which share what their tasks share
+        """Pickle with the store's credentials, which the task needs."""
+        if is_sent_to_tasks():  # together with many others, so shared objects are pickled once
             return TaskPartition, (self.tasks,)
         with sent_to_tasks():
             return _opened_partition, (pickle.dumps(self.tasks),)
@@ -80,18 +80,18 @@ def _opened_partition(tasks: bytes) -> TaskPartition:
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a partition in the Arrow types that Spark takes.
+    """Read the rows of a partition in the Arrow types that Spark accepts.
 
     Args:
-        partition: files.
-        rows: as `rows_schema` gives it.
+        partition: the files.
+        rows: the result of `rows_schema`.
     """
     batches = (with_metadata_struct(batch, rows) for batch in read_tasks(partition.tasks))
     yield from _together(as_spark_batches(batches, to_spark_arrow(rows)))
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put the rows of small files together: Spark takes as long for a batch as for many rows."""
+    """Combine the rows of small files: for Spark, each batch costs as much as many rows."""
     held: list[pa.RecordBatch] = []
     num_rows = num_bytes = 0
     for batch in batches:
@@ -112,10 +112,13 @@ def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def metadata_struct(names: Iterable[str]) -> str:
-    """Return the name of the struct of metadata columns beside columns of these names.
+    """Return the name for the struct of metadata columns.
 
-    It is `_metadata`, unless a column has that name: then it is one that is for our own frames
-    only, as users get no metadata columns of such a table.
+    It is `_metadata`, unless a column has that name. Then it is a name for deltalog's own frames
+    only: users cannot read metadata columns of such a table.
+
+    Args:
+        names: of the table's columns.
     """
     return _HIDDEN if METADATA in (name_key(name) for name in names) else METADATA
 
@@ -125,7 +128,7 @@ def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBa
 
     Args:
         batch: of a scan.
-        rows: as `rows_schema` gives it.
+        rows: the result of `rows_schema`.
     """
     known = METADATA_COLUMNS.keys() - set(rows.names)
     hidden = [name for name in batch.schema.names if name in known]
@@ -139,7 +142,7 @@ def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBa
 
 
 def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
-    """Return the schema of rows, with the struct of the metadata columns that are selected."""
+    """Return the schema of rows, including the struct of the selected metadata columns."""
     if not metadata_columns:
         return schema
     parts = [
@@ -150,14 +153,14 @@ def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructTy
 
 
 def table_names(rows: StructType, metadata_columns: Sequence[str]) -> list[str]:
-    """Return the names of the table's columns in a schema of `rows_schema`."""
+    """Return the names of the table's columns in a result of `rows_schema`."""
     return [name for name in rows.names if name != METADATA or not metadata_columns]
 
 
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     """Return the options with the version pinned, and the schema of the rows.
 
-    Later evaluations of the same frame read the same version, whatever was committed meanwhile.
+    So every evaluation of a frame reads the same version, whatever was committed meanwhile.
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
@@ -179,7 +182,7 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
 
 
 def change_fields() -> list[Field]:
-    """Return the columns that a change feed adds to the table's."""
+    """Return the columns that a change feed adds to the table's columns."""
     return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
 
 
@@ -196,11 +199,11 @@ def _snapshot(options: ReadOptions) -> Snapshot:
 def open_feed(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """Open the requested change feed; an end after the latest version becomes the latest.
+    """Open the requested change feed; an end after the latest version means the latest version.
 
     Args:
-        options: which feed.
-        latest: the newest version.
+        options: of the read.
+        latest: the latest version.
         predicate: over the columns of the feed.
     """
     if options.metadata_columns:
@@ -222,7 +225,7 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: object
     """Return the columns that Spark requests, in its order.
 
     Raises:
-        InvalidInputError: one of them does not exist, or has another type.
+        InvalidInputError: a column does not exist, or has another type.
     """
     known = {field.name: field for field in shown}
     theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
@@ -231,45 +234,45 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: object
         raise InvalidInputError(
             f"cannot read {path} with another schema: column {wrong[0]!r} is "
             f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
-            "out, and cast what is read"
+            "out, and cast the columns of the result"
         )
     return StructType([known[name] for name in asked.names])
 
 
 class TaskReader(InEnvelope):
-    """The part of a reader that is sent to workers; its partitions are files.
+    """The part of a reader that Spark sends to workers; its partitions are files.
 
     Attributes:
         _rows: the schema of the rows.
-        _unzoned: moments whose zone no option says; None if one does.
+        _unzoned: timestamps for which no option gives a time zone; None if an option gives one.
     """
 
     _rows: StructType
     _unzoned: tuple[tuple[str, str], ...] | None = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one split."""
+        """Read the rows of one partition."""
         assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
         check_session(partition.tasks, self._unzoned)
         return read_partition(partition, self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle only what workers need: they get their files with each partition."""
+        """Pickle only what workers need; each partition brings its files."""
         return {"_rows": self._rows, "_unzoned": self._unzoned}
 
 
 def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...] | None) -> None:
-    """Refuse, in a task, what the session of its job would have read otherwise.
+    """Check in a task that the session's settings allow the read.
 
-    Where the read was planned, the session's settings are not known.
+    A format plans without knowing the session's settings; tasks know them.
 
     Args:
         tasks: the files of the task.
-        unzoned: moments that were taken for UTC; None if an option says the zone.
+        unzoned: timestamps that were read as UTC; None if an option gives the time zone.
 
     Raises:
-        InvalidInputError: a moment or a partition value means another one in the session's zone,
-            or a setting asks for what deltalog does not do.
+        InvalidInputError: a timestamp or a partition value has another meaning in the session's
+            time zone, or deltalog does not support a setting.
     """
     given = task_settings()
     if not given:
@@ -289,7 +292,7 @@ def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...
 
 
 def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
-    """Yield the values of partition columns of timestamps, as the log has them, by column."""
+    """Yield each timestamp partition column with a value from the log."""
     for field in task.spec.partition_columns:
         if field.type == TIMESTAMP:
             text = task.partition_values.get(task.spec.physical_names[field.name])
@@ -299,8 +302,8 @@ def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
 
 def _other_moment(what: str, zone: str) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot read {what} in a session of the time zone {zone}: it names no zone, and the "
-        "format plans without a session and takes UTC; give the option timeZone, or read with "
+        f"cannot read {what} in a session with the time zone {zone}: it has no time zone, and the "
+        "format plans without a session and uses UTC; give the option timeZone, or read with "
         "deltalog.spark.read"
     )
 
@@ -308,7 +311,7 @@ def _other_moment(what: str, zone: str) -> InvalidInputError:
 class PushFilters:
     """`pushFilters` of a reader, overridden only in sessions that push filters down.
 
-    In other sessions PySpark refuses readers that override the method, which it detects by
+    In other sessions, PySpark refuses readers that override the method. It detects this by
     `__func__`.
     """
 
@@ -324,20 +327,20 @@ class PushFilters:
 
 
 class FilteringReader(TaskReader, DataSourceReader):
-    """A batch reader that filters can prune."""
+    """A batch reader that uses Spark's filters for pruning."""
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
-        """Take the filters that Spark can express; Spark applies all of them again."""
+        """Use Spark's filters for pruning; Spark applies all of them again."""
         return PushFilters(self)
 
     @abstractmethod
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Let filters prune what is read."""
+        """Use filters for pruning."""
 
 
 class BatchReader(FilteringReader):
-    """Reads one version of a table, or a range of its change feed.
+    """Reader of one version of a table, or of a range of its change feed.
 
     Args:
         options: what to read.
@@ -352,7 +355,7 @@ class BatchReader(FilteringReader):
         self._rows = check_columns(shown, columns, options.path)
 
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Let filters prune files, row groups and rows."""
+        """Use filters to prune files, row groups and rows."""
         schema = self._snapshot.configuration.schema
         if self._options.changes:
             schema = StructType([*schema, *change_fields()])
@@ -360,7 +363,7 @@ class BatchReader(FilteringReader):
             self._predicate = as_predicate(filters, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition per balanced split of the files."""
+        """Return partitions of about the same size."""
         options = self._options
         if options.changes:
             tasks = list(open_feed(options, self._snapshot, self._predicate).tasks())
@@ -377,18 +380,18 @@ class BatchReader(FilteringReader):
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
 
 
-# Splits: distribute files among tasks so that each has about the same work.
+# Distribute files among tasks so that all have about the same work.
 
 
 OPEN_COST_BYTES: Final = 1 << 19
 """The cost of opening a file, in bytes that could be read in that time.
 
-Spark's own estimate is 4 MiB. A small file takes a Python worker 0.8 ms, and each task 70 ms, of
-which Spark looks for new modules for 55: small files are put into fewer tasks.
+Spark's own estimate is 4 MiB. A small file takes a Python worker 0.8 ms. A task takes 70 ms, of
+which Spark spends 55 ms looking for new modules. So small files are put into fewer tasks.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""Number of splits that keeps a usual cluster busy; with more bytes, splits grow first."""
+"""Number of splits that keeps a usual cluster busy; more bytes make splits larger first."""
 
 
 def split_tasks(
@@ -398,7 +401,7 @@ def split_tasks(
 
     Args:
         tasks: one per file.
-        max_bytes: most bytes of a group; a single file may be larger.
+        max_bytes: maximum bytes of a group; a single file may be larger.
         in_order: keep the order of files, so that neighbours stay together.
     """
     costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
@@ -410,11 +413,11 @@ def split_tasks(
 def _runs(
     tasks: Sequence[ScanTask], costs: Sequence[int], count: int, max_bytes: int
 ) -> list[list[ScanTask]]:
-    """Cut the files into equal shares: a task with what the others left would keep them waiting."""
+    """Cut the files into equal shares, so that no task gets a larger rest than the others."""
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        share = (2 * before + cost) * count // (2 * total)  # in which the file's middle lies
+        share = (2 * before + cost) * count // (2 * total)  # by the file's middle
         if share != last or filled + cost > max_bytes:
             groups.append([])
             filled, last = 0, share
@@ -425,7 +428,7 @@ def _runs(
 
 
 def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> list[list[ScanTask]]:
-    """Assign the largest first, each to the group that has the least so far."""
+    """Assign the largest files first, each to the smallest group so far."""
     groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(tasks)))]
     least = [(0, number) for number in range(len(groups))]
     for position in sorted(range(len(tasks)), key=lambda at: -costs[at]):
@@ -435,7 +438,7 @@ def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> li
     return groups
 
 
-# Translate the filters that Spark pushes to a Python source.
+# Translate the filters that Spark pushes down.
 
 
 _COMPARISONS: Final = {
@@ -457,7 +460,7 @@ def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Ex
     """Combine the filters that can be translated into one condition; None if there are none.
 
     Args:
-        filters: all of them hold for the requested rows.
+        filters: all of them are true for the requested rows.
         schema: of the table.
     """
     found = []
@@ -467,7 +470,7 @@ def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Ex
             continue
         try:
             found.append(resolve_predicate(expression, schema, text_rules=TextRules.NONE))
-        except InvalidInputError:  # a column that the table lacks, or an unsupported type
+        except InvalidInputError:  # the table lacks the column, or the type is not supported
             continue
     return reduce(and_, found) if found else None
 

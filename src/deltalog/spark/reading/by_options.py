@@ -1,7 +1,7 @@
-"""Tables as DataFrames from the options of a format, as `deltalog.spark.read` plans them.
+"""Tables as DataFrames from the options of a format, planned as by `deltalog.spark.read`.
 
-Owns which requests of the format are planned in the session: whatever Spark's own Parquet reader
-reads, wholly or in part. The rest is the Python source's, to which Spark can hand filters.
+Decides which reads of the format are planned in the session: those of which Spark's own Parquet
+reader can read at least some files. The Python source gets the rest; Spark pushes filters to it.
 
 Protocol: none
 """
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from deltalog.spark.reading.options import ReadOptions
 
 _log: Final = logging.getLogger(__name__)
-# What only our reader can be told: whoever says it asks for that reader.
+# Options that only deltalog's reader supports; giving one selects that reader.
 _NOT_EXACT: Final = "Spark's own Parquet reader reads none of its files exactly"
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
@@ -72,17 +72,17 @@ def frame_by_options(
     *,
     table: NamedTable | None = None,
 ) -> DataFrame | None:
-    """Return the rows that options of the format ask for; None if the Python source reads them.
+    """Return the rows that the format's options request; None leaves them to the Python source.
 
     Args:
         spark: the session, classic or remote.
         given: options as the user wrote them, the location among them as `path`.
-        columns: the columns to show and their types, as of `DataFrameReader.schema`.
-        table: of a catalog of this session, which only this process can open: it is never left to
-            the Python source, whose processes are others.
+        columns: the columns to show and their types, as given to `DataFrameReader.schema`.
+        table: of a catalog of this session. Only this process can open it, so it is never left to
+            the Python source, which runs in other processes.
 
     Raises:
-        DeltaError: what the Python source would raise; Spark's `AnalysisException` at once.
+        DeltaError: the errors of the Python source; each is also Spark's `AnalysisException`.
     """
     with as_analysis_errors():
         options = parse_read_options(given)
@@ -101,31 +101,31 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            return None  # a type, but not of rows: Spark says so
+            return None  # a type, but not a struct: Spark reports it
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))
 
 
 def _objection(given: Mapping[str, str], options: ReadOptions) -> str | None:
-    """Why Spark's own reader must not be used, as far as options tell; None if it may."""
+    """Return why the options rule out Spark's own reader; None if they do not."""
     asked = [name for name in given if name.lower() in _OF_WORKERS]
     if asked and not (asked[0].lower() == "pushfilters" and options.push_filters):
-        return f"the option {asked[0]} concerns them alone"
+        return f"only they support the option {asked[0]}"
     return None
 
 
 def _planned(
     spark: SparkSession, options: ReadOptions, *, leaves_some: bool
 ) -> tuple[DataFrame, StructType] | str:
-    """Return the rows and their schema; why not, if Spark's own reader reads none of the files.
+    """Return the rows and their schema, or the reason why Spark's own reader reads no file.
 
     Args:
         spark: the session.
         options: of the read.
-        leaves_some: whether such a read is left to the Python source; else tasks do it.
+        leaves_some: whether such a read is left to the Python source; if not, tasks read the files.
     """
     check_reads(spark)
-    if options.unzoned is not None:  # no option says the zone
+    if options.unzoned is not None:  # no option gives the time zone
         options = replace(options, time_zone=session_time_zone(spark))
     snapshot = load_version(
         options.path,
@@ -157,7 +157,7 @@ def _planned(
     return scan.to_df(), rows
 
 
-# The change feed as DataFrames over Spark's own Parquet reader, where that is exact.
+# The change feed over Spark's own Parquet reader, where that is exact.
 
 
 _TASK: Final = "task"
@@ -168,16 +168,16 @@ _FILE_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesPlan:
-    """How the files of a change feed are read.
+    """Plan of how the files of a change feed are read.
 
     Args:
-        changes: what is read.
-        tasks: of all files.
-        groups: files that Spark reads, a row for each task with its number; in each group no two
-            files have the same name, and all tasks want the same rows of their files: all, all but
-            deleted ones, or some by position.
-        unfit: numbers of the tasks that our reader reads.
-        reasons: why.
+        changes: the changes to read.
+        tasks: one per file and commit.
+        groups: files that Spark reads, with one row and number per task. In a group, file names
+            are distinct, and all tasks read the same kind of rows: all rows, all but deleted
+            rows, or rows by position.
+        unfit: numbers of the tasks that deltalog's reader reads.
+        reasons: why it reads them.
     """
 
     changes: Changes
@@ -191,10 +191,10 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
     """Decide which files of a change feed Spark reads itself.
 
     Args:
-        changes: what is read.
+        changes: the changes to read.
         objection: why Spark must not read any file.
 
-    Cost: every commit of the range.
+    Cost: reads every commit of the range.
     """
     tasks = tuple(changes.tasks())
     spec, store = changes.spec, changes.snapshot.store
@@ -228,9 +228,9 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
 
 
 def _kind_of(task: ScanTask) -> str:
-    """Return which rows of its file a task wants: all, what is left, or those that are marked.
+    """Return which rows a task reads of its file: all, live rows, or rows marked as deleted.
 
-    Change files are a kind of their own: they say themselves what has changed.
+    Change files are a separate kind: each of their rows states its type of change.
     """
     if task.spec.reads_change_type:
         return "said"
@@ -240,7 +240,7 @@ def _kind_of(task: ScanTask) -> str:
 
 
 def _files_of(tasks: Sequence[ScanTask]) -> pa.Table:
-    """Return the files of tasks as in the log, a row for each task."""
+    """Return the files of tasks as the log describes them, one row per task."""
     columns: dict[str, Any] = {
         "path": pa.array([encode_path(task.path) for task in tasks], pa.string()),
         "size": pa.array([task.size_bytes for task in tasks], pa.int64()),
@@ -284,13 +284,13 @@ def _distinct(files: pa.Table) -> pa.Table:
 
 
 def _tasks_of(some: pa.Table, files: pa.Table) -> pa.Table:
-    """Return all rows of `files` about the files of `some`."""
+    """Return all rows of `files` whose file is in `some`."""
     where = some.column("location").combine_chunks()
     return files.filter(compute.is_in(files.column("location"), value_set=where))
 
 
 def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:
-    """Return the changes of a plan as a DataFrame: the table's columns, then the feed's.
+    """Return the changes as a DataFrame: the table's columns, then the feed's columns.
 
     Args:
         spark: the session.

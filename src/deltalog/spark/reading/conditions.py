@@ -1,7 +1,7 @@
 """Conditions for Spark, and the parts of them that can prune files before Spark starts.
 
-Owns the difference between the two: Spark reads SQL strings in the session's time zone and has
-functions that deltalog lacks, so only parts that mean the same in both may prune.
+Spark reads SQL strings in the session's time zone, and has functions that deltalog lacks. So only
+parts that have the same meaning in both may prune.
 
 Protocol: none
 """
@@ -68,10 +68,11 @@ class RowCondition:
     """A condition on rows.
 
     Args:
-        column: what Spark evaluates.
-        pruning: true for every row for which the condition is true; None if nothing is known.
-        used: top-level columns that the condition reads; None if they are not known.
-        text: for messages.
+        column: the condition for Spark.
+        pruning: predicate that is true for every row for which the condition is true; None if
+            deltalog can parse no part.
+        used: top-level columns that the condition reads; None if not known.
+        text: the condition for messages.
         is_known: whether `pruning` is the whole condition.
     """
 
@@ -90,20 +91,20 @@ def as_spark_condition(
     alias: str | None = None,
     by_spark: bool = False,
 ) -> RowCondition:
-    """Return a condition from any form in which callers give it.
+    """Convert a condition from any form that callers may use.
 
-    Functions of the current time are replaced by their value, if deltalog can parse the condition:
-    otherwise rows would be filtered at a later time than files were pruned.
+    If deltalog can parse the condition, functions of the current time are replaced by their value.
+    Otherwise files would be pruned at one time and rows filtered at a later one.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
         schema: of the table.
-        session: its time zone is Spark's.
-        alias: of the table, in SQL strings.
-        by_spark: whether an expression may have functions and names that only Spark knows.
+        session: provides the time zone.
+        alias: the table's alias in SQL strings.
+        by_spark: whether an expression may use functions and names that only Spark supports.
 
     Raises:
-        InvalidInputError: it is none of these. Errors in a SQL text are left to Spark.
+        InvalidInputError: the condition has none of these forms. Spark reports errors in SQL.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
@@ -121,7 +122,7 @@ def as_spark_condition(
     time_zone = session.time_zone
     if ours is None:
         if not is_text:
-            raise InvalidInputError(f"cannot take {condition!r} for a condition")
+            raise InvalidInputError(f"cannot use {condition!r} for a condition")
         return RowCondition(column=F.expr(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
     kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
@@ -139,7 +140,7 @@ def as_spark_condition(
 
 
 def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:
-    """Return a condition of which only Spark knows some parts; the others prune files."""
+    """Return a condition with parts that only Spark understands; the other parts prune files."""
     kept: list[Expression] = []
     for part in conjuncts(condition):
         with suppress(InvalidInputError):
@@ -154,21 +155,21 @@ def _of_spark(condition: Expression, schema: StructType, session: SqlSession) ->
 def _of_text(
     text: str, schema: StructType, alias: str | None, session: SqlSession
 ) -> Expression | None:
-    """Parse a condition on the rows of one table; None if only Spark can."""
+    """Parse a condition on the rows of one table; None if only Spark can parse it."""
     try:
         if alias is None:
             return _known(schema, text, session)
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
         if called and name_key(alias) in {name_key(name) for name in schema.names}:
-            return None  # the table, or a struct of it
+            return None  # the table, or one of its structs
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
 
 
 def _known(schema: StructType, condition: Any, session: SqlSession) -> Expression | None:
-    """The condition, if it is the same to Spark, to which strings have no collation."""
+    """Return the condition if Spark evaluates it alike; Spark ignores the collations of columns."""
     return as_condition(schema, condition, session=session, text_rules=TextRules.NONE)
 
 
@@ -178,16 +179,16 @@ def _without(alias: str, column: ColumnNode) -> ColumnNode:
 
 
 def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:
-    """Refuse a string that deltalog evaluates itself, and that has another meaning to Spark.
+    """Refuse a condition that deltalog evaluates itself if Spark would evaluate it differently.
 
     Args:
-        text: as the user wrote it.
-        whole: the text parsed and resolved; timestamps without a zone are taken as UTC.
+        text: the condition as the user wrote it.
+        whole: the condition, parsed and resolved; timestamps without a zone are read as UTC.
         schema: of the table.
         time_zone: of the session.
 
     Raises:
-        InvalidInputError: its meaning depends on the session's zone.
+        InvalidInputError: the meaning depends on the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return
@@ -196,9 +197,9 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     names_none = bool(about_moments) and WITHOUT_ZONE.search(text) is not None
     if computes or names_none or asks_the_clock(text):
         raise InvalidInputError(
-            f"cannot take the condition {text!r} in the session's time zone {time_zone}: expected "
-            "moments with their own zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
-            "computed from them; moments without one would count as UTC"
+            f"cannot use the condition {text!r} in the session's time zone {time_zone}: expected "
+            "timestamps with a time zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
+            "computed from them; timestamps without one would count as UTC"
         )
 
 
@@ -216,15 +217,15 @@ def _used(expression: Expression, schema: StructType) -> frozenset[str]:
 
 
 def asks_the_clock(condition: object) -> bool:
-    """Whether a condition uses the current time."""
+    """Return whether a condition uses the current time."""
     text = to_sql(condition) if isinstance(condition, Expression) else str(condition)
     return _ASKS_THE_CLOCK.search(text) is not None
 
 
 def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
-    """Whether a part of a condition means the same in a time zone as in UTC.
+    """Return whether a part of a condition has the same meaning in a time zone as in UTC.
 
-    In SQL, a timestamp may be compared with a string, which Spark reads in the session's zone.
+    SQL may compare a timestamp with a string, which Spark reads in the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return True
@@ -236,33 +237,33 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
     )
 
 
-# Which files Spark's own Parquet reader reads exactly as the table means them.
+# Find files that Spark's own Parquet reader would not read exactly.
 
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Spark silently skips files whose names start with a dot or an underscore. It takes brackets and
-# the like for glob patterns, and Hadoop takes a colon for the end of a scheme.
+# Spark silently skips files whose names start with a dot or an underscore. It treats names with
+# brackets and the like as glob patterns, and Hadoop treats a colon as the end of a scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 MOST_FOOTERS: Final = 1000
-"""Most files whose footers the driver reads; if there are more, all are left to our reader."""
+"""Most files whose footers the driver reads; if there are more, deltalog's reader reads all."""
 
 
 def objection_to_place(root: str) -> str | None:
-    """Why Spark cannot read any file of a table at `root`; None if it can."""
+    """Return why Spark cannot read files of a table at `root`; None if it can."""
     kind = store_kind(root)
     return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:
-    """Why Spark cannot read the columns of a scan from files; None if it can."""
+    """Return why Spark cannot read a scan's columns from files; None if it can."""
     for path, field in walk_columns(spec.data_columns):
         if field.type == VOID:
-            return f"column {'.'.join(path)!r} is of type void, which no file holds"
+            return f"column {'.'.join(path)!r} is of type void, which files do not store"
         if isinstance(field.type, StructType) and not len(field.type):
             return f"column {'.'.join(path)!r} is a struct without fields"
         if any(_is_narrow(change) for change in widening_changes(field)):
-            return f"column {'.'.join(path)!r} became a decimal that Spark reads from no integer"
+            return f"Spark cannot read the integers of column {'.'.join(path)!r} as decimals"
     return None
 
 
@@ -273,12 +274,12 @@ def _is_narrow(change: TypeChange) -> bool:
     before = change.from_type
     if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
         return False
-    # With fewer digits before the point, Spark reads no decimal from an integer.
+    # With fewer digits before the point, Spark cannot read a decimal from an integer.
     return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
-    """Mark files whose names Spark skips, or takes for patterns."""
+    """Mark files whose names Spark skips or treats as patterns."""
     paths = compute.replace_substring_regex(locations, _SCHEME, "")
     odd: Any = compute.or_(
         compute.match_substring_regex(paths, _ODD_NAME),
@@ -288,16 +289,16 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Mark files of a table with column ids in which names lead to other columns than ids.
+    """Mark files of a table with column ids in which names and ids select different columns.
 
-    Spark finds columns by id only in sessions configured for it, and otherwise by name.
+    Spark finds columns by name, except in sessions that are configured to use ids.
 
     Args:
         store: of the table.
-        spec: what is read.
+        spec: of the scan.
         files: `path` and `size` of each.
 
-    Cost: the footer of every file.
+    Cost: reads the footer of every file.
     """
     if files.num_rows > MOST_FOOTERS:
         return pa.array([True] * files.num_rows, pa.bool_())
@@ -316,7 +317,7 @@ def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.Boolean
 
 
 def _names_agree(wanted: StructType, found: Iterable[pa.Field[Any]]) -> bool:
-    """Whether the names of a file's columns lead to the same columns as the ids do."""
+    """Return whether names and ids select the same columns of a file."""
     fields = list(found)
     by_id = {number: one for one in fields if (number := parquet_field_id(one)) is not None}
     names = [name_key(one.name) for one in fields]

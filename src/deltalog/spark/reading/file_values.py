@@ -1,7 +1,7 @@
-"""Columns that are constant within a file, which Spark does not read from it.
+"""Columns that are constant within a file and come from the log.
 
-Owns partition values, the base row id, and the file's facts in the log. They are joined from a
-small table that is broadcast, or are literals if all files share them.
+These are partition values, the base row id, and metadata of the file. They are joined from a small
+broadcast table, or are literals if all files have the same values.
 
 Protocol: Partition Value Serialization, Row Tracking
 """
@@ -50,10 +50,10 @@ class FileValues:
     """The constant columns of some files.
 
     Args:
-        spec: what is read.
+        spec: of the scan.
         files: `TASK_COLUMNS`, with `location` and `name` of each file.
-        partitions: whether partition values are among them.
-        more: other columns of `files` that are, with their types.
+        partitions: whether partition values are included.
+        more: other columns of `files` to include, with their types.
     """
 
     def __init__(
@@ -91,29 +91,29 @@ class FileValues:
 
     @property
     def need_join(self) -> bool:
-        """Whether files differ in any column, so that rows must be joined with their values."""
+        """Return whether files differ in any value, so that rows must be joined with the values."""
         return any(not _is_constant(array) for array in self._arrays.values())
 
     def has(self, name: str) -> bool:
-        """Whether a column is one of these."""
+        """Return whether a column is one of the constant columns."""
         return name in self._arrays
 
     def join_to(
         self, frame: DataFrame, spark: SparkSession, key: FileKey, *, always: bool = False
     ) -> DataFrame:
-        """Join a frame with the column `KEY` to the values that differ among the files.
+        """Join a frame, by its column `KEY`, with the values that differ among the files.
 
         Args:
             frame: rows of the files.
             spark: the session.
-            key: what tells the files apart.
-            always: join even if no value differs, since a file may be there more than once.
+            key: the key that identifies files.
+            always: join even if no value differs, since a file may occur more than once.
         """
         keys = key.of_files(self._files)
         return self._joined(frame, spark, keys, key.ddl, always=always)
 
     def join_by_number(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
-        """Join a frame whose column `KEY` is the number of a row of the files, from 0.
+        """Join a frame in which `KEY` is the number of a row of `files`, from 0.
 
         Args:
             frame: rows of the files.
@@ -142,7 +142,7 @@ class FileValues:
                 *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
             ]
         )
-        # Of one piece: to Spark a batch without rows is the end.
+        # One batch only: Spark stops reading at a batch without rows.
         values = spark.createDataFrame(pa.table(columns).combine_chunks(), schema)
         return frame.join(F.broadcast(values), KEY, "inner")
 
@@ -178,13 +178,13 @@ def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
     return shown
 
 
-# Keys that identify the file of each row in Spark's frames.
+# Keys that identify the file of each row.
 
 
 KEY: Final = "__deltalog_file"
 """Column that identifies the file of a row."""
 MOST_LOOKED_AT: Final = 1000
-"""Most files whose lengths are looked up; each takes a request."""
+"""Most files whose lengths are looked up; each costs a request."""
 _MOST_NUMBERS: Final = 1 << 24
 
 
@@ -194,8 +194,8 @@ class FileKey:
 
     Args:
         column: of Spark's `_metadata`.
-        modulus: a power of two by which file lengths leave different remainders, so that a row of
-            any file is one number; 0 for names.
+        modulus: a power of two that leaves a different remainder for each file length, so that one
+            number can identify a row of any file; 0 if the key is the file's name.
     """
 
     column: str
@@ -207,14 +207,14 @@ class FileKey:
         return "BIGINT" if self.modulus else "STRING"
 
     def of_row(self, hidden: Column) -> Column:
-        """Return `KEY` of a row, from Spark's `_metadata`."""
+        """Return the column with a row's `KEY`, from Spark's `_metadata`."""
         return hidden[self.column].alias(KEY)
 
     def position(self, row: str) -> Column:
-        """Return one number that identifies a row of any file.
+        """Return the column with one number that identifies a row of any file.
 
         Args:
-            row: the column with its position in the file.
+            row: the column with the position in the file.
         """
         bits = self.modulus.bit_length() - 1
         return F.expr(f"shiftleft({row}, {bits}) | ({KEY} & {self.modulus - 1}L)")
@@ -226,9 +226,9 @@ class FileKey:
 
 
 def key_of(store: Store, files: pa.Table) -> FileKey:
-    """Choose a key for files of different names.
+    """Choose a key for files with distinct names.
 
-    Cost: a request per file, up to `MOST_LOOKED_AT` files.
+    Cost: one request per file, up to `MOST_LOOKED_AT` files.
     """
     by_name = FileKey("file_name")
     sizes = files.column("size")
@@ -243,7 +243,7 @@ def key_of(store: Store, files: pa.Table) -> FileKey:
 
 
 def _modulus(sizes: list[Any]) -> int:
-    """Return the least power of two modulo which all sizes differ; 0 if it is too large."""
+    """Return the smallest power of two modulo which all sizes differ; 0 if it is too large."""
     if len(set(sizes)) < len(sizes):
         return 0
     modulus = 1

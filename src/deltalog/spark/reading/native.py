@@ -1,8 +1,8 @@
 """A scan as DataFrames over Spark's own Parquet reader, where that is exact.
 
-Owns the translation into Spark's operators. Files are planned in three groups: files that Spark
-reads as they are, files with deletion vectors (anti-joined with the deleted positions), and files
-left to our reader. Conditions, projections and aggregates on the frame reach Spark's reader.
+Translates a scan into Spark's operators. There are three groups of files: files that Spark reads as
+they are, files with deletion vectors (anti-joined with the deleted positions), and files that
+deltalog's reader reads. Spark pushes conditions, projections and aggregates down to its own reader.
 
 Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -87,9 +87,8 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""Most files of one name, in several directories, that are read by Spark: each namesake goes into
-another group."""
-# Override settings of the session: rebase dates as each file's writer meant them, and never skip
+"""Most files with the same name that Spark reads: each of them goes into another group."""
+# Override the session's settings: rebase dates according to each file's writer, and never skip
 # corrupt or missing files.
 _READER_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
@@ -103,14 +102,14 @@ _READER_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """How the files of a scan are read.
+    """Plan of how the files of a scan are read.
 
     Args:
-        scan: what is read.
-        groups: files that Spark reads; in each group all or none have deletion vectors, and no two
-            have the same name.
-        unfit: files that our reader reads.
-        reasons: why, each with the number of files.
+        scan: the scan.
+        groups: files that Spark reads. In a group, names are distinct, and either all files have
+            deletion vectors or none has.
+        unfit: files that deltalog's reader reads.
+        reasons: why it reads them, each with the number of files.
         num_vectors: number of files with deletion vectors in the groups.
     """
 
@@ -121,7 +120,7 @@ class ReadPlan:
     num_vectors: int
 
     def explain(self) -> list[str]:
-        """Explain who reads how many files, and why."""
+        """Explain which reader reads how many files, and why."""
         native = sum(group.num_rows for group in self.groups)
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
@@ -130,7 +129,7 @@ class ReadPlan:
 
     @property
     def of_workers(self) -> list[str]:
-        """Explain how many files Python workers read, and why: the operator's name, too."""
+        """Explain how many files Python workers read, and why; this is also the operator's name."""
         lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
             lines.insert(0, f"read by Python workers: {self.unfit.num_rows} files")
@@ -141,10 +140,10 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
     """Decide which files of a scan Spark reads itself.
 
     Args:
-        scan: what is read.
+        scan: the scan.
         objection: why Spark must not read any file.
 
-    Cost: the log's columns for the files that survive pruning.
+    Cost: reads the log's columns for the files that survive pruning.
     """
     spec, root = scan.spec, scan.snapshot.store.root
     files = named_files(scan.pruned.files(TASK_COLUMNS), root)
@@ -154,13 +153,13 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
     odd, reasons = are_unfit(scan.snapshot.store, spec, files)
     has_vector = _has_vector(scan, files)
-    if has_vector.true_count:  # of the rows that files have, vectors may name some
+    if has_vector.true_count:  # files may have vectors
         files = files.append_column("numRecords", scan.pruned.num_records())
     fit = compute.invert(odd)
     groups, rest, num_vectors = [], [files.filter(odd)], 0
     for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):
         some, namesakes = by_name(files.filter(mask))
-        num_vectors = sum(group.num_rows for group in some)  # files with vectors come last
+        num_vectors = sum(group.num_rows for group in some)  # files with vectors are last
         groups += some
         rest.append(namesakes)
         if namesakes.num_rows:
@@ -175,7 +174,7 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
 
 
 def named_files(files: pa.Table, root: str) -> pa.Table:
-    """Return files with the location and the bare name of each.
+    """Add the location and the bare name of each file.
 
     Args:
         files: with `path`, as in the log.
@@ -189,33 +188,33 @@ def named_files(files: pa.Table, root: str) -> pa.Table:
 
 
 def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.BooleanArray, list[str]]:
-    """Mark the files that Spark would not read exactly, and say why.
+    """Mark the files that Spark would not read exactly, and return the reasons.
 
     Args:
         store: of the table.
-        spec: what is read.
+        spec: of the scan.
         files: `path`, `location` and `size` of each.
 
-    Cost: the footer of every file, if columns are mapped by id.
+    Cost: reads the footer of every file if columns are mapped by id.
     """
     reasons: list[str] = []
     odd = are_unfit_by_name(files.column("location"))
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     foreign = are_foreign(files.column("path"), store.root)
-    if foreign.true_count:  # Spark would read them; our tasks refuse what is not trusted
+    if foreign.true_count:  # deltalog's tasks refuse untrusted stores; Spark would not
         odd = compute.or_(odd, foreign)
         reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
         by_id = are_unfit_by_id(store, spec, files)
         odd = compute.or_(odd, by_id)
         if by_id.true_count:
-            reasons.append(f"{by_id.true_count} may have columns that only their ids tell apart")
+            reasons.append(f"{by_id.true_count} may have columns that only ids identify")
     return odd, reasons
 
 
 def namesakes_reason(files: pa.Table) -> str:
-    """Say why files of one name are left to our reader."""
+    """Return why deltalog's reader reads files with the same name."""
     return f"{files.num_rows} share their names with too many others"
 
 
@@ -231,7 +230,7 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
 
 
 def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """Split files into groups of distinct names, and those with too many namesakes."""
+    """Split files into groups with distinct names, and the files whose names occur too often."""
     if not files.num_rows:
         return [], files
     names = files.column("name")
@@ -247,9 +246,9 @@ def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 
 
 def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
-    """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
+    """Return all rows of a plan's files; the predicate has pruned files but does not filter rows.
 
-    Files that Spark's own reader would read differently are read by our tasks (`task_frame`).
+    deltalog's tasks read the files that Spark's own reader would not read exactly (`task_frame`).
 
     Args:
         spark: the session.
@@ -282,7 +281,7 @@ def with_comments(
     Args:
         frame: the rows.
         rows: their schema.
-        columns: name → the column in another form.
+        columns: name → the column to use instead.
     """
     fields = to_spark_schema(rows).fields
     if not columns and not any(one.metadata for one in fields):
@@ -296,7 +295,7 @@ def with_comments(
 
 
 def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFrame:
-    """Return the rows of files that Spark reads, under the names of the table's columns."""
+    """Return the rows of files that Spark reads, with the table's column names."""
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)
     for name in _kept_columns(spec):
@@ -335,19 +334,19 @@ def parquet_frame(
     files: pa.Table,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    """Return what files hold, read by Spark's own Parquet reader.
+    """Return the stored columns of files, read by Spark's own Parquet reader.
 
     Args:
         spark: the session.
-        spec: names the table, for errors.
-        stored: the columns, under the names that files have.
+        spec: has the table's name, for errors.
+        stored: the columns, with their names in the files.
         files: the `location` of each.
-        options: of the reader, beside those by which it does not follow the session.
+        options: of the reader, in addition to those that override the session's settings.
 
     Raises:
-        DataFileMissingError: a file is not there.
+        DataFileMissingError: a file is missing.
     """
-    where: list[Any] = files.column("location").to_pylist()  # the one form that Spark takes
+    where: list[Any] = files.column("location").to_pylist()  # the only form that Spark accepts
     paths = [spark_path(location) for location in where]
     try:
         read = spark.read.options(**_READER_OPTIONS, **options)
@@ -364,19 +363,19 @@ def parquet_frame(
 
 
 def spark_metadata(raw: DataFrame) -> Column:
-    """Return the struct by which Spark tells file and position of each row of files.
+    """Return Spark's metadata struct, with the file and position of each row.
 
-    It is requested as what it is: by its name alone, a column `_metadata` of the files would be
-    found first.
+    The struct is requested as a metadata column. By name alone, Spark would first find a column
+    `_metadata` of the files.
 
     Args:
-        raw: of `parquet_frame`.
+        raw: the result of `parquet_frame`.
     """
     return raw.metadataColumn(metadata_columns.METADATA)
 
 
 def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
-    """Return the output columns over a frame of stored columns, joined with values of files."""
+    """Return the output columns over a frame of stored columns that is joined with file values."""
     data = {field.name: field for field in spec.data_columns}
     found: list[Column | str] = []
     hidden: list[Column] = []
@@ -402,7 +401,7 @@ def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
 def _shown(field: Field, mode: Mode) -> Column | str:
     stored = physical_name(field, mode)
     if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
-        return quoted(stored)  # making a `Column` takes a dozen calls of Spark's process
+        return quoted(stored)  # creating a `Column` takes a dozen calls to Spark's process
     column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))
@@ -410,10 +409,10 @@ def _shown(field: Field, mode: Mode) -> Column | str:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """Return the column in a form for which Spark pushes no condition on floats to Parquet.
+    """Return the column in a form that keeps Spark from pushing conditions on floats to Parquet.
 
-    Spark orders NaN as the greatest number, and some writers leave it out of a footer's bounds:
-    Spark's reader would skip row groups that hold it.
+    Spark treats NaN as the greatest number, but some writers leave it out of a footer's bounds.
+    Spark's reader would then skip row groups that contain NaN.
     """
     if kind in _FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))
@@ -428,7 +427,7 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
-    """Return the materialized columns of row ids and commit versions, if selected."""
+    """Return the materialized columns of row ids and commit versions that are selected."""
     asked = spec.metadata_columns
     return (
         spec.row_id_column if metadata_columns.ROW_ID in asked else None,
@@ -464,13 +463,13 @@ def spark_path(location: str) -> str:
     return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location
 
 
-# Which columns Spark may take for NOT NULL: those of the table whose values were looked at.
+# NOT NULL columns: Spark may rely on those whose values are checked.
 
 
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
-"""Session setting: `true` keeps NOT NULL of all columns, and a NULL in a file ends the query."""
+"""Session setting: `true` keeps NOT NULL for all columns; a NULL in a file fails the query."""
 
-# A value that is never seen, by which Spark knows that there is no NULL.
+# Default that never occurs; it lets Spark infer that the column has no NULL.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",
@@ -490,12 +489,12 @@ _SOME: Final[dict[DataType, str]] = {
 def not_null_columns(
     spark: SparkSession, schema: StructType, spec: ReadSpec, files: Iterable[pa.Table]
 ) -> dict[str, Column]:
-    """Return the columns that hold no NULL, in a form by which Spark knows it.
+    """Return the columns without NULL, in a form from which Spark infers that.
 
     Args:
         spark: the session.
         schema: of the table.
-        spec: what is read.
+        spec: of the scan.
         files: `partitionValues` of all files that are read.
     """
     strict = [field for field in schema if not field.nullable and field.type in _SOME]
@@ -518,21 +517,21 @@ def not_null_columns(
 
 def _has_null(files: list[pa.Table], name: str) -> bool:
     texts = [extract(piece.column("partitionValues"), name) for piece in files]
-    # An empty text is NULL for every type.
+    # An empty string is NULL for every type.
     return any(one.null_count or compute.any(compute.equal(one, "")).as_py() for one in texts)
 
 
 def _checked(field: Field, table: str) -> Column:
-    """Return a column that ends the query where it is NULL."""
+    """Return a column that fails the query if a value is NULL."""
     said = (
-        f"cannot read the column {field.name} of {table}: it is NOT NULL, and a file holds NULL; "
+        f"cannot read the column {field.name} of {table}: it is NOT NULL, and a file has NULL; "
         f"unset {KEEP_NOT_NULL} to read the rows as they are"
     )
     failing = F.expr(f"raise_error({quote_text(said)})")
     return F.coalesce(F.col(quoted(field.name)), failing, F.expr(_SOME[field.type]))
 
 
-# Detect tables in Hive layout, whose partition values Spark may read from directory names.
+# Hive layout: Spark may read partition values from directory names.
 
 
 _TEXTS: Final[dict[DataType, str]] = {
@@ -546,14 +545,14 @@ _TEXTS: Final[dict[DataType, str]] = {
 def hive_partitions(
     configuration: TableConfiguration, files: pa.Table, root: str
 ) -> StructType | None:
-    """Return the partition columns as directories name them; None if Spark must not read them.
+    """Return the partition columns as directories spell them; None if Spark must not use them.
 
     Args:
         configuration: of the table.
         files: `location` and `partitionValues` of each.
         root: the table's location.
 
-    Cost: one pass over the files, and Python for each partition.
+    Cost: one pass over the files, and a loop over the partitions.
     """
     names = configuration.physical_partition_columns
     types = [field.type for field in configuration.partition_schema]
@@ -562,7 +561,7 @@ def hive_partitions(
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
     if not compute.all(compute.starts_with(where, prefix)).as_py():
-        return None  # a shallow clone, with files of another table
+        return None  # a shallow clone has files of another table
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
     for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):
@@ -581,7 +580,7 @@ def hive_partitions(
     return StructType([Field(n, one.type) for n, one in zip(names, schema, strict=True)])
 
 
-# A DataFrame whose rows Python workers read from scan tasks.
+# Rows that Python workers read.
 
 
 def task_frame(
@@ -599,12 +598,12 @@ def task_frame(
         spark: the session.
         tasks: the files to read.
         rows: the schema of the rows, with metadata columns as one struct.
-        max_bytes: of a split.
+        max_bytes: maximum size of a split.
         in_order: keep the order of files, so that neighbours stay together.
-        what: names the operator in Spark's plan.
+        what: the operator's name in Spark's plan.
 
     Raises:
-        WorkerMismatchError: workers lack this deltalog.
+        WorkerMismatchError: workers do not have this version of deltalog.
     """
     schema = to_spark_schema(rows)
     groups = split_tasks(tasks, max_bytes, in_order=in_order)

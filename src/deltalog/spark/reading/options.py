@@ -1,7 +1,7 @@
 """Options of reads (`option(…)`), with Delta's names, ignoring case.
 
-Owns the names, the parsing of values, and the error that suggests a similar name. Options that
-start with `storage.` or a cloud's prefix (`aws_`, `azure_`, `google_`) are passed to the store.
+Parses values, and suggests a similar name for an unknown option. Options that start with `storage.`
+or a cloud's prefix (`aws_`, `azure_`, `google_`) are passed to the store.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that pipelines give to any source, and that have no meaning for a Delta table.
+# Options that pipelines give to any source; they mean nothing for a Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
-"""As `spark.sql.files.maxPartitionBytes` by default."""
+"""The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
-"""As Delta's, where neither limit is given."""
-# Delta's options that this request cannot have, with what to do instead.
+"""Delta's default, if neither limit is given."""
+# Delta's options that are refused here, and what to use instead.
 _ELSEWHERE: Final = {
-    "versionAsOf": "it goes with batch reads; a stream takes startingVersion",
-    "timestampAsOf": "it goes with batch reads; a stream takes startingTimestamp",
-    "endingVersion": "it goes with batch reads of the change feed; a stream has no end",
-    "endingTimestamp": "it goes with batch reads of the change feed; a stream has no end",
-    "maxRecordsPerFile": "it goes with writes",
-    "replaceOn": "rows are replaced by DeltaTable.merge, or by replaceWhere",
-    "replaceUsing": "rows are replaced by DeltaTable.merge, or by replaceWhere",
+    "versionAsOf": "it is for batch reads; use startingVersion for a stream",
+    "timestampAsOf": "it is for batch reads; use startingTimestamp for a stream",
+    "endingVersion": "it is for batch reads of the change feed; a stream has no end",
+    "endingTimestamp": "it is for batch reads of the change feed; a stream has no end",
+    "maxRecordsPerFile": "it is for writes",
+    "replaceOn": "use DeltaTable.merge or replaceWhere to replace rows",
+    "replaceUsing": "use DeltaTable.merge or replaceWhere to replace rows",
     "excludeRegex": "a stream reads all files of a commit; filter its rows by "
     "option('metadataColumns', 'file_path')",
     **dict.fromkeys(
         ("schemaTrackingLocation", "schemaLocation"),
-        "started again with a new load, a stream goes on in the new schema",
+        "after a restart with a new load, a stream continues in the new schema",
     ),
     **dict.fromkeys(
         (
@@ -54,13 +54,13 @@ _ELSEWHERE: Final = {
             "allowSourceColumnRenameAndDrop",
             "allowSourceColumnTypeChange",
         ),
-        "a stream ends where its source's columns change; started again with a new load, it goes "
-        "on in the new schema",
+        "a stream ends where its source's columns change; after a restart with a new load, it "
+        "continues in the new schema",
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""Spark hands a format its options in lower case."""
-# What Spark's catalog hands to a format of a table that it holds, besides the table's properties.
+"""Lower-case name → name: Spark passes options to a format in lower case."""
+# Options that Spark's catalog passes to a format for a table, besides the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -94,7 +94,7 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""Every metadata column that the table has, which is known when its version is."""
+"""All metadata columns of the table; known when the version is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +102,18 @@ class TableOptions:
     """The options of every kind of read, parsed.
 
     Args:
-        path: the table's location, which may end in `@v3` for a batch, or where the session opens
-            the table, its name in a catalog of the session.
+        path: the table's location, which may end in `@v3` for a batch. If the session opens the
+            table, it may be the name in a catalog of the session.
         storage: credentials and settings for the store.
         changes: whether the change data feed is read.
-        start: the first version or moment of the changes, or for a stream `latest`; a stream
-            without it begins with all rows.
+        start: the first version or timestamp of the changes, or `latest` for a stream. A stream
+            without a start begins with all rows.
         metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
-        max_partition_bytes: size of the splits that one task reads.
-        time_zone: of moments and partition values that name none.
-        unzoned: the options that are moments, where no option says the zone: tasks, which know the
-            session's, check that they mean the same in it. None if an option says the zone.
+        max_partition_bytes: maximum size of the split that one task reads.
+        time_zone: of timestamps and partition values without a time zone.
+        unzoned: the options with timestamps, if no option gives a time zone. Tasks, which know
+            the session's time zone, check that the meaning is the same in it. None if an option
+            gives the time zone.
     """
 
     path: str | NamedTable
@@ -131,9 +132,9 @@ class ReadOptions(TableOptions):
 
     Args:
         version: to read at.
-        timestamp: to read at, as it was written.
-        end: last version of the feed, or a moment.
-        push_filters: Spark's filters prune files and row groups.
+        timestamp: to read at, as the user wrote it.
+        end: last version or timestamp of the feed.
+        push_filters: whether Spark's filters prune files and row groups.
     """
 
     version: int | None = None
@@ -147,14 +148,14 @@ class StreamOptions(TableOptions):
     """The options of a streaming read, parsed.
 
     Args:
-        max_files: most files of a batch; None for no limit.
-        max_bytes: most bytes of a batch; a single file may be larger.
+        max_files: maximum number of files in a batch; None is no limit.
+        max_bytes: maximum bytes of a batch; a single file may be larger.
         ignore_deletes: skip commits that only delete.
         ignore_changes: return the rows of rewritten files again.
         skip_change_commits: skip commits that delete or rewrite.
         fail_on_data_loss: raise if commits were cleaned up before they were read.
-        in_event_time_order: return the rows of the first version in one batch, so that none of
-            them is late for a watermark.
+        in_event_time_order: return the rows of the first version in one batch, so that no row is
+            too late for a watermark.
     """
 
     max_files: int | None = MAX_FILES_PER_TRIGGER
@@ -167,7 +168,7 @@ class StreamOptions(TableOptions):
 
 
 class Options:
-    """A user's options, read one by one; unknown names are errors.
+    """The options that a user gave; unknown names are errors.
 
     Args:
         given: as the user wrote them.
@@ -175,7 +176,7 @@ class Options:
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """Other options that are allowed, for the error."""
+    """More allowed options, for the error."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
@@ -186,7 +187,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif split_option(name)[0] is not None:  # a cloud's
+            elif split_option(name)[0] is not None:  # a cloud's prefix
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
@@ -201,34 +202,34 @@ class Options:
             if close
             else f"expected one of {sorted(self._names.values())}{self.others}"
         )
-        return f"cannot take the option {name!r}: {hint}"
+        return f"cannot use the option {name!r}: {hint}"
 
     def text(self, name: str) -> str | None:
-        """The value as it stands."""
+        """Return the value as it was given."""
         return self._values.get(name.lower())
 
     def number(self, name: str) -> int | None:
-        """A whole number of 0 or more."""
+        """Return a whole number of 0 or more."""
         text = self.text(name)
         if text is None:
             return None
         if not text.strip().isdecimal():
             raise InvalidInputError(
-                f"cannot take {name}={text!r}: expected a whole number of 0 or more"
+                f"cannot use {name}={text!r}: expected a whole number of 0 or more"
             )
         return int(text)
 
     def truth(self, name: str, *, default: bool = False) -> bool:
-        """`true` or `false`."""
+        """Return the value of `true` or `false`."""
         text = self.text(name)
         if text is None:
             return default
         if text.strip().lower() not in {"true", "false"}:
-            raise InvalidInputError(f"cannot take {name}={text!r}: expected true or false")
+            raise InvalidInputError(f"cannot use {name}={text!r}: expected true or false")
         return text.strip().lower() == "true"
 
     def size(self, name: str) -> int | None:
-        """A number of bytes, or one with a unit such as `64m`."""
+        """Return a number of bytes, which may have a unit such as `64m`."""
         text = self.text(name)
         if text is None:
             return None
@@ -237,20 +238,20 @@ class Options:
         digits = digits.removesuffix(unit)
         if not digits.isdecimal() or int(digits) == 0:
             raise InvalidInputError(
-                f"cannot take {name}={text!r}: expected a size such as 134217728, 128m or 1g"
+                f"cannot use {name}={text!r}: expected a size such as 134217728, 128m or 1g"
             )
         return int(digits) * _SIZE_UNITS[unit]
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Names with commas between them."""
+        """Return names that are separated by commas."""
         text = self.text(name) or ""
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     def one_of(self, *names: str) -> str | None:
-        """The name of the option that is given, of several; an error if there are two."""
+        """Return which of several options is given; two are an error."""
         given = [name for name in names if self.text(name) is not None]
         if len(given) > 1:
-            raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
+            raise InvalidInputError(f"cannot use both {given[0]} and {given[1]}: give one of them")
         return given[0] if given else None
 
 
@@ -264,7 +265,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     found = _read_options(options)
     if not found.changes and (found.start is not None or found.end is not None):
         raise InvalidInputError(
-            "cannot take bounds of a range of versions without readChangeFeed=true; to read one "
+            "cannot use bounds of a range of versions without readChangeFeed=true; to read one "
             "version give versionAsOf or timestampAsOf"
         )
     if found.changes and found.start is None:
@@ -275,10 +276,10 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """Parse the options that decide on the schema of a read, batch or stream.
+    """Parse the options that determine the schema of a batch or streaming read.
 
     Raises:
-        InvalidInputError: an option that neither knows, or a value that is none.
+        InvalidInputError: an unknown option, or an invalid value.
     """
     return _read_options(Options(given, {*BATCH_OPTIONS, *STREAM_OPTIONS}))
 
@@ -292,7 +293,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     options = Options(given, STREAM_OPTIONS)
     max_files, max_bytes = options.number("maxFilesPerTrigger"), options.size("maxBytesPerTrigger")
     if max_files == 0:
-        raise InvalidInputError("cannot take maxFilesPerTrigger=0: expected 1 or more")
+        raise InvalidInputError("cannot use maxFilesPerTrigger=0: expected 1 or more")
     if max_files is None and max_bytes is None:
         max_files = MAX_FILES_PER_TRIGGER
     return StreamOptions(
@@ -317,7 +318,7 @@ def _read_options(options: Options) -> ReadOptions:
     )
     if options.one_of(*_TIME_TRAVEL) and found.changes:
         raise InvalidInputError(
-            "cannot take both readChangeFeed and a version to read at: bound the feed with "
+            "cannot use both readChangeFeed and a version to read at: bound the feed with "
             "startingVersion and endingVersion"
         )
     return found
@@ -345,24 +346,24 @@ def _unzoned(options: Options) -> tuple[tuple[str, str], ...] | None:
 
 
 def path_of(options: Options) -> str:
-    """Where the table is.
+    """Return the location of the table.
 
     Raises:
-        InvalidInputError: it was not said.
+        InvalidInputError: the options have no location.
     """
     path = options.text("path")
     if not path:
         raise InvalidInputError(
             "cannot find the table: expected its location in load(path), save(path) or "
-            "option('path', …); Spark tells a format no names of tables: in a session that "
-            "deltalog.spark.register(spark) has prepared, spark.table, spark.sql, saveAsTable and "
-            "insertInto know them"
+            "option('path', …); Spark passes no table names to a format; call "
+            "deltalog.spark.register(spark) to use names with spark.table, spark.sql, saveAsTable "
+            "and insertInto"
         )
     return path
 
 
 def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
-    """Names of `METADATA_COLUMNS`, or `ALL_METADATA`; the prefix `_metadata.` may be left out.
+    """Return names of `METADATA_COLUMNS`, or `ALL_METADATA`; the prefix `_metadata.` is optional.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -382,10 +383,10 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
 
 
 def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
-    """The names that were asked for; for `ALL_METADATA` those that the table has.
+    """Return the requested names; `ALL_METADATA` means all that the table has.
 
     Raises:
-        InvalidInputError: a column of the table is in the way of the struct `_metadata`.
+        InvalidInputError: the table has a column with the name `_metadata`.
     """
     if asked and has_own_metadata(snapshot.configuration.schema):
         raise InvalidInputError(
@@ -399,10 +400,10 @@ def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[
 
 
 def bound_of(options: Options, end: str) -> int | str | None:
-    """One end of a range of versions, as a version or as the text of a moment or of `latest`.
+    """Return one end of a range of versions: a version, a timestamp as a string, or `latest`.
 
     Args:
-        options: the user's.
+        options: of the user.
         end: `starting` or `ending`.
     """
     named = options.one_of(f"{end}Version", f"{end}Timestamp")

@@ -1,7 +1,7 @@
-"""Deleted rows as a DataFrame of positions, with which a scan is joined or anti-joined.
+"""Deleted rows as a DataFrame of positions, which is joined or anti-joined with a scan.
 
-Owns where the deletion vectors are read (on the driver, or by tasks if they mark many rows), and
-the join strategy.
+Decides where deletion vectors are read (on the driver, or by tasks if they mark many rows), and
+chooses the join strategy.
 
 Protocol: Deletion Vectors
 """
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
 ROW: Final = "__deltalog_row"
 """Column with the position of a row in its file."""
 NUMBER: Final = "__deltalog_number"
-"""Column with the number of the task that wants a row."""
+"""Column with the number of the scan task that reads a row."""
 _POSITION: Final = "__deltalog_position"
 _VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
-"""Most deleted rows for which the driver reads the vectors itself: 3 MB."""
+"""Most deleted rows for which the driver reads the vectors itself; they take 3 MB."""
 MOST_BROADCAST: Final = 10_000_000
 """Most deleted rows for which all positions are broadcast to every executor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """The deleted rows of one file, to be read.
+    """The deletion vector of one file, and how to return its positions.
 
     Args:
         descriptor: of the deletion vector.
-        key: that identifies the file.
+        key: identifies the file.
         modulus: of the keys, if they are numbers.
         path: of the file, decoded.
         size_bytes: of the file.
-        num_rows: physical rows of the file; None if the log does not say.
-        without: marks rows that do not count.
-        number: goes with each row, as `NUMBER`.
+        num_rows: physical rows of the file; None if the log does not record the number.
+        without: deletion vector whose rows are left out.
+        number: value of `NUMBER` for each row.
     """
 
     descriptor: DeletionVectorDescriptor
@@ -72,11 +72,11 @@ class _Vector:
     number: int | None = None
 
     def positions(self, store: Store) -> pa.Table:
-        """Return the columns by which a scan is joined.
+        """Return the positions, with the columns for the join.
 
-        A join would pass over a row that the file does not have, so that the rows are checked here.
+        Positions beyond the end of the file are refused here, because a join would ignore them.
 
-        Cost: the footer of the file, if the number of its rows is not known.
+        Cost: reads the file's footer if the number of rows is not known.
         """
         try:
             bitmap = self._bitmap(store)
@@ -112,8 +112,8 @@ def without_deleted(
         frame: rows of files with deletion vectors.
         spark: the session.
         store: of the table.
-        files: `deletionVector`, `path`, `size` and `name` of each, and `numRecords` if it is known.
-        key: what tells them apart.
+        files: `deletionVector`, `path`, `size` and `name` of each, and `numRecords` if known.
+        key: the key that identifies files.
     """
     keys: list[Any] = key.of_files(files).to_pylist()
     names = [name for name in _VECTOR_COLUMNS if name in files.column_names]
@@ -135,16 +135,16 @@ def only_marked(
     keys: Sequence[Any],
     key: FileKey,
 ) -> DataFrame:
-    """Return the rows that tasks want by position, each with the number of its task in `NUMBER`.
+    """Return the rows that scan tasks read by position, with the number of the task in `NUMBER`.
 
-    A row that several tasks want comes once for each.
+    A row that several tasks read occurs once per task.
 
     Args:
         frame: rows of the files, with the columns `KEY` and `ROW`.
         spark: the session.
-        tasks: which all return only deleted rows.
-        keys: of the file of each.
-        key: what tells files apart.
+        tasks: scan tasks that return only deleted rows.
+        keys: the file key of each task.
+        key: the key that identifies files.
     """
     vectors = [
         _Vector(
@@ -171,7 +171,7 @@ def _joined(
     *,
     how: Literal["left_anti", "inner"],
 ) -> DataFrame:
-    if key.modulus:  # one number for a row of any file
+    if key.modulus:  # one number identifies a row of any file
         position = key.position(ROW)
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
@@ -182,7 +182,7 @@ def _joined(
     num_rows = sum(vector.descriptor.cardinality for vector in vectors)
     if num_rows <= MOST_READ_HERE:
         tables = map_in_pool(lambda vector: vector.positions(store), vectors)
-        # Of one piece: to Spark a batch without rows is the end, and a vector may mark none.
+        # One batch only: Spark stops at a batch without rows, and a vector may mark no row.
         positions = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), schema)
     else:
         positions = _read_on_cluster(spark, store, vectors, schema)

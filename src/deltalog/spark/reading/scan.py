@@ -1,7 +1,4 @@
-"""Tables as DataFrames.
-
-Owns the entry points; how a frame is made is `native`'s.
-"""
+"""Entry points that read tables as DataFrames; `native` makes the frames."""
 
 from __future__ import annotations
 
@@ -76,19 +73,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkScan:
-    """A read of one version before it is a DataFrame, so that conditions can prune files.
+    """A read of one version that can still get conditions, before it becomes a DataFrame.
 
     Args:
         spark: the session.
         snapshot: the version.
-        columns: top-level columns to show; None is all.
-        conditions: which all hold for the rows shown.
-        metadata_columns: names of `METADATA_COLUMNS`, shown as one struct (`metadata_struct`).
-        objection: why Spark's own Parquet reader must not be used; None if it may.
-        most_files: most files of a version whose state the driver reads, and of a scan that it
-            lists.
-        lists_files: whether all files that survive pruning come to the driver, with all columns
-            and whatever their number: row changes need it.
+        columns: top-level columns to return; None is all.
+        conditions: all of them are true for the returned rows.
+        metadata_columns: names of `METADATA_COLUMNS`, returned as one struct (`metadata_struct`).
+        objection: why Spark's own Parquet reader must not be used; None allows it.
+        most_files: the driver reads the state of versions with at most this many files, and lists
+            at most this many files of a scan.
+        lists_files: whether the driver lists all files that survive pruning, with all columns and
+            regardless of their number. Row changes need this.
     """
 
     spark: SparkSession
@@ -101,7 +98,7 @@ class SparkScan:
     lists_files: bool = False
 
     def select(self, *columns: str) -> SparkScan:
-        """The same scan of these columns only."""
+        """Return the same scan with these columns only."""
         schema = self.snapshot.configuration.schema
         found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
         return replace(self, columns=found)
@@ -112,18 +109,18 @@ class SparkScan:
         return str(path[0])
 
     def where(self, condition: Any) -> SparkScan:
-        """The same scan of rows for which a condition is also true.
+        """Return the same scan with one more condition.
 
         Args:
-            condition: Spark SQL, an expression, deltalake's filter tuples; a Spark column too, but
-                that prunes no files.
+            condition: Spark SQL, an expression, deltalake's filter tuples, or a Spark column,
+                which prunes no files.
         """
         schema = self.snapshot.configuration.schema
         more = as_spark_condition(condition, schema, self.snapshot.context.session)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
-        """Explain which files are read, by which reader, and why others are not, as a string.
+        """Return a string that explains which reader reads which files, and why others are skipped.
 
         Cost: that of planning.
         """
@@ -137,20 +134,20 @@ class SparkScan:
         return "\n".join([*lines, *(f"  {line}" for line in plan.explain())])
 
     def files(self) -> DataFrame:
-        """The files that would be read, a row each.
+        """Return the files that the scan reads, one row per file.
 
-        Columns are those of an `add` action, and `numRecords`; unknown values are NULL.
+        The columns are those of an `add` action and `numRecords`; unknown values are NULL.
 
-        Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
+        Cost: tasks always read the checkpoint; the driver reads the commits after it.
         """
         scan = self._scan
         return files_frame(self.spark, self.snapshot, scan.spec.predicate)
 
     def to_df(self) -> DataFrame:
-        """The rows as a DataFrame.
+        """Return the rows as a DataFrame.
 
-        Cost: planning reads the log's columns for the files that survive pruning: here, or by
-        tasks where the table has more than `most_files`.
+        Cost: planning reads the log's columns for the files that survive pruning. The driver reads
+        them, or tasks if the table has more than `most_files`.
         """
         plan = self._plan
         if isinstance(plan, ClusterPlan):
@@ -173,15 +170,15 @@ class SparkScan:
 
     @property
     def pruned(self) -> Pruned:
-        """The files that may hold rows."""
+        """The files that may contain matching rows."""
         return self._plan.scan.pruned
 
     @property
     def uses_native_reader(self) -> bool:
-        """Whether Spark's own Parquet reader reads files, or there are none; planned by tasks: yes.
+        """Whether Spark's own Parquet reader reads any file; true if there are none or tasks plan.
 
-        A scan whose files all need Python workers is better left to the format, if it was asked:
-        Spark hands its filters to that.
+        A read of the format whose files all need Python workers is better left to the format,
+        because Spark pushes filters to it.
         """
         plan = self._plan
         return isinstance(plan, ClusterPlan) or bool(plan.groups) or not plan.unfit.num_rows
@@ -218,7 +215,7 @@ class SparkScan:
         return plan_read(scan, objection=self.objection)
 
     def _read_columns(self) -> tuple[list[str], list[str]]:
-        """The columns to output and those that conditions need; likewise of metadata columns."""
+        """Return the columns for output and conditions; the same for metadata columns."""
         schema = self.snapshot.configuration.schema
         used: set[str] = set()
         shown = list(schema.names if self.columns is None else self.columns)
@@ -252,20 +249,20 @@ def scan(
         table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
             store, or a `NamedTable` of any catalog.
         version: to read at; the latest if neither is given.
-        timestamp: or a moment to read at; without a zone it is the session's.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is
+        timestamp: or a timestamp to read at; without a time zone it is in the session's.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` means
             all that the table has.
-        storage_options: credentials and settings for the log, and for files that are read by
-            Python workers.
+        storage_options: credentials and settings for the log, and for files that Python workers
+            read.
         native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
             storage options are given, since Spark does not get those.
         state_on_spark_files: above this number of files, tasks read and prune the table's state,
-            so that the driver's memory does not grow with it. None is the session's setting
+            so the driver's memory does not grow with it. None means the session's setting
             `spark.deltalog.stateOnSparkFiles`, or 200,000.
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+        VersionNotFoundError: there is no such version, or the timestamp is after the last commit.
     """
     check_reads(spark)
     time_zone = session_time_zone(spark)
@@ -302,11 +299,11 @@ def read(
         table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
             store, or a `NamedTable` of any catalog.
         version: to read at; the latest if neither is given.
-        timestamp: or a moment to read at; without a zone it is the session's.
-        columns: top-level columns to show; None is all. Spark prunes by itself what it reads.
+        timestamp: or a timestamp to read at; without a time zone it is in the session's.
+        columns: top-level columns to return; None is all. Spark itself skips unused columns.
         where: a condition that prunes files before Spark plans: Spark SQL, an expression, or
             deltalake's filter tuples.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` means
             all that the table has.
         storage_options: as for `scan`.
         native: as for `scan`.
@@ -314,7 +311,7 @@ def read(
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+        VersionNotFoundError: there is no such version, or the timestamp is after the last commit.
         UnsupportedFeatureError: deltalog cannot read the table's rows.
     """
     found = scan(
@@ -335,27 +332,27 @@ def read(
 
 
 def objection_to_native(store: Store, *, native: bool | None = None) -> str | None:
-    """Say why Spark's own Parquet reader must not be used; None if it may.
+    """Return why Spark's own Parquet reader must not be used; None if it may be used.
 
     Args:
         store: of the table.
         native: the caller's choice.
     """
     if native is not None:
-        return None if native else "native=False asks for it"
+        return None if native else "native=False requires it"
     if store_kind(store.root).is_native:
         return None
     if not isinstance(store, FsspecStore):
-        return "the table is given as a store, which Spark does not know"
+        return "the table is given as a store, which Spark cannot use"
     if store.has_settings:
         return (
-            "storage options are given, or credentials lent by a catalog, which Spark does not "
-            "know; native=True tries it"
+            "storage options are given, or credentials lent by a catalog, which Spark cannot "
+            "use; native=True tries it"
         )
     return None
 
 
-# The live files of a version as a DataFrame, and its rows if the files are too many to list.
+# The live files of a version as a DataFrame, and its rows if there are too many files to list.
 
 
 _MOST_TASKS: Final = 20_000
@@ -369,16 +366,16 @@ def files_frame(
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
-    """Return a row for each file that may hold rows for which `predicate` is true.
+    """Return one row per file that may contain rows for which `predicate` is true.
 
     Args:
         spark: the session.
-        snapshot: whose files.
+        snapshot: the version.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA`; `numRecords` is appended.
-        share_bytes: how much of the checkpoint a task reads.
+        share_bytes: bytes of the checkpoint that one task reads.
 
-        Cost: on the driver the commits after the checkpoint; then a task for each share.
+    Cost: the driver reads the commits after the checkpoint; then one task per share.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
     schema = _schema(names)
@@ -402,8 +399,8 @@ class ClusterPlan:
     """The plan of a scan with more files than the driver lists.
 
     Args:
-        scan: what is read.
-        pruned: has the number of files.
+        scan: the scan.
+        pruned: contains the number of files.
         most_files: most files that the driver lists.
     """
 
@@ -412,7 +409,7 @@ class ClusterPlan:
     most_files: int
 
     def explain(self) -> list[str]:
-        """Explain who reads how many files, and why."""
+        """Explain which reader reads how many files, and why."""
         return [
             f"read by Python workers: {self.pruned.num_left} files",
             f"because they are more than {self.most_files}, and their list stays on the cluster",
@@ -420,7 +417,7 @@ class ClusterPlan:
 
 
 def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
-    """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
+    """Return all rows of a plan's files; the predicate has pruned files but does not filter rows.
 
     Args:
         spark: the session.

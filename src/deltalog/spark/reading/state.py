@@ -1,7 +1,7 @@
-"""Pruning by tasks: tasks read the checkpoint of a large table, the driver does not.
+"""Pruning by tasks: for large tables, tasks read the checkpoint instead of the driver.
 
-Owns when that is done, how pieces of a version are sent, and how their files are pruned. What a
-piece holds, which of its files are live and which may hold matching rows is decided by the core.
+Decides when that happens, sends the pieces of a version to tasks, and prunes their files. The core
+decides what a piece contains, which of its files are live, and which may contain matching rows.
 
 Protocol: none; Action Reconciliation and Per-file Statistics are the core's
 """
@@ -32,40 +32,40 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
-"""Session setting: most files of a version whose state the driver reads."""
+"""Session setting: the most files of a version for which the driver reads the state."""
 DEFAULT_FILES_HERE: Final = 200_000
 NUM_RECORDS: Final = "numRecords"
 
 
 def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
-    """Return the most files of a version whose state the driver reads itself.
+    """Return the most files of a version for which the driver reads the state itself.
 
     Args:
         spark: the session, whose setting is the default.
         asked: overrides the setting.
 
     Raises:
-        InvalidInputError: the setting is no whole number.
+        InvalidInputError: the setting is not a whole number.
     """
     text = spark.conf.get(MOST_FILES_HERE, None) if asked is None else str(asked)
     if text is None:
         return DEFAULT_FILES_HERE
     if not text.strip().isdecimal():
         raise InvalidInputError(
-            f"cannot take {text!r} for {MOST_FILES_HERE}: expected a number of files, 0 or more"
+            f"cannot use {text!r} for {MOST_FILES_HERE}: expected a number of files, 0 or more"
         )
     return int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneSpec:
-    """What tasks need to prune the files of pieces.
+    """Input of the tasks that prune the files of pieces.
 
     Args:
-        cut: of the version.
+        cut: the pieces of the version.
         predicate: resolved; None keeps all files.
         names: columns of the remaining files.
-        most_rows: most files of a piece that are sent to the driver; of more, only counts are.
+        most_rows: most files of a piece that are sent to the driver; for more, only the counts.
     """
 
     cut: CutSnapshot
@@ -80,7 +80,7 @@ class PieceAccount:
 
     Args:
         number: of the piece.
-        files: `names` and `numRecords` of the remaining files; None if they are too many.
+        files: `names` and `numRecords` of the remaining files; None if there are too many.
     """
 
     number: int
@@ -108,9 +108,9 @@ class PrunedOnCluster(Pruned):
     """The outcome of pruning all pieces, on the driver.
 
     Args:
-        left: the remaining files with `numRecords`; None if they are too many for the driver.
-        num_left: their number.
-        left_bytes: their total size.
+        left: the remaining files with `numRecords`; None if there are too many for the driver.
+        num_left: number of remaining files.
+        left_bytes: total size of the remaining files.
     """
 
     left: pa.Table | None = field(default=None, kw_only=True)
@@ -118,11 +118,11 @@ class PrunedOnCluster(Pruned):
     left_bytes: int = field(default=0, kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the remaining files."""
+        """Return columns of the remaining files."""
         return self._here().select(list(names))
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """Physical rows of each remaining file; NULL without statistics."""
+        """The number of physical rows per remaining file; NULL without statistics."""
         counts: pa.ChunkedArray[Any] = self._here().column(NUM_RECORDS)
         return counts
 
@@ -144,21 +144,22 @@ def prune_on_cluster(
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
-    """Prune files by tasks: `scan.prune` for versions with very many files.
+    """Prune files by tasks, for versions with very many files.
 
     Args:
         spark: the session.
-        snapshot: whose files.
+        snapshot: the version.
         predicate: resolved against the snapshot's schema; None keeps all files.
-        names: columns of `FILE_SCHEMA` to bring to the driver.
-        most_files: most remaining files that come to the driver; None brings all.
-        share_bytes: how much of the checkpoint a task reads.
+        names: columns of `FILE_SCHEMA` to send to the driver.
+        most_files: most remaining files to send to the driver; None sends all.
+        share_bytes: bytes of the checkpoint that one task reads.
 
     Raises:
         CheckpointUnreadableError: the checkpoint is damaged, and no other files can replace it.
 
-        Cost: a job over the checkpoint: the columns that the predicate needs, and `names` of the
-        remaining files. The driver reads the commits after it, and holds the remaining files.
+    Cost: a job over the checkpoint that reads the columns of the predicate, and `names` of the
+    remaining files. The driver reads the commits after the checkpoint, and keeps the remaining
+    files in memory.
     """
 
     def run(state: LogState) -> PrunedOnCluster:
@@ -167,7 +168,7 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # All pieces together must not exceed `most_files`.
+            # The total over all pieces must not exceed `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))
@@ -185,17 +186,17 @@ def prune_on_cluster(
 def on_pieces(
     spark: SparkSession, numbers: Sequence[int], work: Callable[[int], Any], what: str
 ) -> list[Any]:
-    """Evaluate a function of some pieces, one task for each.
+    """Evaluate a function for some pieces, one task per piece.
 
     Args:
         spark: the session.
         numbers: of the pieces.
         work: returns the result for a piece.
-        what: describes the job, for Spark's UI.
+        what: describes the job in Spark's UI.
 
     Raises:
-        CheckpointUnreadableError, ObjectNotFoundError: these log files cannot be read;
-            `Snapshot.read_log` falls back to others.
+        CheckpointUnreadableError, ObjectNotFoundError: log files cannot be read;
+            `Snapshot.read_log` then tries other files.
     """
     given = list(numbers)
     messages = run_numbered(spark, len(given), partial(_answer, given, work), what)
@@ -206,7 +207,7 @@ def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> A
     try:
         return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return error  # to be raised on the driver: if raised here, Spark would retry the task
+        return error  # the driver raises it: if the task did, Spark would retry
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
@@ -218,7 +219,7 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
     """Prune the files of a piece; runs in a task.
 
-    Cost: one row group in memory at a time, and the remaining files.
+    Cost: keeps one row group and the remaining files in memory.
     """
     account = PieceAccount(number=number)
     tables: list[pa.Table] = []
@@ -238,7 +239,7 @@ def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
 
 
 def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
-    """Columns of the remaining files, and their `numRecords`."""
+    """Return columns of the remaining files and their `numRecords`."""
     return pruned.files(names).append_column(NUM_RECORDS, pruned.num_records())
 
 

@@ -1,4 +1,4 @@
-"""Session services for the other Spark packages: settings, locations, types, workers, jobs."""
+"""Services for the other Spark packages: settings, locations, types, workers, jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Check that the installed PySpark is recent enough; errors about the installation.
 
-Runs before any other file of the package is imported: with an older PySpark their imports fail with
-unhelpful errors.
+Runs before any other module of the package is imported, because with an older PySpark their imports
+fail with unhelpful errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OLDEST_PYSPARK: Final = (4, 1)
 
 
 class InstallationError(DeltaError, ImportError):
-    """The installation for Spark does not fit this deltalog."""
+    """The installed PySpark or worker does not fit this deltalog."""
 
     code = "installation"
 
@@ -29,7 +29,7 @@ class UnsupportedPySparkError(InstallationError):
 
 
 class WorkerMismatchError(InstallationError):
-    """Spark's Python workers have no deltalog, or another one than the driver."""
+    """Spark's Python workers have no deltalog, or another version than the driver."""
 
     code = "worker-mismatch"
 
@@ -38,10 +38,10 @@ def check_pyspark(version: str) -> None:
     """Refuse a PySpark that is too old.
 
     Args:
-        version: such as `4.2.0`, `4.1.0.dev3`; anything that cannot be parsed is accepted.
+        version: such as `4.2.0` or `4.1.0.dev3`; a string that cannot be parsed is accepted.
 
     Raises:
-        UnsupportedPySparkError: it is older than `OLDEST_PYSPARK`.
+        UnsupportedPySparkError: the version is older than `OLDEST_PYSPARK`.
     """
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is not None and (int(found[1]), int(found[2])) < OLDEST_PYSPARK:

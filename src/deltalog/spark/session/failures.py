@@ -1,7 +1,7 @@
-"""Errors that are also those which PySpark's users catch.
+"""Errors of deltalog that are also instances of the errors PySpark's users catch.
 
-A table that is there or missing is Spark's `AnalysisException`, and an argument of the wrong type a
-`TypeError`, as with Delta's jar. Each is the core's error at the same time.
+The error for an existing or missing table is also Spark's `AnalysisException`. The error for an
+argument of the wrong type is also a `TypeError`. Delta's jar raises the same classes.
 
 Protocol: none
 """
@@ -33,13 +33,13 @@ _NEEDED: Final[dict[tuple[type, ...], str]] = {
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """An argument is of another type than its method takes."""
+    """An argument has another type than the method accepts."""
 
     code = "wrong-type"
 
 
 class WrongIdentityTypeError(InvalidInputError, UnsupportedOperationException):
-    """An identity column is of another type than BIGINT."""
+    """An identity column has another type than BIGINT."""
 
     code = "wrong-identity-type"
 
@@ -52,7 +52,7 @@ class WrongIdentityTypeError(InvalidInputError, UnsupportedOperationException):
 
 
 class _Analysis(AnalysisException):
-    """Spark's error, whose fields follow from the text of the core's."""
+    """Spark's error, with fields derived from the message of the core's error."""
 
     _condition = ""
     _sql_state = ""
@@ -61,20 +61,20 @@ class _Analysis(AnalysisException):
         super().__init__(message=str(args[0]) if args else "", messageParameters={})
 
     def getCondition(self) -> str:  # noqa: N802  # PySpark's
-        """Return the name of the error in Delta's list."""
+        """Return the error's name in Delta's list of errors."""
         return self._condition
 
     def getSqlState(self) -> str:  # noqa: N802  # PySpark's
-        """Return the standard's code."""
+        """Return the SQLSTATE code."""
         return self._sql_state
 
     def getMessage(self) -> str:  # noqa: N802  # PySpark's
-        """Return the text."""
+        """Return the message."""
         return str(self)
 
 
 class SparkTableExistsError(TableExistsError, _Analysis):
-    """There is already a table at this location, and the mode does not allow that."""
+    """There is already a table at this location, and the mode does not allow one."""
 
     _condition = "DELTA_TABLE_ALREADY_EXISTS"
     _sql_state = "42P07"
@@ -89,7 +89,7 @@ class SparkTableNotFoundError(TableNotFoundError, _Analysis):
 
 @contextmanager
 def as_spark_does() -> Iterator[None]:
-    """Raise the errors of this block about tables that are there or missing as Spark's, too."""
+    """Make this block's errors about existing or missing tables also Spark's errors."""
     try:
         yield
     except _Analysis:
@@ -102,7 +102,7 @@ def as_spark_does() -> Iterator[None]:
 
 @contextmanager
 def as_analysis_errors() -> Iterator[None]:
-    """Raise every error of this block as Spark's, too: what a format raises while Spark plans."""
+    """Make every error of this block also Spark's error; for formats while Spark plans."""
     try:
         with as_spark_does():
             yield
@@ -115,7 +115,7 @@ def as_analysis_errors() -> Iterator[None]:
 def _analysis_error(
     kind: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 ) -> DeltaError:
-    """Make an error of one kind that is Spark's as well; it is pickled as a call of this."""
+    """Create an error of this class that is also Spark's; it pickles as a call of this function."""
     cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
     found = cls.__new__(cls, *args)
     _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` takes other arguments
@@ -132,7 +132,7 @@ def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
         "__doc__": kind.__doc__,
         "__module__": kind.__module__,
         "__reduce__": reduce,
-        "__str__": Exception.__str__,  # Spark's asks `getMessage`
+        "__str__": Exception.__str__,  # Spark's `__str__` calls `getMessage`
         "_condition": "PYTHON_DATA_SOURCE_ERROR",
         "_sql_state": "38000",
     }
@@ -146,40 +146,40 @@ def _also(kind: type[DeltaError], error: DeltaError) -> DeltaError:
 
 
 def check_type(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
-    """Refuse an argument of another type.
+    """Refuse an argument of the wrong type.
 
     Args:
-        value: that was given.
-        expected: the types; `bool` is none of `int`.
+        value: the argument.
+        expected: the types; a `bool` does not count as an `int`.
         what: names the argument.
-        words: the types, for the message.
+        words: describes the types, for the message.
 
     Raises:
-        WrongTypeError: it is of another type.
+        WrongTypeError: the argument has another type.
     """
     kinds = expected if isinstance(expected, tuple) else (expected,)
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return
     needed = _NEEDED.get(kinds)
-    if needed is not None:  # as code that was written for Delta's class may look for
+    if needed is not None:  # the wording of Delta's class, for code that searches for it
         what = f"{what} needs to be {needed} but got '{type(value)}'"
     raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
 
 
 def check_optional(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
-    """Refuse an argument of another type that is not None; see `check_type`."""
+    """Refuse an argument of the wrong type, but accept None; see `check_type`."""
     if value is not None:
         check_type(value, expected, what, words)
 
 
 def check_session(spark: object) -> None:
-    """Refuse what is no session; those of Spark Connect are another class."""
+    """Refuse an argument that is not a session; Spark Connect has another class of sessions."""
     if not hasattr(spark, "createDataFrame"):
         raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
 
 
 def check_source(source: object) -> None:
-    """Refuse what is no data frame as the source of a merge."""
+    """Refuse a source of a merge that is not a data frame."""
     if not isinstance(source, DataFrame):
         raise _wrong("source must be DataFrame", source)
 
@@ -187,7 +187,7 @@ def check_source(source: object) -> None:
 def check_condition(
     condition: object, what: str = "condition", *, is_required: bool = False
 ) -> None:
-    """Refuse what is no condition, unless it is None and need not be there."""
+    """Refuse an argument that is not a condition; None is accepted if the condition is optional."""
     if condition is None and not is_required:
         return
     if not isinstance(condition, _CONDITIONS):
@@ -195,11 +195,11 @@ def check_condition(
 
 
 def check_values(values: object, what: str) -> None:
-    """Refuse what does not give columns values by SQL or columns.
+    """Refuse values that are not a dictionary of column names to SQL or Spark columns.
 
     Raises:
-        InvalidInputError: there are none.
-        WrongTypeError: they are no dictionary, or some key or value in it is of another type.
+        InvalidInputError: the argument is None.
+        WrongTypeError: it is not a dictionary, or a key or value has another type.
     """
     if values is None:
         raise InvalidInputError(

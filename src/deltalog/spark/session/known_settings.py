@@ -1,8 +1,8 @@
-"""The settings of Delta and of Spark that concern tables, and what deltalog does about each.
+"""Settings of Delta and Spark that concern tables, and what deltalog does about each.
 
-Owns the list, which the guide shows, made by going through Delta's own (`DeltaSQLConf` of Delta 4)
-one by one: a setting that changes what is written or read is followed or refused by name. How the
-followed ones are read is `settings`.
+The list covers every setting in Delta's own list (`DeltaSQLConf` of Delta 4); the guide shows it.
+A setting that changes what is written or read is followed, or refused by name. The module
+`settings` reads those that are followed.
 
 Protocol: none
 """
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELTA: Final = "spark.databricks.delta."
-"""Prefix of Delta's settings; names below leave it out unless they begin with `spark.`."""
+"""Prefix of Delta's settings; names below omit it unless they begin with `spark.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The values of a setting under which deltalog does what it asks; others are refused.
+    """The accepted values of a setting; all other values are refused.
 
     Args:
         accepted: the values, in lower case; the first is Delta's default.
-        reads: whether reads are refused.
-        writes: whether writes are.
+        reads: whether other values refuse reads.
+        writes: whether other values refuse writes.
         instead: what to do instead.
     """
 
@@ -43,35 +43,35 @@ class Refusal:
 
 
 def full_name(name: str) -> str:
-    """Return the name as a session has it."""
+    """Return a setting's full name."""
     return name if name.startswith("spark.") else DELTA + name
 
 
 FOLLOWED: Final = {
     "spark.sql.sources.partitionOverwriteMode": "`dynamic` replaces the partitions of new rows, "
-    "where `overwrite` says nothing else",
-    "spark.sql.session.timeZone": "the zone of moments and partition values that name none",
+    "unless `overwrite` has other options",
+    "spark.sql.session.timeZone": "the time zone of timestamps and partition values without one",
     "spark.sql.ansi.enabled": "how `update` and `merge` cast values; plain writes refuse a value "
     "that does not fit in any case",
-    "spark.sql.timestampType": "by Spark, which reads the types of new columns",
+    "spark.sql.timestampType": "followed by Spark, which reads the types of new columns",
     "schema.autoMerge.enabled": "`write` and `merge` add new columns; the format refuses them and "
     "needs `mergeSchema`, as it plans without a session",
-    "commitInfo.userMetadata": "a text for the history",
-    "properties.defaults.…": "properties of new tables; the format refuses to make a table where "
-    "one is set that its options do not give",
-    "retentionDurationCheck.enabled": "`false` lets `vacuum` take less than the table's retention",
-    "write.txnAppId": "with `write.txnVersion`: a write that is repeated happens once",
+    "commitInfo.userMetadata": "a string for the history",
+    "properties.defaults.…": "properties of new tables; the format refuses to create a table if "
+    "its options do not repeat them",
+    "retentionDurationCheck.enabled": "`false` lets `vacuum` use less than the table's retention",
+    "write.txnAppId": "with `write.txnVersion`: a repeated write is skipped",
     "write.txnVersion": "see `write.txnAppId`",
-    "spark.sql.files.maxRecordsPerFile": "so many rows at most in a file of a write or a stream",
-    "spark.sql.parquet.writeLegacyFormat": "`true` leaves all rows to deltalog's tasks, which "
-    "store none in that way; else Spark's own writer is used where it makes the same files",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "likewise what is not `CORRECTED`",
-    "spark.sql.parquet.int96RebaseModeInWrite": "likewise what is not `CORRECTED`",
-    "spark.sql.parquet.outputTimestampType": "`TIMESTAMP_MICROS` while Spark's own writer writes "
-    "timestamps to a table, then as before; where it is `TIMESTAMP_MILLIS`, deltalog's tasks write",
+    "spark.sql.files.maxRecordsPerFile": "maximum number of rows in a file of a write or a stream",
+    "spark.sql.parquet.writeLegacyFormat": "`true` makes deltalog's tasks write all rows, in the "
+    "modern format; otherwise Spark's own writer is used where it makes the same files",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "deltalog's tasks write unless `CORRECTED`",
+    "spark.sql.parquet.int96RebaseModeInWrite": "deltalog's tasks write unless `CORRECTED`",
+    "spark.sql.parquet.outputTimestampType": "set to `TIMESTAMP_MICROS` while Spark's own writer "
+    "writes timestamps, then restored; with `TIMESTAMP_MILLIS`, deltalog's tasks write",
     "optimizeWrite.enabled": "rows of a partition are gathered; by the format within each task",
-    "autoCompact.enabled": "small files are put together after commits",
-    "optimize.maxFileSize": "the size of files that `optimize` makes",
+    "autoCompact.enabled": "small files are compacted after commits",
+    "optimize.maxFileSize": "the size of files that `optimize` writes",
 }
 """Name → how it is followed."""
 
@@ -154,7 +154,7 @@ REFUSED: Final = {
     "write.txnVersion.autoReset.enabled": _OFF,
     "write.utcTimestampPartitionValues": _ON,
 }
-"""Name → the values under which deltalog does what the setting asks."""
+"""Name → the accepted values."""
 
 _ALWAYS_CHECKED: Final = """
 alterTable.changeColumn.checkExpressions changeColumn.checkDependentExpressionsUseV2
@@ -301,29 +301,26 @@ testOnly.dataFileNamePrefix testOnly.dvFileNamePrefix
 WITHOUT_EFFECT: Final = {
     reason: tuple(sorted(names.split()))
     for reason, names in (
-        ("deltalog always checks, and what is wrong ends in an error", _ALWAYS_CHECKED),
+        ("deltalog always checks, and raises an error for a violation", _ALWAYS_CHECKED),
         (
-            (
-                "how files and the log are laid out, where the table's properties decide; the rows "
-                "are the same"
-            ),
+            ("layout of files and the log, which the table's properties decide; rows are the same"),
             _HOW_BYTES_ARE_STORED,
         ),
-        ("how Delta's own code works: caches, threads, plans, retries, numbers", _HOW_DELTA_WORKS),
+        ("internals of Delta's code: caches, threads, plans, retries, sizes", _HOW_DELTA_WORKS),
         (
             (
-                "about what `deltalog.spark` has not: Delta's SQL statements, catalogs and commit "
-                "coordinators, Iceberg and Hudi, schema tracking; what asks for it is refused"
+                "features that `deltalog.spark` lacks and refuses: Delta's SQL statements, "
+                "catalogs and commit coordinators, Iceberg and Hudi, schema tracking"
             ),
             _NOT_HERE,
         ),
-        ("of Delta's own tests", _OF_DELTA_S_TESTS),
+        ("for Delta's own tests", _OF_DELTA_S_TESTS),
     )
 }
-"""Why a setting has no effect on what is written and read → the names."""
+"""Why settings do not change what is written and read → their names."""
 
 
-# Settings that are refused, and those of its session that a task knows.
+# Refused settings, and the settings that a task can read.
 
 
 DEFAULTS: Final = f"{DELTA}properties.defaults."
@@ -338,9 +335,9 @@ _NAMES: Final = frozenset(
 
 
 def task_settings() -> dict[str, str]:
-    """Return the settings of the session whose job this task belongs to, as far as they are known.
+    """Return the known settings of the session to whose job this task belongs.
 
-    Spark passes on only what was set. An unset time zone is that of the machine, as Java's.
+    Spark passes on only settings that were set. An unset time zone means the machine's, as in Java.
     """
     context = TaskContext.get()
     if context is None:
@@ -352,14 +349,14 @@ def task_settings() -> dict[str, str]:
 
 
 def refuse_unfollowed(given: Mapping[str, str], *, writes: bool) -> None:
-    """Refuse settings that change what is written or read, and that deltalog does not follow.
+    """Refuse settings that change what is written or read, if deltalog does not follow them.
 
     Args:
         given: the settings of a session.
-        writes: whether something is written, and not only read.
+        writes: whether the session writes; False if it only reads.
 
     Raises:
-        InvalidInputError: it names the setting.
+        InvalidInputError: a setting is refused; the message names it.
     """
     for name, refusal in REFUSED.items():
         full = full_name(name)
@@ -371,7 +368,7 @@ def refuse_unfollowed(given: Mapping[str, str], *, writes: bool) -> None:
         raise _not_followed(full, text, f"expected {expected}", refusal.instead)
     for full, text in given.items():
         if full.startswith(DELTA) and not full.startswith(DEFAULTS) and full not in _NAMES:
-            raise _not_followed(full, text, "expected none of this name, which Delta's list lacks")
+            raise _not_followed(full, text, "Delta has no setting of this name")
 
 
 def _not_followed(
@@ -385,7 +382,7 @@ def _not_followed(
 
 
 def _machine_zone() -> str:
-    """Return the name of the machine's time zone as Java finds it, UTC where it has none."""
+    """Return the name of the machine's time zone as Java finds it; UTC if it has none."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named:
         return named

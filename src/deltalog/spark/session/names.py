@@ -1,6 +1,4 @@
-"""Resolve table names: a quoted location, a view made by deltalog, or a table of the catalog.
-
-Owns how the location is found for each.
+"""Resolve table names: a quoted location, a view made by deltalog, or a table of a catalog.
 
 Protocol: none
 """
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.spark.session.spark_tables import SparkEntry
 
 _VIEW: Final = "spark.deltalog.view."
-"""Prefix of the session settings that record which table a view shows."""
+"""Prefix of the session settings that record the table that a view reads."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:
@@ -55,14 +53,14 @@ def open_table(
     """Return the context of the latest version of a table, in the session's time zone.
 
     Raises:
-        InvalidInputError: the location names a version.
+        InvalidInputError: the location contains a version.
     """
     zone = session_time_zone(spark)
     return open_latest(table, storage, doing="open as a DeltaTable", time_zone=zone)
 
 
 def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
-    """Return what a string names that may be a path: a location, or a table of a known catalog."""
+    """Return a registered catalog's table if the string names one; else the string itself."""
     return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
@@ -72,7 +70,7 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
     Args:
         spark: the session.
         name: of the table.
-        entry: what Spark's catalog says of it, if that is known.
+        entry: the table's entry in Spark's catalog, if known.
 
     Raises:
         TableNotFoundError: there is no such table, or the catalog has no location for it.
@@ -84,7 +82,7 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
 
 
 def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
-    """Record which table a view shows: in the session, or if a catalog has it, in this process."""
+    """Record the table that a view reads: in the session, or for catalogs in this process."""
     if context.committer is None:
         note_location(spark, name, context.store.root)
     else:
@@ -92,7 +90,7 @@ def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
 
 
 def note_location(spark: SparkSession, name: str, location: str) -> None:
-    """Record in the session the location of the table that a view shows."""
+    """Record in the session the location of the table that a view reads."""
     spark.conf.set(_VIEW + name_key(name), location)
 
 
@@ -105,18 +103,18 @@ def location_of(identifier: str) -> str | None:
 
 
 def is_by_name(text: str) -> bool:
-    """Whether a string is the URI of a table's name, `uc://catalog.schema.table`."""
+    """Return whether a string is a name as a URI, such as `uc://catalog.schema.table`."""
     return text.strip().lower().startswith(BY_NAME)
 
 
 def view_location(spark: SparkSession, name: str) -> str | None:
-    """Return the location of the table that a view shows, if deltalog made the view."""
+    """Return the location of the table that a view reads, if deltalog made the view."""
     known = spark.conf.get(_VIEW + name_key(name), None)
     return known if known and spark.catalog.tableExists(name) else None
 
 
 def _catalog_location(spark: SparkSession, name: str) -> str:
-    """Return the location of a table of the catalog.
+    """Return the location of a table in Spark's catalog.
 
     Raises:
         TableNotFoundError: there is no such table, or it has no location.
@@ -129,13 +127,13 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
             rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except Exception as error:
         raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog does not know it ({error}); open it by "
+            f"cannot find the table {name!r}: the catalog does not have it ({error}); open it by "
             "its location with forPath"
         ) from error
     found = [row["data_type"] for row in rows if row["col_name"] == "Location"]
     if not found:
         raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog does not say where it is; open it by "
+            f"cannot find the table {name!r}: the catalog has no location for it; open it by "
             "its location with forPath"
         )
     return str(found[-1])
@@ -145,14 +143,14 @@ def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
     try:
         return find_entry(spark, QualifiedName.parse(name))
     except InvalidInputError:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
 
 
-# Catalogs that a session knows by a name, such as `uc` in `uc.main.sales.orders`.
+# Catalogs of a session by name, such as `uc` in `uc.main.sales.orders`.
 
 
 CATALOGS: Final = "spark.deltalog.catalogs"
-"""Session setting: which catalogs of this process the session knows."""
+"""Session setting: key of the session's catalogs in this process."""
 
 
 @dataclass(slots=True)
@@ -161,7 +159,7 @@ class SessionCatalogs:
 
     Args:
         names: resolve tables.
-        views: the tables that views show, which are known by their catalog alone.
+        views: the tables that views read, which only their catalog can open.
     """
 
     names: CatalogNames = field(default_factory=lambda: CatalogNames(None, None))
@@ -173,21 +171,21 @@ _sessions: Final[dict[str, SessionCatalogs]] = {}
 
 
 def set_catalogs(spark: SparkSession, catalogs: Mapping[str, TableCatalog | str]) -> None:
-    """Let a session know catalogs by names, instead of those that it knew.
+    """Replace the catalogs of a session.
 
     Args:
         spark: the session, classic or remote.
-        catalogs: name → catalog, or how `open_catalog` spells it.
+        catalogs: name → catalog, or a string that `open_catalog` accepts.
 
     Raises:
-        InvalidInputError: one is no catalog.
+        InvalidInputError: a value is not a catalog.
     """
     names = CatalogNames(catalogs, None) if catalogs else CatalogNames(None, None)
     _entry_of(spark).names = names
 
 
 def catalogs_of(spark: SparkSession) -> SessionCatalogs:
-    """The catalogs of a session; none if it has none.
+    """Return the catalogs of a session.
 
     Raises:
         InvalidInputError: another process has registered them.
@@ -205,23 +203,23 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
 
 
 def note_table(spark: SparkSession, name: str, context: TableContext) -> None:
-    """Note which table of a catalog a view shows."""
+    """Record the catalog's table that a view reads."""
     _entry_of(spark).views[name_key(name)] = context
 
 
 def shown_by(spark: SparkSession, name: str) -> TableContext | None:
-    """The table of a catalog that a view shows; None if it is no such view."""
+    """Return the catalog's table that a view reads; None for other views."""
     found = catalogs_of(spark).views.get(name_key(name.strip().strip("`")))
     return found if found is not None and spark.catalog.tableExists(name) else None
 
 
 def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> NamedTable | None:
-    """The table of a name in a catalog of the session; None if none of them keeps the name.
+    """Return a table by its name in a catalog of the session; None if no catalog has the name.
 
     Args:
         spark: the session.
         name: of the table.
-        by_alias: whether the name must begin with a catalog's, as it could be a path.
+        by_alias: whether the name must begin with a catalog's name, since it could be a path.
     """
     names = catalogs_of(spark).names
     if names.is_empty:
@@ -229,7 +227,7 @@ def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> Named
     try:
         parsed = QualifiedName.parse(name)
     except InvalidInputError:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
     if by_alias and not names.begins(parsed):
         return None
     return names.named(parsed)

@@ -1,7 +1,7 @@
-"""Open the snapshot that Spark is to read, from a location and options.
+"""Open the snapshot that Spark will read, from a location and options.
 
-Owns Delta Spark's rules where they differ from the core's: a timestamp after the last commit is an
-error, and timestamps without a zone are in the session's zone.
+Follows Delta Spark where it differs from the core: a timestamp after the last commit is an error,
+and a timestamp without a time zone is in the session's.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def load_version(
         table: its location, which may end in `@v3`, a store, or a table of a catalog.
         storage: options for the store, or for the catalog.
         version: to read at.
-        timestamp: or a moment to read at.
-        time_zone: of moments and partition values that name none.
+        timestamp: or a timestamp to read at.
+        time_zone: of timestamps and partition values without a time zone.
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: there is no such version, or the moment is after the last commit.
+        VersionNotFoundError: there is no such version, or the timestamp is after the last commit.
     """
     context, at = open_context(table, storage, time_zone=time_zone)
     store = context.store
@@ -76,10 +76,10 @@ def load_version(
 def open_context(
     table: Location, storage: Mapping[str, Any] | None, *, time_zone: str
 ) -> tuple[TableContext, int | datetime | None]:
-    """The context of a table, and the version or moment that its location names.
+    """Return the context of a table, and the version or timestamp in its location.
 
     Raises:
-        TableNotFoundError: a catalog has no such table; of a location nothing is known yet.
+        TableNotFoundError: a catalog has no such table. Locations are not checked yet.
     """
     if isinstance(table, TableContext):
         return replace(table, time_zone=time_zone), None
@@ -89,17 +89,17 @@ def open_context(
 def open_latest(
     table: Location, storage: Mapping[str, Any] | None = None, *, doing: str, time_zone: str
 ) -> TableContext:
-    """The context of a table, for its latest version.
+    """Return the context of a table for an operation on its latest version.
 
     Args:
         table: its location, a store, or a table of a catalog.
         storage: options for the store, or for the catalog.
         doing: the operation, for the error, such as `write to`.
-        time_zone: of values without a zone.
+        time_zone: of values without a time zone.
 
     Raises:
-        InvalidInputError: the location names a version.
-        TableNotFoundError: a catalog has no such table; of a location nothing is known yet.
+        InvalidInputError: the location contains a version.
+        TableNotFoundError: a catalog has no such table. Locations are not checked yet.
     """
     context, at = open_context(table, storage, time_zone=time_zone)
     if at is not None:
@@ -108,15 +108,15 @@ def open_latest(
 
 
 def names_a_version(table: object, doing: str) -> InvalidInputError:
-    """The error that a location names a version where only the latest one can be meant."""
+    """Return the error for a location with a version where only the latest version is possible."""
     return InvalidInputError(
-        f"cannot {doing} {table!r}: it names a version, and that concerns the latest one; "
+        f"cannot {doing} {table!r}: it names a version, but only the latest one is possible; "
         "leave the version out, or read it with deltalog.spark.read"
     )
 
 
 def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -> str | NamedTable:
-    """Return the location without a version at its end."""
+    """Return the location without the version at its end."""
     if not isinstance(path, str):
         return replace(path, at=None)
     named = named_table(path, storage or None)
@@ -125,7 +125,7 @@ def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
-    """Return the milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
+    """Return a timestamp as milliseconds since 1970; without a time zone it is in `time_zone`."""
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
             return as_timestamp_ms(moment)
@@ -137,7 +137,7 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
-    """Return a moment as a string for the core; without a zone it is in `time_zone`."""
+    """Return a timestamp as a string for the core; without a time zone it is in `time_zone`."""
     return str(Moment(moment_ms(moment, time_zone)))
 
 
@@ -147,7 +147,7 @@ def session_time_zone(spark: SparkSession) -> str:
 
 
 def zone_of(name: str) -> str:
-    """Return a time zone that Spark names as an IANA name or an offset such as `+02:00`."""
+    """Convert Spark's name of a time zone to an IANA name or an offset such as `+02:00`."""
     found = _OFFSET.fullmatch(name)
     if found is None:
         return name
@@ -159,41 +159,41 @@ def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
     if timestamp_ms > latest.commit_timestamp_ms:
         raise VersionNotFoundError(
             f"cannot read {context.store.root} as of {Moment(timestamp_ms)}: its last commit, "
-            f"version {latest.version}, is of {Moment(latest.commit_timestamp_ms)}; read without "
-            "a moment to get that"
+            f"version {latest.version}, is of {Moment(latest.commit_timestamp_ms)}; leave out "
+            "the timestamp to read it"
         )
     return load_snapshot(context, timestamp_ms=timestamp_ms)
 
 
-# Settings of Hadoop's file systems, which Delta's class takes and deltalog does not use.
+# Settings of Hadoop's file systems, which Delta's class accepts and deltalog does not use.
 
 
 _OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")
 
 
 def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
-    """Refuse settings of Hadoop that are about the file system of a location.
+    """Refuse Hadoop's settings for the file system of a location.
 
-    Those of other file systems mean nothing there, as in Hadoop.
+    Settings for other file systems are ignored, as in Hadoop.
 
     Args:
         given: names, such as `fs.s3a.access.key`, and their values.
         location: of the table.
 
     Raises:
-        InvalidInputError: it names the setting, never its value.
+        InvalidInputError: a setting is refused. The message contains its name, never its value.
     """
     own = _names_of(location)
     for name in given:
         found = _OF_A_SCHEME.fullmatch(name.lower())
         if found is None or found[1] in own:
             raise InvalidInputError(
-                f"cannot take the setting {name!r} of hadoopConf for {location!r}: files are not "
+                f"cannot use the setting {name!r} of hadoopConf for {location!r}: files are not "
                 "read through Hadoop; give the store's credentials and settings as storage_options"
             )
 
 
 def _names_of(location: object) -> set[str]:
-    """Return what Hadoop calls the store of a location."""
+    """Return Hadoop's names for the store of a location."""
     kind = store_kind(str(getattr(location, "root", location)))
     return {kind.name, *kind.aliases, *(one.rstrip("_") for one in kind.option_prefixes)}

@@ -1,6 +1,6 @@
-"""The settings of a session that say what is written and read.
+"""The session's settings that change what is written and read.
 
-Owns how each is understood, in the session or by what its tasks know of it (`refusals`).
+Parses each setting, in the session or from the settings that its tasks can read.
 
 Protocol: none
 """
@@ -38,18 +38,18 @@ RETENTION_CHECK: Final = f"{DELTA}retentionDurationCheck.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """What a session says of writes; what it does not say is None.
+    """A session's settings for writes; None if not set.
 
     Args:
         dynamic: whether an overwrite replaces only the partitions of its rows.
         merge_schema: whether columns that only the data has are added.
         user_metadata: a string for the history.
-        app: makes writes idempotent.
-        max_records_per_file: so many rows at most in a file; 0 is no limit.
+        app: application transaction that makes writes idempotent.
+        max_records_per_file: maximum number of rows in a file; 0 is no limit.
         optimize_write: whether the rows of a partition are gathered.
-        auto_compact: whether small files are put together after commits.
-        optimized_bytes: size of the files that OPTIMIZE makes.
-        time_zone: of moments that name none, as Spark spells it.
+        auto_compact: whether small files are compacted after commits.
+        optimized_bytes: size of the files that OPTIMIZE writes.
+        time_zone: of timestamps without a time zone, in Spark's spelling.
         defaults: properties of new tables.
     """
 
@@ -66,13 +66,13 @@ class SessionSettings:
 
     @property
     def hooks(self) -> PostCommitHookProperties | None:
-        """Return what is done after a commit; None leaves it to the table."""
+        """Return the steps after a commit; None leaves them to the table."""
         if self.auto_compact is None:
             return None
         return PostCommitHookProperties(auto_compact=self.auto_compact)
 
     def commit_properties(self, app: AppTransaction | None = None) -> CommitProperties:
-        """Return the user metadata of a commit, and the application that it is of."""
+        """Return the user metadata and the application transaction of a commit."""
         text = self.user_metadata
         return CommitProperties(
             custom_metadata={"userMetadata": text} if text else None,
@@ -81,13 +81,13 @@ class SessionSettings:
 
 
 def read_settings(given: Mapping[str, str]) -> SessionSettings:
-    """Return what the settings of a session say of writes.
+    """Parse the settings for writes.
 
     Args:
-        given: settings of any libraries, by their full names.
+        given: all settings of a session, by full name.
 
     Raises:
-        InvalidInputError: one of them has no meaning, or asks for what deltalog does not do.
+        InvalidInputError: a value is invalid, or deltalog does not support it.
     """
     refuse_unfollowed(given, writes=True)
     mode = given.get(_OVERWRITE_MODE)
@@ -113,10 +113,10 @@ def read_settings(given: Mapping[str, str]) -> SessionSettings:
 
 
 def session_settings(spark: SparkSession) -> SessionSettings:
-    """Return what a session says of writes.
+    """Return a session's settings for writes.
 
     Raises:
-        InvalidInputError: as `read_settings`.
+        InvalidInputError: a value is invalid, or deltalog does not support it.
     """
     given = spark.conf.getAll
     check_catalog(spark, given)
@@ -124,10 +124,10 @@ def session_settings(spark: SparkSession) -> SessionSettings:
 
 
 def check_reads(spark: SparkSession) -> None:
-    """Refuse settings of a session that would have other rows read.
+    """Refuse a session's settings that would change which rows are read.
 
     Raises:
-        InvalidInputError: one of them asks for what deltalog does not do.
+        InvalidInputError: deltalog does not support a setting.
     """
     given = spark.conf.getAll
     check_catalog(spark, given)
@@ -166,31 +166,31 @@ def _app(given: Mapping[str, str]) -> AppTransaction | None:
 
 @contextmanager
 def session_defaults(spark: SparkSession) -> Iterator[None]:
-    """Give every table created in this block the default properties of the session's settings.
+    """Apply the session's default table properties to tables that this block creates.
 
     Raises:
-        InvalidInputError: a setting names no table property, or asks for what deltalog does not do.
+        InvalidInputError: a setting names no table property, or deltalog does not support it.
     """
     with table_defaults(dict(session_settings(spark).defaults)):
         yield
 
 
 def is_ansi(spark: SparkSession) -> bool:
-    """Whether the session's casts raise an error for a value that does not fit."""
+    """Return whether the session's casts raise an error for a value that does not fit."""
     return (spark.conf.get(_ANSI, None) or "true").strip().lower() != "false"
 
 
 def enforces_retention(spark: SparkSession) -> bool:
-    """Whether a vacuum refuses a retention shorter than the table's."""
+    """Return whether a vacuum refuses a retention shorter than the table's."""
     return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"
 
 
-# The formats of a session whose ordinary spellings lead to deltalog, and the way around that.
+# The formats for which PySpark's own methods use deltalog, and how to bypass that.
 
 
 FORMATS: Final = "spark.deltalog.formats"
-"""Session setting: names of the formats whose spellings are deltalog's here. It is the session's,
-and so holds for every Python object of it."""
+"""Session setting: the formats for which PySpark's methods use deltalog. As a setting of the
+session, it applies to all Python objects of the session."""
 _DELTA: Final = "delta"
 _DELTALOG: Final = "deltalog"
 _CATALOG: Final = "spark.sql.catalog.spark_catalog"
@@ -206,24 +206,24 @@ def formats_of(spark: SparkSession) -> frozenset[str]:
 
 
 def format_of_new(formats: frozenset[str]) -> str:
-    """Return the format of new entries of Spark's catalog: `delta`, as others look for it."""
+    """Return the format of new entries in Spark's catalog: `delta`, which other engines expect."""
     return _DELTA if _DELTA in formats else _DELTALOG
 
 
 def is_left_to_spark() -> bool:
-    """Whether PySpark's own methods are called, and not those that lead to deltalog."""
+    """Return whether PySpark's own methods must run without deltalog."""
     return _left.get()
 
 
 def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
-    """Refuse a session whose catalog is to be that of Delta's jar, and that has no such jar.
+    """Refuse a session whose settings require the catalog of Delta's jar if the jar is missing.
 
     Args:
         spark: the session.
         given: its settings.
 
     Raises:
-        InvalidInputError: it says which settings to remove.
+        InvalidInputError: the jar is missing; the message lists the settings to remove.
     """
     named = given.get(_CATALOG) or ""
     if not named.endswith(_DELTA_CATALOG):
@@ -235,16 +235,16 @@ def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
         if named not in str(error):
             raise
         raise InvalidInputError(
-            f"cannot work in a session with the setting {_CATALOG}={named!r}: it asks for the "
-            "catalog of Delta's jar, which this session does not have; remove it where the session "
-            f"is made, and {_EXTENSIONS}=io.delta.sql.DeltaSparkSessionExtension with it, or call "
-            f"spark.conf.set({_CATALOG!r}, 'builtin')"
+            f"cannot work in a session with the setting {_CATALOG}={named!r}: it needs the "
+            "catalog of Delta's jar, which this session does not have; remove it where the "
+            f"session is created, and {_EXTENSIONS}=io.delta.sql.DeltaSparkSessionExtension "
+            f"with it, or call spark.conf.set({_CATALOG!r}, 'builtin')"
         ) from error
 
 
 @contextmanager
 def left_to_spark() -> Iterator[None]:
-    """Let calls of the session's methods in this block be PySpark's own."""
+    """Make calls of the session's methods in this block run without deltalog."""
     token = _left.set(True)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Tables that Spark's own catalog holds: what it says of them, and how entries are made.
+"""Entries of tables in Spark's own catalog: read, create, rename and drop them.
 
-To Spark a table of a format in Python is a name, columns and properties: it does not hand the
-format the location. So names are resolved here, and the table at the location is what counts.
+For a format in Python, Spark's catalog keeps a name, columns and properties, but does not pass the
+location to the format. So names are resolved here, and the table at the location is authoritative.
 
 Protocol: none
 """
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""Property of an entry: deltalog has chosen the location, so the files go when the name goes."""
+"""Property of an entry: deltalog chose the location, so dropping the name deletes the files."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkEntry:
-    """What Spark's catalog says of a table.
+    """A table's entry in Spark's catalog.
 
     Args:
-        name: as it was asked for.
-        provider: its format, in lower case.
-        location: of its files; None if the catalog has none.
-        is_managed: whether deltalog has chosen the location.
+        name: as requested.
+        provider: the table's format, in lower case.
+        location: of the files; None if the catalog has none.
+        is_managed: whether deltalog chose the location.
     """
 
     name: QualifiedName
@@ -52,19 +52,19 @@ class SparkEntry:
 
 
 def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
-    """Return the entry of a table in Spark's catalog; None for views, and for what is not there.
+    """Return a table's entry in Spark's catalog; None for views and unknown names.
 
     Args:
         spark: the session.
         name: of up to three parts, without a version.
 
-    Cost: one call of Spark for a name that it does not know, two for a table.
+    Cost: one call to Spark for an unknown name, two for a table.
     """
     return look_up(spark, name)[0]
 
 
 def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None, bool]:
-    """Return what `find_entry` does, and whether another catalog of Spark may have the name."""
+    """Return the result of `find_entry`, and whether another catalog of Spark may have the name."""
     parts = _in_spark(name)
     if parts is None:
         return None, name.location is None
@@ -87,7 +87,7 @@ def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None
 
 
 def full_name(spark: SparkSession, name: QualifiedName) -> tuple[str, ...]:
-    """Return all parts of the name of a table in Spark's catalog, in lower case."""
+    """Return the full name of a table in Spark's catalog, in lower case."""
     parts = name.key
     if len(parts) == 1:
         with left_to_spark():
@@ -114,13 +114,13 @@ def _entry(name: QualifiedName, information: str) -> SparkEntry:
 
 
 def _plain(location: str) -> str:
-    """Return a location without `file:`: Spark shows paths as they are, not as URLs."""
+    """Return a location without `file:`; Spark does not percent-encode these paths."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
     return location if found is None else found[1]
 
 
 def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
-    """Return where Spark puts the files of a new table; None if another catalog has the name."""
+    """Return where Spark would put a new table's files; None if another catalog has the name."""
     parts = _in_spark(name)
     with left_to_spark():
         if parts is None or (
@@ -134,13 +134,13 @@ def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
 
 
 def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> None:
-    """Let Spark's catalog hold a table, or hold it as it is now.
+    """Create or replace a table's entry in Spark's catalog.
 
-    Spark deletes no file when such an entry is dropped: to it the table is an external one.
+    Spark regards the table as external, so dropping the entry deletes no files.
 
     Args:
         spark: the session.
-        entry: what it is to say.
+        entry: the new entry.
         schema: of the table.
     """
     with left_to_spark():
@@ -158,13 +158,13 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
 
 
 def drop_entry(spark: SparkSession, name: QualifiedName) -> None:
-    """Take a table out of Spark's catalog; its files stay."""
+    """Drop a table's entry from Spark's catalog; its files stay."""
     with left_to_spark():
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 def rename_entry(spark: SparkSession, name: QualifiedName, to: QualifiedName) -> None:
-    """Give a table of Spark's catalog another name."""
+    """Rename a table in Spark's catalog."""
     with left_to_spark():
         spark.sql(f"ALTER TABLE {name} RENAME TO {to}")
 

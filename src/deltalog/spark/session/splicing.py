@@ -1,7 +1,7 @@
-"""Queries in which data frames stand for tables.
+"""Replace tables in queries by data frames.
 
-PySpark knows the frames by their names in braces, also on Spark Connect. A frame has no name but
-its alias, so columns that are called by longer names of their tables get the alias, too.
+PySpark's formatter accepts frames by names in braces, also on Spark Connect. A frame has only its
+alias as a name, so columns that are qualified by longer table names get the alias instead.
 
 Protocol: none
 """
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableFrame:
-    """A table of a query for which a data frame stands.
+    """A table of a query that a data frame replaces.
 
     Args:
-        table: where it is.
+        table: its place in the query.
         name: of the frame in braces.
-        full: all parts of the table's name in its catalog, in lower case.
+        full: the table's full name in its catalog, in lower case.
     """
 
     table: LocatedTable
@@ -54,21 +54,21 @@ class TableFrame:
 
     @property
     def last(self) -> str:
-        """What columns call the table: the last part of its name."""
+        """The last part of the table's name, by which columns refer to it."""
         table = self.table.table
         own = table.table if isinstance(table, TableChangesCall) else table
         return own.parts[-1]
 
 
 def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
-    """Return the text of a query for PySpark's formatter, with names of frames in braces.
+    """Return a query for PySpark's formatter, with names of frames in braces.
 
     Args:
-        query: and where it names tables and columns.
-        frames: of some of its tables.
+        query: with the places of its tables and columns.
+        frames: for some of its tables.
 
     Raises:
-        InvalidInputError: a column may be one of several tables.
+        InvalidInputError: a column may belong to several tables.
     """
     if not frames:
         return query.text
@@ -96,7 +96,7 @@ def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
 def _target(
     query: LocatedQuery, column: LocatedColumn, frames: Sequence[TableFrame]
 ) -> tuple[TableFrame | None, int]:
-    """Return the frame that a column names by more than one part, and how many these are."""
+    """Return the frame that qualifies a column by several parts, and the number of these parts."""
     key = path_key(column.parts)
     for scope in column.scopes:
         own = [one for one in frames if one.table.scope == scope and not one.table.is_aliased]
@@ -115,10 +115,10 @@ def _shares_name(
     frames: Sequence[TableFrame],
     targets: Sequence[tuple[LocatedColumn, TableFrame, int]],
 ) -> bool:
-    """Whether columns name a table by more than its last part, which another table has as well.
+    """Return whether two tables share a last part, and columns use longer names for one of them.
 
     Raises:
-        InvalidInputError: some columns name it, or the other one, by that part alone.
+        InvalidInputError: other columns use the shared part alone.
     """
     scope, last = frame.table.scope, name_key(frame.last)
     if frame.table.is_aliased or query.relations.get(scope, ()).count(last) < 2:
@@ -133,8 +133,8 @@ def _shares_name(
     for column in _by_last(query, scope, last):
         if not any(column is one for one, _, _ in targets):
             raise InvalidInputError(
-                f"cannot tell which table the column {'.'.join(column.parts)} is of: several are "
-                f"called {frame.last}; give them aliases"
+                f"cannot resolve the column {'.'.join(column.parts)}: several tables are called "
+                f"{frame.last}; give them aliases"
             )
     return True
 
@@ -144,11 +144,11 @@ def _by_last(query: LocatedQuery, scope: int, last: str) -> Iterator[LocatedColu
 
 
 def _escaped(text: str) -> str:
-    """A part of a query in which braces stand for themselves."""
+    """Return a part of a query with its braces escaped."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# What a session adds to a statement before it runs.
+# Complete a statement with facts of the session before it runs.
 
 
 CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
@@ -158,11 +158,11 @@ CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatem
 def completed(
     statement: SqlStatement, full_name: Callable[[QualifiedName], QualifiedName], *, merges: bool
 ) -> SqlStatement:
-    """Return a change with all that the session knows of it.
+    """Return a change with full table names and the session's schema evolution.
 
     Args:
-        statement: any.
-        full_name: returns all parts of a table's name, which may stand before its columns.
+        statement: any statement; others than changes are returned as they are.
+        full_name: returns a table's full name, which may qualify columns.
         merges: whether changes add columns that only new rows have.
     """
     if isinstance(statement, SeveralInserts):
@@ -178,7 +178,7 @@ def completed(
     return replace(statement, **known)
 
 
-# Conditions in words that only Spark knows, as strings for Spark.
+# Conditions that only Spark can parse, as strings for Spark.
 
 
 _NAMES = frozenset({"word", "quoted"})
@@ -193,17 +193,17 @@ def foreign_text(
     *,
     keeps_last: bool = False,
 ) -> str:
-    """Return a condition with the values of its parameters and the answers of its queries.
+    """Return a condition in which parameters and subqueries are replaced by their values.
 
     Args:
-        values_of: answers a query.
+        values_of: returns the rows of a query.
         condition: from the statement.
-        columns: of the rows that it is about.
-        qualifiers: what may stand before them.
-        keeps_last: whether the last part of what stands before a column stays.
+        columns: of the rows that it filters.
+        qualifiers: names that may qualify a column.
+        keeps_last: whether the last part of a column's qualifier is kept.
 
     Raises:
-        InvalidInputError: a query has more rows or columns than its place allows.
+        InvalidInputError: a subquery returns too many rows or columns.
     """
     known = {name: to_sql(lit(value)) for name, value in condition.parameters.items()}
     for name, one in condition.subqueries.items():
@@ -236,7 +236,7 @@ def foreign_text(
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[tuple[str, ...], int]:
-    """Return the parts of the name at a word, in lower case, and the place after it."""
+    """Return the parts of the name at a word, in lower case, and the place after the name."""
     if words[place].kind not in _NAMES:
         return (), place + 1
     parts = [name_key(unquoted(words[place].text))]

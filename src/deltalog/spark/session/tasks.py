@@ -1,7 +1,7 @@
-"""Spark jobs whose tasks run our functions, and the messages in which they report to the driver.
+"""Spark jobs whose tasks run deltalog's functions and report to the driver in messages.
 
-Owns the reporting of errors: Spark would retry a task that fails, but an error in the data would
-only occur again. So such an error is returned as a message, and raised on the driver.
+Spark retries a task that fails, but an error in the data would only occur again. So a task returns
+such an error as a message, and the driver raises it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 def encode_message(content: object) -> bytes:
-    """Encode a task's report; that of a stream's batch holds the plan, and so a store."""
+    """Encode a task's report; a stream's report includes the plan, and therefore the store."""
     with sent_to_tasks():
         return pickle.dumps(content)
 
@@ -67,12 +67,12 @@ def decode_all(
     """Decode the reports of all tasks of a job.
 
     Args:
-        messages: of `report`.
+        messages: the results of `report`.
         store: of the table.
-        paths: of the files in a task's report.
+        paths: returns the paths of the files in a task's report.
 
     Raises:
-        DeltaError: a task found errors in its data; the files of the others are deleted.
+        DeltaError: a task found errors in its data; the files of the other tasks are deleted.
     """
     reports, errors = [], []
     for message in messages:
@@ -87,7 +87,7 @@ def decode_all(
 
 
 def task_number() -> int:
-    """Return the number of this task among those of its stage; 0 outside of Spark."""
+    """Return the number of this task within its stage; 0 outside of Spark."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
 
@@ -100,10 +100,11 @@ def run_tasks(
     Args:
         frame: the rows.
         work: runs in each task; its result, or an error in the data, is the task's message.
-        what: describes the job, for Spark's UI.
+        what: describes the job in Spark's UI.
 
     Raises:
-        WorkerMismatchError: workers lack this deltalog; raised before the job where possible.
+        WorkerMismatchError: workers do not have this version of deltalog; raised before the job
+            if possible.
     """
     check_workers(frame.sparkSession)
 
@@ -119,7 +120,7 @@ def run_tasks(
 def run_numbered(
     spark: SparkSession, count: int, work: Callable[[int], object], what: str
 ) -> list[bytes]:
-    """Run a job of numbered tasks, each of which gets its number; return messages in order."""
+    """Run a job whose tasks get numbers; return their messages in order."""
     numbers = spark.range(0, count, 1, count)
     return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
 
@@ -132,17 +133,17 @@ def numbered_frame(
     *,
     what: str = "",
 ) -> DataFrame:
-    """Return a frame of the rows that numbered tasks make, each from its number.
+    """Return a frame of rows that numbered tasks produce.
 
     Args:
         spark: the session.
-        count: of tasks.
-        work: makes the rows of a number.
+        count: number of tasks.
+        work: produces the rows of a task from its number.
         schema: of the rows.
-        what: names the operator in Spark's plan.
+        what: the operator's name in Spark's plan.
 
     Raises:
-        WorkerMismatchError: workers lack this deltalog.
+        WorkerMismatchError: workers do not have this version of deltalog.
     """
     check_workers(spark)
 
@@ -161,7 +162,7 @@ def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """Describe the jobs of this block in Spark's UI; remote sessions do not support it."""
+    """Describe the jobs of this block in Spark's UI; has no effect in remote sessions."""
     try:
         context = spark.sparkContext
     except (AttributeError, PySparkException):

@@ -1,7 +1,5 @@
 """Convert schemas and types to Spark's, and batches to the Arrow types that Spark accepts.
 
-Owns the form only; the meaning of columns is the core's.
-
 Protocol: Schema Serialization Format (which is Spark's own)
 """
 
@@ -39,15 +37,15 @@ if TYPE_CHECKING:
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """Return the schema for Spark: every column nullable, comments kept.
+    """Return the schema for Spark, with nullable columns and with comments.
 
-    Files are not checked when they are read, so Spark must not rely on NOT NULL.
+    Reads do not check files, so Spark must not rely on NOT NULL.
     """
     return _from_log(loosened(schema, _with_comment, _in_spark))
 
 
 def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
-    """Return the schema under the names that data files have."""
+    """Return the schema with the column names of data files."""
 
     def bare(field: Field) -> Field:
         return Field(physical_name(field, mode), field.type)
@@ -56,7 +54,7 @@ def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructTyp
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """Return the schema with NULLs allowed at every depth, and no metadata but comments."""
+    """Return the schema with NULLs allowed at every depth, and no metadata except comments."""
     return loosened(schema, _with_comment)
 
 
@@ -65,19 +63,19 @@ def _from_log(schema: StructType) -> spark_types.StructType:
 
 
 def schema_of(columns: spark_types.StructType) -> StructType:
-    """Return the schema of a data frame; every column may be NULL, as in Delta's writes.
+    """Return the schema of a data frame; all columns are nullable, as in Delta's writes.
 
     Raises:
         UnsupportedTypeError: Delta has no such type.
-        InvalidInputError: names differ by case only.
+        InvalidInputError: two names differ only in case.
     """
     seen: dict[str, str] = {}
     for name in columns.names:
         other = seen.setdefault(name_key(name), name)
         if other is not name:
             raise InvalidInputError(
-                f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "
-                "than case; rename one of them"
+                f"cannot write columns {other!r} and {name!r}: a table's columns must differ in "
+                "more than case; rename one of them"
             )
     return loosened(parse_schema(columns.json()), _with_comment, _checked)
 
@@ -85,7 +83,7 @@ def schema_of(columns: spark_types.StructType) -> StructType:
 def defined_schema(columns: spark_types.StructType) -> StructType:
     """Return the schema of a definition, in which CHAR and VARCHAR are strings of limited length.
 
-    As Spark stores it: the metadata of a column has its whole type, such as `array<varchar(3)>`.
+    As in Spark, a column's metadata contains its full type, such as `array<varchar(3)>`.
 
     Raises:
         UnsupportedTypeError: Delta has no such type.
@@ -131,7 +129,7 @@ def _with_comment(field: Field) -> Field:
 def _checked(kind: DataType) -> DataType:
     if isinstance(kind, PrimitiveType) and not kind.primitive.in_spark:
         raise UnsupportedTypeError(
-            f"cannot hand values of type {kind} to Spark, or take them from it: use "
+            f"cannot exchange values of type {kind} with Spark: use "
             "deltalog without Spark for this table"
         )
     return kind
@@ -152,7 +150,7 @@ def to_spark_arrow(schema: StructType) -> pa.Schema:
 
 
 def _without_extension(kind: Any) -> Any:
-    """Return the type with variants in Spark's form: the value before the metadata."""
+    """Return the type with variants in Spark's form, which has the value before the metadata."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -180,8 +178,8 @@ def as_spark_batches(
     """Convert batches of a scan to the types that Spark accepts.
 
     Args:
-        batches: columns of the same names, in any order.
-        schema: from `to_spark_arrow`.
+        batches: with columns of the same names, in any order.
+        schema: the result of `to_spark_arrow`.
     """
     for batch in batches:
         arrays = [_recast(batch.column(field.name), field.type) for field in schema]
@@ -189,7 +187,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """Return the same values in a type that differs in nullability, or in the form of variants."""
+    """Return the same values in a type with other nullability or another form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
@@ -215,15 +213,15 @@ def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:
-    """Return the type as Spark's, with NULLs allowed at every depth."""
+    """Return Spark's type, with NULLs allowed at every depth."""
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
 def has_structs(kind: DataType) -> bool:
-    """Whether the type contains a struct, at any depth."""
+    """Return whether the type contains a struct, at any depth."""
     return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 
 def quoted(name: str) -> str:
-    """Return a column's name in quotes, as Spark's functions take it."""
+    """Return a column's name in the quotes that Spark's functions expect."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,8 +1,8 @@
 """Check that Python workers have the driver's version of deltalog, and send work to them.
 
-Owns how work is pickled. Everything is in an envelope that includes its own opener. The opener does
-not import deltalog, so it can report a missing or different version before unpickling would fail in
-some obscure way.
+Work is pickled in an envelope that includes the code to open it. This code does not import
+deltalog, so it can report a missing or different version before unpickling fails with an obscure
+error.
 
 Protocol: none
 """
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 """Session setting: `false` skips the job that checks the workers."""
 _PROBES: Final = 4
-"""Number of tasks of that job, which Spark distributes over executors."""
+"""Number of tasks of the job that checks workers; Spark distributes them over executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
-_serializer: Final[Any] = CloudPickleSerializer()  # it has no types
+_serializer: Final[Any] = CloudPickleSerializer()  # without type hints
 _checked: set[str] = set()
 
 
@@ -40,7 +40,7 @@ class InEnvelope:
     """Base of objects sent to workers; `__getstate__` of subclasses decides what is sent."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the opener, a nested function, which needs cloudpickle, as PySpark uses."""
+        """Pickle with the opener, a nested function that needs cloudpickle, as PySpark uses."""
         with sent_to_tasks():
             content = _serializer.dumps((type(self), self.__getstate__()))
         return _opener(), (__version__, content)
@@ -60,13 +60,13 @@ def mapped(
     *,
     what: str = "",
 ) -> DataFrame:
-    """`frame.mapInArrow(work, schema)` for functions that need deltalog on workers.
+    """Return `frame.mapInArrow(work, schema)` for a function that needs deltalog on workers.
 
     Args:
-        frame: the rows that tasks get.
-        work: maps their batches.
+        frame: the input of the tasks.
+        work: maps batches.
         schema: of the result.
-        what: names the operator in Spark's plan.
+        what: the operator's name in Spark's plan.
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
@@ -80,7 +80,7 @@ def mapped(
         yield from sent.do(batches)
 
     if what:
-        on_worker.__name__ = what  # what Spark shows
+        on_worker.__name__ = what  # the operator's name in Spark
     return frame.mapInArrow(on_worker, schema)
 
 
@@ -96,7 +96,7 @@ def _naming(
 def check_workers(spark: SparkSession) -> None:
     """Check, once per application, that workers have this version of deltalog.
 
-    Executors that start later are not checked; their tasks report a mismatch themselves.
+    Executors that start later are not checked; their tasks report a mismatch.
 
     Raises:
         WorkerMismatchError: a worker has no deltalog, or another version.
@@ -117,7 +117,7 @@ def naming_workers() -> Iterator[None]:
     """Raise a clear error if a job of this block fails because of a worker's installation.
 
     Raises:
-        WorkerMismatchError: instead of Spark's own error.
+        WorkerMismatchError: replaces Spark's error.
     """
     try:
         yield
@@ -149,7 +149,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _opener() -> Callable[[str, bytes], Any]:
-    """Return the function that opens an envelope; it is nested, so that its code is sent along."""
+    """Return the function that opens an envelope; it is nested, so cloudpickle sends its code."""
 
     def open_envelope(version: str, content: bytes) -> Any:
         import pickle  # noqa: PLC0415  # this code runs where its module is not
@@ -161,7 +161,7 @@ def _opener() -> Callable[[str, bytes], Any]:
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # One line, because the driver finds it by a pattern within Spark's report.
+            # One line, because the driver finds the message by a pattern in Spark's report.
             raise RuntimeError(
                 "deltalog cannot work on this Python worker: expected deltalog "
                 f"{version}, as the driver has, found {found} in {sys.executable}; "

@@ -1,4 +1,4 @@
-"""Shared tables on Spark: the format `deltalog_sharing`, and frames of what the client plans."""
+"""Shared tables on Spark: the format `deltalog_sharing`, and frames of the client's scans."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The batch reader of the format `deltalog_sharing`: files behind signed URLs to Arrow batches.
+"""The batch reader of the format `deltalog_sharing`: turns files behind signed URLs into batches.
 
-Owns one read of a shared table: what the server is asked, and the filters that Spark hands in.
-Workers ask for new URLs themselves when theirs end, so that tasks hold the profile.
+Owns one read of a shared table: the requests to the server, and the filters that Spark pushes down.
+Workers request new URLs when theirs expire, so tasks carry the profile.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table
 """
@@ -54,10 +54,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
-    """Return the client of the server, and the table, that are named.
+    """Return the client of the named server, and the named table.
 
     Raises:
-        InvalidInputError: the path or the profile is none.
+        InvalidInputError: the path or the profile is invalid.
     """
     if place.profile is None:
         location, table = parse_table_url(place.path)
@@ -70,7 +70,7 @@ def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
 
 
 def open_shared(options: SharedReadOptions) -> SharedTable:
-    """Return the version of a shared table that is requested; nothing is requested yet."""
+    """Return the requested version of a shared table, without asking the server yet."""
     client, table = connect(options.place)
     read = options.read
     at = read.version if read.timestamp is None else as_moment(read.timestamp, read.time_zone)
@@ -78,19 +78,19 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 
 def as_moment(text: str, time_zone: str) -> datetime:
-    """Return the moment that a string names; without a zone it is in `time_zone`."""
+    """Parse a timestamp; without a time zone it is in `time_zone`."""
     try:
         return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
     except OverflowError:
         raise InvalidInputError(
-            f"cannot take {text!r} for a moment: its year is not one of 1 to 9999"
+            f"cannot read the timestamp {text!r}: expected a year from 1 to 9999"
         ) from None
 
 
 def shown_rows(options: SharedReadOptions, table: SharedTable) -> StructType:
-    """Return the schema of the rows that are read.
+    """Return the schema of the rows to read.
 
-    Cost: one small request; for changes of a table with column mapping, that of the changes.
+    Cost: one small request; for changes of a table with column mapping, the request for changes.
     """
     if not options.read.changes:
         return table.schema()
@@ -106,7 +106,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
 ) -> Changes:
-    """Load the change feed that is requested; it ends with the version that the table shows."""
+    """Load the requested change feed; it ends with the version of `table`."""
     start, end = options.start, options.end
     zone = options.time_zone
     last = min(end, table.version()) if isinstance(end, int) else table.version()
@@ -121,12 +121,12 @@ def load_changes(
 
 
 class SharedBatchReader(FilteringReader):
-    """Reads one version of a shared table, or a range of its change feed.
+    """Reader of one version of a shared table, or of a range of its change feed.
 
     Args:
-        options: what is to be read.
-        table: opened at the version that Spark was shown.
-        columns: the schema that Spark asks for.
+        options: what to read.
+        table: opened at the version whose schema Spark has.
+        columns: the schema that Spark requests.
     """
 
     def __init__(
@@ -140,14 +140,14 @@ class SharedBatchReader(FilteringReader):
         self._predicate: Expression | None = None
 
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Let filters prune files, on the server and here, row groups and rows."""
+        """Use filters to prune files (on the server and here), row groups and rows."""
         if self._options.read.push_filters:
             self._predicate = as_predicate(filters, self._shown)
 
     def partitions(self) -> Sequence[TaskPartition]:
-        """Return one partition per balanced split of the files.
+        """Return partitions of about the same size.
 
-        Cost: one query, of files that may hold rows.
+        Cost: one query for the files that may contain matching rows.
         """
         read = self._options.read
         found = self._changes() if read.changes else self._scan()
@@ -170,37 +170,37 @@ class SharedBatchReader(FilteringReader):
         return found
 
     def _check_still(self, rows: StructType) -> None:
-        """Refuse rows of another schema: a table without shared history may have moved on."""
+        """Refuse rows of another schema: a table without shared history may have changed."""
         check_columns(rows, to_spark_schema(self._rows), self._table.name)
 
 
-# Scans and change feeds of the sharing client as DataFrames, whose rows Python workers read.
+# Scans and change feeds of the sharing client as DataFrames; Python workers read the rows.
 
 
 _MOST_ROWS: Final = 2**31 - 1
-"""The largest limit that Spark takes."""
+"""The largest limit that Spark accepts."""
 
 
 def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame:
-    """Return the rows of a scan: its columns, predicate and limit are applied.
+    """Return the rows of a scan, with its columns, predicate and limit applied.
 
     Args:
         scan: of a shared table.
         spark: the session; None is the active one.
 
     Raises:
-        InvalidInputError: there is no session, or the scan asks for what Spark cannot have.
+        InvalidInputError: there is no session, or Spark does not support the scan.
     """
     hidden = [name for name in scan.spec.output.names if name in scan.spec.metadata_columns]
     if hidden:
         raise InvalidInputError(
-            f"cannot give {hidden!r} of {scan.spec.table} to Spark: a DataFrame of a shared table "
-            "has no hidden columns; leave them out of the scan, or read it with to_table()"
+            f"cannot read {hidden!r} of {scan.spec.table} on Spark: a DataFrame of a shared table "
+            "has no metadata columns; leave them out of the scan, or read it with to_table()"
         )
     if scan.limit is not None and scan.limit > _MOST_ROWS:
         raise InvalidInputError(
-            f"cannot give the first {scan.limit} rows of {scan.spec.table} to Spark: its limits "
-            f"end at {_MOST_ROWS}; scan without a limit, or with a smaller one"
+            f"cannot read the first {scan.limit} rows of {scan.spec.table} on Spark: its largest "
+            f"limit is {_MOST_ROWS}; scan without a limit, or with a smaller one"
         )
     schema = scan.snapshot.configuration.schema
     frame = _frame(spark, scan.spec, scan.tasks(), schema, in_order=False)
@@ -208,7 +208,7 @@ def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame
 
 
 def changes_frame(changes: SharedChanges, spark: SparkSession | None = None) -> DataFrame:
-    """Return the rows of a change feed: its columns and predicate are applied.
+    """Return the rows of a change feed, with its columns and predicate applied.
 
     Args:
         changes: of a shared table.
@@ -227,10 +227,10 @@ def active_session(table: str, spark: SparkSession | None = None) -> SparkSessio
 
     Args:
         table: for the error.
-        spark: the session that is given; None is the active one.
+        spark: the session; None is the active one.
 
     Raises:
-        InvalidInputError: there is none.
+        InvalidInputError: there is no active session.
     """
     spark = SparkSession.getActiveSession() if spark is None else spark
     if spark is None:
@@ -249,13 +249,13 @@ def _frame(
     *,
     in_order: bool,
 ) -> DataFrame:
-    """Return the rows of tasks.
+    """Return the rows of scan tasks as a DataFrame.
 
     Args:
         spark: the session; None is the active one.
         spec: of the tasks.
         tasks: the files.
-        schema: of all columns that there are.
+        schema: of all columns.
         in_order: keep the order of files.
     """
     spark = active_session(spec.table, spark)
@@ -271,7 +271,7 @@ def _frame(
 
 
 def _leaves(rows: StructType) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that a scan has of a table's columns: of a struct it may have only a part."""
+    """Yield the paths of the columns that a scan has; it may have only a part of a struct."""
     for field in rows:
         if isinstance(field.type, StructType) and len(field.type):
             yield from ((field.name, *path) for path in _leaves(field.type))
@@ -280,10 +280,10 @@ def _leaves(rows: StructType) -> Iterator[tuple[str, ...]]:
 
 
 def _check_zone(tasks: Iterable[ScanTask], own: str, zone: str) -> None:
-    """Refuse moments in the log that name no zone where the session's is not the table's.
+    """Refuse log values without a time zone if the session's time zone is not the table's.
 
     Raises:
-        InvalidInputError: it names the column and the value.
+        InvalidInputError: there is such a value; the message names it and the column.
     """
     if own == zone:
         return
@@ -291,7 +291,7 @@ def _check_zone(tasks: Iterable[ScanTask], own: str, zone: str) -> None:
         for column, text in moments_of(task):
             if moment_ms(text, own) != moment_ms(text, zone):
                 raise InvalidInputError(
-                    f"cannot give {task.spec.table} to a session of the time zone {zone}: the "
+                    f"cannot read {task.spec.table} in a session with the time zone {zone}: the "
                     f"value {text!r} of the partition column {column!r} names no zone, and is read "
                     f"in {own}; open the SharedTable with {zone!r} as its default zone"
                 )

@@ -1,7 +1,6 @@
-"""What `option(…)` may say of a shared table; case does not matter.
+"""Options of reads of shared tables (`option(…)`), ignoring case.
 
-Owns the options that only shared tables have. The others, their values and their errors are those
-of tables that are read directly.
+Owns the options that only shared tables have. All other options are those of direct reads.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SHARED_BATCH_OPTIONS: Final = (
     *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
     *_OWN_OF_BATCHES,
 )
-# A server names no hidden columns, and neither files that are gone nor times for watermarks.
+# A server provides no metadata columns, no missing files, and no times for watermarks.
 _NOT_OF_SHARED_STREAMS: Final = frozenset(
     {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
 )
@@ -46,7 +45,7 @@ VERSION_INTERVAL_S: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPlace:
-    """Which shared table, and in which form it is requested.
+    """A shared table, and the form in which it is requested.
 
     Args:
         path: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
@@ -65,8 +64,8 @@ class SharedReadOptions:
 
     Args:
         place: the table.
-        read: what is read of it.
-        limit_hint: so many rows are enough; the server may leave out the files of others.
+        read: the options of a direct read.
+        limit_hint: number of rows that are enough; the server may leave out other files.
     """
 
     place: SharedPlace
@@ -80,9 +79,9 @@ class SharedStreamOptions:
 
     Args:
         place: the table.
-        stream: what is followed, and how much a batch takes.
-        max_versions: asked for at a time.
-        version_interval_s: the server is requested its latest version no more often than this.
+        stream: the options of a direct stream.
+        max_versions: maximum number of versions per request.
+        version_interval_s: minimum seconds between requests for the latest version.
     """
 
     place: SharedPlace
@@ -92,7 +91,7 @@ class SharedStreamOptions:
 
 
 class SharingOptions(Options):
-    """A user's options for a shared table; there is no store that any could be for."""
+    """The options that a user gave for a shared table; options for a store are refused."""
 
     others = ""
 
@@ -100,15 +99,15 @@ class SharingOptions(Options):
         super().__init__(given, known)
         if self.storage:
             raise InvalidInputError(
-                f"cannot take the option {next(iter(self.storage))!r} of a store: the sharing "
-                "server signs the URLs of files, and its profile is all that is needed"
+                f"cannot use the option {next(iter(self.storage))!r} of a store: the sharing "
+                "server signs the URLs of files, and only its profile is needed"
             )
 
     def place(self) -> SharedPlace:
-        """Return the table that is named."""
+        """Return the named table."""
         form = self.text("responseFormat")
         if form is not None and form.strip().lower() not in {"delta", "parquet"}:
-            raise InvalidInputError(f"cannot take responseFormat={form!r}: expected delta, parquet")
+            raise InvalidInputError(f"cannot use responseFormat={form!r}: expected delta, parquet")
         return SharedPlace(
             path=self.text("path") or "",
             profile=self.text("profile"),
@@ -119,7 +118,7 @@ class SharingOptions(Options):
         """Return a whole number of 1 or more."""
         number = self.number(name)
         if number == 0:
-            raise InvalidInputError(f"cannot take {name}=0: expected 1 or more")
+            raise InvalidInputError(f"cannot use {name}=0: expected 1 or more")
         return number
 
     def seconds(self, name: str) -> int | None:
@@ -129,7 +128,7 @@ class SharingOptions(Options):
             return None
         if not text.isdecimal():
             raise InvalidInputError(
-                f"cannot take {name}={self.text(name)!r}: expected seconds, such as 60"
+                f"cannot use {name}={self.text(name)!r}: expected seconds, such as 60"
             )
         return int(text)
 
@@ -138,17 +137,17 @@ def parse_shared_read_options(given: Mapping[str, str]) -> SharedReadOptions:
     """Parse the options of a batch read.
 
     Raises:
-        InvalidInputError: an option that is not known, a value that is none, options that
-            contradict each other.
+        InvalidInputError: an unknown option, an invalid value, or options that contradict each
+            other.
     """
     return _read_options(given, SHARED_BATCH_OPTIONS, parse_read_options)
 
 
 def parse_any_shared_options(given: Mapping[str, str]) -> SharedReadOptions:
-    """Parse the options that decide on the schema of a read, batch or stream.
+    """Parse the options that determine the schema of a batch or streaming read.
 
     Raises:
-        InvalidInputError: an option that neither knows, or a value that is none.
+        InvalidInputError: an unknown option, or an invalid value.
     """
     known = {*SHARED_BATCH_OPTIONS, *SHARED_STREAM_OPTIONS}
     return _read_options(given, known, parse_any_read_options)
@@ -158,8 +157,8 @@ def parse_shared_stream_options(given: Mapping[str, str]) -> SharedStreamOptions
     """Parse the options of a streaming read.
 
     Raises:
-        InvalidInputError: an option that is not known, a value that is none, options that
-            contradict each other.
+        InvalidInputError: an unknown option, an invalid value, or options that contradict each
+            other.
     """
     options = SharingOptions(given, SHARED_STREAM_OPTIONS)
     interval = options.seconds("queryTableVersionIntervalSeconds")
@@ -183,6 +182,6 @@ def _read_options(
 
 
 def _others(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that tables read directly have, too."""
+    """Return the options that direct reads have, too."""
     own = {name.lower() for name in (*_OWN_OF_BATCHES, *_OWN_OF_STREAMS)}
     return {name: value for name, value in given.items() if name.lower() not in own}

@@ -1,7 +1,7 @@
-"""The format `deltalog_sharing`: tables of others, read through a sharing server.
+"""The format `deltalog_sharing`: tables that are read through a sharing server.
 
-Owns which reader serves which request. PySpark loads this wherever it looks for formats, so the
-client, which needs an HTTP library, is loaded when a table is read.
+Chooses the reader for a request. PySpark imports this module whenever it looks for formats. So the
+client, which needs an HTTP library, is imported only when a table is read.
 
 Protocol: none
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class SharingSource(DataSource):
-    """Shared tables under the name `deltalog_sharing`, for reading, batches and streams."""
+    """The format `deltalog_sharing`: reads shared tables, in batches and streams."""
 
     _shown: SharedTable | None = None
-    """The table of `schema`: PySpark keeps the object, and later plans read the same version."""
+    """The table of `schema`. PySpark keeps the object, so later plans read the same version."""
 
     @classmethod
     def name(cls) -> str:
@@ -39,7 +39,7 @@ class SharingSource(DataSource):
         return "deltalog_sharing"
 
     def schema(self) -> StructType:
-        """Return the schema of the version that is requested."""
+        """Return the schema of the requested version."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_any_shared_options(self.options)
@@ -47,7 +47,7 @@ class SharingSource(DataSource):
         return to_spark_schema(batch.shown_rows(options, self._shown))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Make a reader of one version, or of a range of the change feed."""
+        """Return a reader of one version, or of a range of the change feed."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_shared_read_options(self.options)
@@ -55,7 +55,7 @@ class SharingSource(DataSource):
         return batch.SharedBatchReader(options, table, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """Make a reader that follows the table."""
+        """Return a reader that follows the table."""
         from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # see the module
 
         options = parse_shared_stream_options(self.options)
@@ -74,4 +74,4 @@ class SharingSource(DataSource):
 
 
 def _refuse_to_write() -> NoReturn:
-    raise InvalidInputError("cannot write a shared table: it is read only")
+    raise InvalidInputError("cannot write a shared table: it is read-only")

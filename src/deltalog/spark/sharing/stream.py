@@ -1,8 +1,8 @@
-"""The streaming reader of the format `deltalog_sharing`: all rows first, then what comes.
+"""The streaming reader of the format `deltalog_sharing`: all rows first, then new ones.
 
-Owns how Spark's micro-batches ask for it, and how a batch ends within a range of versions. How
-often a server is asked, and which rows come when, are those of `sharing.client.follow`; all rows of
-a stream are shown in the schema that it started with.
+Translates to Spark's micro-batches, which may end within a range of versions.
+`sharing.client.follow` decides how often the server is asked, and the order of rows. All rows of a
+stream have the schema with which it started.
 
 Protocol: Delta Sharing Streaming Specs
 """
@@ -49,14 +49,14 @@ _BEYOND: Final = 1 << 62
 
 
 class SharedStreamReader(MicroBatchReader):
-    """Follows a shared table; the server must share its history.
+    """Reader that follows a shared table; the server must share its history.
 
-    An offset says how many files were given of what came from a version on.
+    An offset is a version and the number of files that were returned from that version on.
 
     Args:
-        options: what is followed and how.
-        table: opened at the version whose schema the stream shows.
-        columns: the schema that Spark asks for.
+        options: what to follow and how.
+        table: opened at the version whose schema the stream has.
+        columns: the schema that Spark requests.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class SharedStreamReader(MicroBatchReader):
         self._pace: _Pace | None = None
 
     def _read_spec(self, table: SharedTable) -> ReadSpec:
-        """Return the form of rows, from an empty change feed: it needs no request for files."""
+        """Return the form of rows, from an empty change feed: that needs no request for files."""
         names = self._rows.names
         changes = self._options.stream.changes
         nothing = table.load_cdf(
@@ -90,7 +90,7 @@ class SharedStreamReader(MicroBatchReader):
         return read_spec(nothing.snapshot, columns=names, predicate=None)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Return where a query starts that never ran."""
+        """Return where a new query starts."""
         start = self._options.stream.start
         begin: VersionOrTimestamp | Literal["latest"] | None = None
         if isinstance(start, int):
@@ -108,13 +108,13 @@ class SharedStreamReader(MicroBatchReader):
     ) -> dict[str, Any]:
         """Return the end of the next batch: at most the end of one range of versions.
 
-        PySpark 4.1 says neither where it starts nor what limits it: then all that is there comes.
+        PySpark 4.1 passes neither start nor limit; then the batch takes everything available.
         """
         if start is None:
             return encode_offset(self._offset_of_latest())
         if self._pace is None or self._pace.offset != decode_offset(start):
             self._pace = self._pace_from(decode_offset(start), until=self._target)
-        pace, self._pace = self._pace, None  # until this went well
+        pace, self._pace = self._pace, None  # set again only on success
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
         end = ending(start, encode_offset(pace.offset)) if found else dict(start)
@@ -122,12 +122,12 @@ class SharedStreamReader(MicroBatchReader):
         return end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Let the stream end with what is there now."""
+        """Make the stream end with the data that is available now."""
         self._target = self._offset_of_latest().version
         self._pace = None
 
     def _offset_of_latest(self) -> Offset:
-        """Return the offset after the latest version, asked for as often as the options say."""
+        """Return the offset after the latest version; options limit the requests for it."""
         now_ms = self._client.clock.now_ms()
         interval_ms = self._options.version_interval_s * 1000
         if self._asked is None or now_ms - self._asked[0] >= interval_ms:
@@ -166,11 +166,11 @@ class SharedStreamReader(MicroBatchReader):
 
 
 class _Pace:
-    """Gives the files of a follower in portions.
+    """Splits the files of a follower into batches.
 
     Args:
-        follow: makes a follower that starts at the offset's version.
-        offset: where the first portion starts.
+        follow: creates a follower that starts at the offset's version.
+        offset: where the first batch starts.
     """
 
     def __init__(self, follow: Callable[[Offset], SharedFollower], offset: Offset) -> None:
@@ -181,18 +181,18 @@ class _Pace:
         self._left: list[ScanTask] = []
 
     def next(self, options: SharedStreamOptions, *, everything: bool) -> list[ScanTask]:
-        """Return the files of the next batch; none if there is nothing now."""
+        """Return the files of the next batch; empty if nothing is available."""
         if everything:
             return self.take(None)
         if not self._left and not self._fill():
             return []
         stream = options.stream
-        if stream.changes:  # what happened to a row stays together
+        if stream.changes:  # the changes of a row stay together
             return self._cut(len(self._left))
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
     def take(self, most: int | None) -> list[ScanTask]:
-        """Return so many files, or all that are there, over as many ranges as it takes."""
+        """Return this number of files, or all available ones, from as many ranges as necessary."""
         found: list[ScanTask] = []
         while (most is None or len(found) < most) and (self._left or self._fill()):
             wanted = len(self._left) if most is None else most - len(found)
@@ -200,7 +200,7 @@ class _Pace:
         return found
 
     def _fill(self) -> bool:
-        """Load the files of the next range, without those that were given before."""
+        """Load the files of the next range, without those that were returned before."""
         while True:
             lists_all = self._follower.offset.is_starting_version
             step = self._poll()
@@ -208,14 +208,14 @@ class _Pace:
                 return False
             tasks = list(step.tasks)
             if lists_all:
-                tasks.sort(key=lambda task: task.path)  # a server lists them in any order
+                tasks.sort(key=lambda task: task.path)  # a server lists files in any order
             self._left = tasks[self._skip :]
             self._skip = max(0, self._skip - len(tasks))
             if self._left:
                 return True
 
     def _poll(self) -> Step | None:
-        """Return the next step, whatever its schema: `shown_alike` judges that."""
+        """Return the next step; `shown_alike` checks its schema."""
         try:
             return self._follower.poll()
         except IncompatibleChangesError:
@@ -232,7 +232,7 @@ class _Pace:
 
 
 def _fitting(tasks: Sequence[ScanTask], max_files: int | None, max_bytes: int | None) -> int:
-    """Return how many files a batch takes, at least one."""
+    """Return how many files the next batch takes, at least one."""
     count = len(tasks) if max_files is None else min(max_files, len(tasks))
     if max_bytes is None:
         return count

@@ -1,7 +1,8 @@
-"""PySpark's own spellings in registered sessions: subclasses that note what they are told.
+"""PySpark's own methods in registered sessions: subclasses that record how they are called.
 
-`rows` has readers, `frames` and `streams` the writers, and `names` the methods of a session that
-are about names: `sql`, `table` and `catalog`. What they share is in `noting`. `door` hangs them.
+`frames` has the readers and writers of batches and streams, `tables` has `df.writeTo` and
+`df.mergeInto`, and `names` has `spark.sql`, `spark.table` and `spark.catalog`. `noting` has what
+they share. `deltalog.spark.registration` installs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`df.write` in registered sessions: what it saves in a format of ours is written on the driver.
+"""`spark.read`, `df.write` and their streams in registered sessions: the driver plans the work.
 
 Protocol: none
 """
@@ -59,7 +59,7 @@ _MODES: Final[dict[str, Mode]] = {
 
 
 class AskedWrite(NotedSink):
-    """What a writer was told.
+    """The recorded calls of a writer.
 
     Args:
         frame: the rows.
@@ -72,10 +72,10 @@ class AskedWrite(NotedSink):
         self.buckets: str | None = None
 
     def save(self, path: object) -> bool:
-        """Write to a location; False if PySpark must do it.
+        """Write to a location; return False if PySpark must do it.
 
         Args:
-            path: as `save` got it.
+            path: the argument of `save`.
         """
         if self.meant(self.own_formats()) is None or not isinstance(path, str | None):
             return False
@@ -86,7 +86,7 @@ class AskedWrite(NotedSink):
         return True
 
     def save_as_table(self, name: object) -> bool:
-        """Write to the table of a name, which Spark's catalog then has; False as of `save`."""
+        """Write to a table by name, and add it to Spark's catalog; return False like `save`."""
         provider = self.meant(self.own_formats())
         if provider is None or not isinstance(name, str):
             return False
@@ -106,7 +106,7 @@ class AskedWrite(NotedSink):
         return True
 
     def insert_into(self, name: object, overwrite: object) -> bool:
-        """Insert by the places of columns, as Spark does; False as of `save`."""
+        """Insert by the positions of columns, as Spark does; return False like `save`."""
         formats = self.own_formats()
         if not formats or not isinstance(name, str) or self.partition_by is not None:
             return False  # PySpark has errors for these
@@ -123,7 +123,7 @@ class AskedWrite(NotedSink):
 
     def _insert(self, name: str, found: NamedPlace, overwrite: bool) -> None:  # noqa: FBT001  # ours
         if not found.has_table:
-            raise TableNotFoundError(f"cannot insert into {name}: it has no Delta table")
+            raise TableNotFoundError(f"cannot insert into {name}: there is no such Delta table")
         _, _, options = self._options({**self._given(None), PATH: name}, overwrite=overwrite)
         table = DeltaTable.from_context(found.place.context, SparkEngine(self.spark))
         rows = fitted(self.spark, self.frame, table, columns=table.schema().names)
@@ -135,7 +135,7 @@ class AskedWrite(NotedSink):
         return _MODES[(self.mode or "default").lower()]
 
     def _given(self, path: str | None) -> dict[str, str]:
-        """Return the options as strings, the location among them as `path`."""
+        """Return the options as strings, with the location as `path`."""
         given = {name: as_text(value) for name, value in self.options.items() if value is not None}
         named = [name for name in given if name.lower() == PATH]
         if path is not None and named:
@@ -154,19 +154,19 @@ class AskedWrite(NotedSink):
     ) -> tuple[str, dict[str, str], WriteOptions]:
         if self.buckets is not None:
             raise InvalidInputError(
-                f"cannot take {self.buckets}: a Delta table has no buckets; partitionBy or "
-                "clusterBy say how rows are arranged"
+                f"cannot use {self.buckets}: a Delta table has no buckets; use partitionBy or "
+                "clusterBy"
             )
         replaces = self._mode == "overwrite" if overwrite is None else overwrite
         location, storage, options = parse_write_options(given, overwrite=replaces)
         if self.partition_by is not None or options.overwrite_schema:
-            # As in Delta, a table that gets another schema keeps no partitions that are not named.
+            # As in Delta, a new schema drops the partitioning unless it is given again.
             options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
 
 def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> NamedPlace | None:
-    """Return the place of a table of ours that is there; None for those of others."""
+    """Return the place of an existing deltalog table; None for other tables."""
     try:
         qualified = QualifiedName.parse(name)
     except InvalidInputError:
@@ -183,7 +183,7 @@ def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> Name
 
 
 class NotingWriter(NotingSink):
-    """The part of a writer that notes what it is told."""
+    """The methods of a writer that record their calls."""
 
     _asked: AskedWrite
 
@@ -258,17 +258,17 @@ _BY_LOCATION: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`((?:[^`]|``)+)`\s*")
 
 
 class AskedRows(Noted):
-    """What a reader was told."""
+    """The recorded calls of a reader."""
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
         self.schema: StructType | str | None = None
 
     def frame(self, path: object) -> DataFrame | None:
-        """Return the planned rows of a location; None if PySpark must answer.
+        """Return the planned rows of a location; None if PySpark must read it.
 
         Args:
-            path: as `load` got it.
+            path: the argument of `load`.
         """
         if self.meant(self.own_formats()) is None:
             return None
@@ -284,7 +284,7 @@ class AskedRows(Noted):
         return frame_by_options(self.spark, given, self.schema)
 
     def table(self, name: object) -> DataFrame | None:
-        """Return the planned rows of a table of ours by its name; None for other tables."""
+        """Return the planned rows of a deltalog table by its name; None for other tables."""
         formats = self.own_formats()
         given = self._given()
         if not formats or given is None or not isinstance(name, str) or self.schema is not None:
@@ -303,25 +303,25 @@ class AskedRows(Noted):
         return frame_by_options(self.spark, {**given, PATH: name}, table=named)
 
     def _given(self) -> dict[str, str] | None:
-        """Return the options as strings; None if PySpark takes one of them for none."""
+        """Return the options as strings; None if PySpark refuses the type of one."""
         if any(value is None for value in self.options.values()):
             return None
         return {name: as_text(value) for name, value in self.options.items()}
 
 
 def entry_of(spark: SparkSession, name: str, formats: frozenset[str]) -> SparkEntry | None:
-    """Return the table of ours that Spark's catalog has under a name."""
+    """Return a deltalog table's entry in Spark's catalog."""
     try:
         entry = find_entry(spark, QualifiedName.parse(name))
     except InvalidInputError:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
     if entry is None or entry.provider not in formats or entry.location is None:
         return None
     return entry
 
 
 class NotingReader(NotingOptions):
-    """The part of a reader that notes what it is told."""
+    """The methods of a reader that record their calls."""
 
     _asked: AskedRows
 
@@ -351,7 +351,7 @@ class NotingReader(NotingOptions):
 
 
 class NotingStreamReader:
-    """The part of a stream's reader that knows names of tables."""
+    """The methods of a stream's reader that find tables by name."""
 
     _asked: Noted
 
@@ -368,7 +368,7 @@ class NotingStreamReader:
 
 
 class AskedStream(NotedSink):
-    """What a stream's writer was told.
+    """The recorded calls of a stream's writer.
 
     Args:
         frame: the stream.
@@ -376,19 +376,19 @@ class AskedStream(NotedSink):
 
     @property
     def partitions(self) -> str | None:
-        """The partition columns for the sink, if the format is ours."""
+        """Return the partition columns for the sink if the format is deltalog's."""
         if self.partition_by is None or self.meant(self.own_formats()) is None:
             return None
         return encode_names(self.partition_by)
 
     def table(self, name: str) -> tuple[str, str] | None:
-        """Return format and location of a table of ours, which is made if there is none.
+        """Return the format and location of a deltalog table, which is created if necessary.
 
         Args:
-            name: as `toTable` got it.
+            name: the argument of `toTable`.
 
         Raises:
-            InvalidInputError: a catalog of this process has the name, which the sink cannot open.
+            InvalidInputError: the name is in a catalog of this process, which a sink cannot open.
         """
         formats = self.own_formats()
         entry = entry_of(self.spark, name, formats) if formats else None
@@ -408,7 +408,7 @@ class AskedStream(NotedSink):
         context = found.place.context
         if context.committer is not None or found.place.new is not None:
             raise InvalidInputError(
-                f"cannot stream to {name}: the catalog is known to this process alone; name the "
+                f"cannot stream to {name}: only this process has the catalog; name the "
                 "table uc://catalog.schema.table in start(…), or write in foreachBatch"
             )
         if not found.has_table:
@@ -424,7 +424,7 @@ class AskedStream(NotedSink):
 
 
 class NotingStreamWriter(NotingSink):
-    """The part of a stream's writer that notes what it is told."""
+    """The methods of a stream's writer that record their calls."""
 
     _asked: AskedStream
 

@@ -1,5 +1,5 @@
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
-"""What noting subclasses have in common: options as strings, the format meant, and the subclass.
+"""Common parts of the recording subclasses: options as strings, the format, and the subclass.
 
 Protocol: none
 """
@@ -24,10 +24,10 @@ PATH: Final = "path"
 
 
 class Noted:
-    """The options and the format that a reader or a writer was told.
+    """The recorded options and format of a reader or writer.
 
     Args:
-        spark: its session.
+        spark: the session.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -36,7 +36,7 @@ class Noted:
         self.options: dict[str, Any] = {}
 
     def note(self, options: Mapping[str, Any]) -> None:
-        """Note options: Spark's ignore case, and the last one holds."""
+        """Record options; names ignore case, and the last value wins."""
         known = self.options
         for name, value in options.items():
             for same in [one for one in known if name_key(one) == name_key(name)]:
@@ -44,18 +44,18 @@ class Noted:
             known[name] = value
 
     def own_formats(self) -> frozenset[str]:
-        """Return the formats that are deltalog's here; none inside of our own calls."""
+        """Return deltalog's formats in this session; none within deltalog's own calls."""
         return frozenset() if is_left_to_spark() else formats_of(self.spark)
 
     def meant(self, formats: Iterable[str]) -> str | None:
-        """Return the format meant, in lower case, if it is one of these."""
+        """Return the recorded or default format in lower case; None if it is not in `formats`."""
         known = frozenset(formats)
         name = self.format or (known and self.spark.conf.get(DEFAULT_FORMAT, None)) or ""
         return name_key(name) if name_key(name) in known else None
 
 
 class NotedSink(Noted):
-    """What the writer of a batch or a stream was told.
+    """The recorded calls of a writer of a batch or stream.
 
     Args:
         frame: the rows.
@@ -68,7 +68,7 @@ class NotedSink(Noted):
 
 
 class NotingOptions:
-    """The part of a reader or a writer that notes its format and its options."""
+    """The methods of a reader or writer that record the format and options."""
 
     _asked: Noted
 
@@ -89,7 +89,7 @@ class NotingOptions:
 
 
 class NotingSink(NotingOptions):
-    """The part of a batch's or a stream's writer that notes partition columns."""
+    """The methods of a writer of a batch or stream that record partition columns."""
 
     _asked: NotedSink
 
@@ -107,16 +107,16 @@ def flattened(names: Sequence[Any]) -> tuple[str, ...]:
 
 
 def as_text(value: object) -> str:
-    """Return the value of an option as Spark hands it to a format."""
+    """Return the value of an option as Spark passes it to a format."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache
 def noting_class(noting: type, kind: type) -> type:
-    """Return a subclass of one of PySpark's classes that looks like it.
+    """Return a subclass of one of PySpark's classes, with the same name and documentation.
 
     Args:
-        noting: the methods that are overridden.
+        noting: class with the overriding methods.
         kind: PySpark's class.
     """
     own = {
@@ -128,14 +128,14 @@ def noting_class(noting: type, kind: type) -> type:
 
 
 def begin_noting(one: Any, noting: type, asked: object) -> Any:
-    """Return an object of PySpark that notes what it is told.
+    """Make an object of PySpark record its calls, and return it.
 
     Args:
         one: a reader, a writer or a catalog.
-        noting: the methods that are overridden.
-        asked: where they note it.
+        noting: class with the overriding methods.
+        asked: object that records the calls.
     """
-    one = copy(one)  # a session keeps its catalog
+    one = copy(one)  # a session has one catalog object
     kinds: Any = noting, type(one)
     one.__class__ = noting_class(*kinds)
     object.__setattr__(one, "_asked", asked)

@@ -1,8 +1,8 @@
 """The stream writer of the format `deltalog`: writes each batch of a query exactly once.
 
-Owns how a repeated batch is detected: the commit records the query and the batch number as an
-application transaction, so a batch that Spark runs again after a crash is skipped. The object that
-commits is not the one that planned the tasks, so tasks send the plan along.
+The commit records the query and the batch number as an application transaction. So a batch that
+Spark runs again after a crash is skipped. The object that commits did not plan the tasks, so the
+tasks return the plan.
 
 Protocol: Transaction Identifiers
 """
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from deltalog.table.creating import TablePlace
 
 _QUERY: Final = "sql.streaming.queryId"
-"""The local property in which Spark passes the query id to tasks."""
+"""The local property by which Spark passes the query id to tasks."""
 
 
 class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
-    """Writes the batches of a query.
+    """Writer of the batches of a query.
 
     Args:
         place: of the table.
         columns: of the stream.
-        options: of the write; an application in them replaces the query's id.
+        options: of the write; `txnAppId` replaces the query's id.
 
     Raises:
-        SchemaMismatchError, InvalidInputError: the write cannot be; no task has run yet.
+        SchemaMismatchError, InvalidInputError: the write is not possible; no task has run yet.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
-        """Commit what all tasks of a batch have written, exactly once."""
+        """Commit the files of a batch exactly once."""
         found = [message for message in messages if isinstance(message, TaskMessage)]
         if not found:
             return
@@ -79,21 +79,21 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         plan.commit(written_by(plan.job.spec, messages_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
-        """Delete what tasks have written, if some task has failed."""
+        """Delete the files of a batch's tasks after a task has failed."""
         del batchId
         if any(message is None for message in messages):
             remove_files(self._plan.context.store, messages_of(messages))
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
-    """Return the plan that the tasks had, for one batch of their query."""
+    """Return the plan of the tasks, completed for their batch."""
     plan: WritePlan = decode_message(message.plan or b"")
     given = plan.options.app
     query = message.query if given is None else given.app_id
     if query is None:
         raise InvalidInputError(
-            f"cannot write batch {batch} to {plan.context.store.root} once: Spark does not say "
-            "of which query it is; give the option txnAppId"
+            f"cannot write batch {batch} to {plan.context.store.root} once: Spark gives no "
+            "id of its query; give the option txnAppId"
         )
     app, logged = AppTransaction(query, batch), (message.query or query, batch)
     return replace(plan, options=replace(plan.options, app=app, batch=logged))
@@ -114,13 +114,14 @@ def merge_batches(
     """Return a function for `foreachBatch` that merges each batch into a table exactly once.
 
     Args:
-        table: its location; its alias in conditions is `t`.
-        condition: Spark SQL, which rows match; the alias of batches is `s`.
-        clauses: adds them, such as `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
-        app_id: unique for the query: it is recorded in the table with the batch's number, so that
-            a repeated batch is skipped.
-        prepare: makes the source of a batch, such as `lambda df: df.dropDuplicates(["id"])`: a
-            batch may hold several rows of a key, and a merge takes one.
+        table: its location. In conditions, the table's alias is `t`.
+        condition: Spark SQL that is true for matching rows; the alias of a batch is `s`.
+        clauses: adds the clauses to a merge, such as
+            `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
+        app_id: unique for the query. The table records it with the batch's number, so that a
+            repeated batch is skipped.
+        prepare: makes the source from a batch, such as `lambda df: df.dropDuplicates(["id"])`. A
+            batch may contain several rows with the same key, and a merge accepts only one.
         storage_options: credentials and settings for the store.
     """
 

@@ -1,7 +1,7 @@
 """The streaming reader of the format `deltalog`: a table's rows, then new ones.
 
-Owns the translation to Spark's micro-batches. Which rows come when, and offsets, are those of
-`insight.follow`; all rows of a stream have the schema with which it started.
+Translates to Spark's micro-batches. The core's follower decides the order of rows and the offsets.
+All rows of a stream have the schema with which it started.
 
 Protocol: Change Data Files
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["AvailableNow", "default_limit", "is_everything"]
 
 
-# Limits of micro-batches, in the classes of the installed PySpark.
+# Limits of micro-batches, as classes of the installed PySpark.
 
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ else:
     except ImportError:
 
         class AvailableNow:
-            """Stands for a class that this PySpark lacks."""
+            """Placeholder for a class that this PySpark lacks."""
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
-    """Return the limit that the options of a stream set; of two, Spark gets the first."""
+    """Return the limit from a stream's options; if there are two, Spark gets the first."""
     from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
 
     if max_files is not None:
@@ -77,7 +77,7 @@ def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
 
 
 def is_everything(limit: Any) -> bool:
-    """Whether Spark requests everything available, whatever the options say."""
+    """Return whether Spark requests everything available, regardless of the options."""
     return limit is None or type(limit).__name__ == "ReadAllAvailable"
 
 
@@ -104,7 +104,7 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
         return default_limit(self._stream.max_files, self._stream.max_bytes)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[TaskPartition]:
-        """Return the files of a batch in balanced splits, always the same for the same batch."""
+        """Return partitions of about the same size; they are always the same for the same batch."""
         if self._planned is not None and self._planned[:2] == (start, end):
             tasks = self._planned[2]
         else:
@@ -114,14 +114,14 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
 
     @abstractmethod
     def _between(self, start: Offset, end: Offset) -> list[ScanTask]:
-        """Return the files of a batch that was planned before, perhaps in another process."""
+        """Return the files of a batch that was planned earlier, perhaps in another process."""
 
 
 def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) -> ScanTask:
     """Return the task with its rows in the schema with which the stream started.
 
     Args:
-        task: with the schema of its own version.
+        task: has the schema of its own version.
         spec: how the stream's rows are read.
         schema: of the table when the stream started.
         mode: the table's column mapping.
@@ -136,7 +136,7 @@ def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) 
         raise IncompatibleChangesError(
             f"cannot show rows of {own.table} in the schema that the stream started with: it "
             f"changed, {problem}; start the query again, with a new data frame and its "
-            "checkpoint, to go on in today's schema"
+            "checkpoint, to continue in today's schema"
         )
     return replace(task, spec=replace(spec, reads_change_type=own.reads_change_type))
 
@@ -147,17 +147,17 @@ def first(offset: dict[str, Any]) -> dict[str, Any]:
 
 
 def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-    """Return the end offset of a batch; that of a query's first batch also holds its start."""
+    """Return the end offset of a batch; for a query's first batch it includes the start."""
     return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
 
 
 def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """Return the start offset of a batch that was planned before.
 
-    Spark records end offsets only. A query that stopped during its first batch asks again for the
-    initial offset, which by then may be after the recorded end: all rows of the batch would be
-    lost. So the end holds the start, too. If it does not, the batch is as in Delta: the version
-    before the end, as a whole.
+    Spark records only end offsets. A query that stopped during its first batch requests the initial
+    offset again. By then it may be after the recorded end, and all rows of the batch would be lost.
+    So the end includes the start. An end without a start means, as in Delta, the whole version
+    before the end.
     """
     if not start.get(_IS_FIRST):
         return start
@@ -187,22 +187,22 @@ def decode_offset(given: Mapping[str, Any]) -> Offset:
     return Offset.from_json(dumps(given))
 
 
-# The streaming reader of the format `deltalog`: a table's rows, then new ones.
+# The reader of Delta tables.
 
 
 _ALL: Final = 1 << 62
 
 
 class StreamReader(MicroBatchReader):
-    """Reads a table as a stream.
+    """Reader of a table as a stream.
 
     Args:
-        options: what is read and how.
+        options: what to read and how.
         columns: the schema that Spark requests.
-        version: whose schema the stream has; None is the latest.
+        version: the version whose schema the stream has; None is the latest.
 
     Raises:
-        InvalidInputError: the location names a version, which never changes.
+        InvalidInputError: the location contains a version, which never changes.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class StreamReader(MicroBatchReader):
     def _shown_snapshot(
         self, columns: spark_types.StructType, version: int | None
     ) -> tuple[Snapshot, StructType]:
-        """Return the stream's snapshot and schema; if cleaned up, the latest with its columns."""
+        """Return the stream's snapshot and schema; if cleaned up, those of the latest version."""
         try:
             shown = self._open(version)
         except DeltaError:
@@ -244,7 +244,7 @@ class StreamReader(MicroBatchReader):
         names = table_names(self._rows, self._hidden)
         if not self._options.changes:
             return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
-        beyond = shown.version + 1  # an empty range: only the columns are needed
+        beyond = shown.version + 1  # an empty range, since only the columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
@@ -260,7 +260,7 @@ class StreamReader(MicroBatchReader):
     ) -> dict[str, Any]:
         """Return the end of the next batch.
 
-        PySpark 4.1 passes neither start nor limit: then the batch takes everything available.
+        PySpark 4.1 passes neither start nor limit; then the batch takes everything available.
         """
         if start is None:
             latest = self._latest()
@@ -281,9 +281,9 @@ class StreamReader(MicroBatchReader):
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # PySpark's name
         """Return the newest offset of the table, for the progress of a query (PySpark 4.2).
 
-        `versionsBehind` says how many versions the query has not ended yet.
+        `versionsBehind` is the number of versions that the query has not finished yet.
 
-        Cost: one listing of the log's end for each trigger.
+        Cost: one listing of the end of the log per trigger.
         """
         latest = self._latest()
         newest = Offset(table_id=latest.metadata.id, version=latest.version + 1)
@@ -301,7 +301,7 @@ class StreamReader(MicroBatchReader):
         return tasks
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Let the stream end with what is available now."""
+        """Make the stream end with the data that is available now."""
         latest = self._latest()
         self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
         self._follower = None
@@ -313,7 +313,7 @@ class StreamReader(MicroBatchReader):
         )
 
     def _latest(self) -> Snapshot:
-        """Return the newest version; of the log, only what came since the last call is read."""
+        """Return the latest version; reads only the log files since the last call."""
         with naming(self._known.store.root):
             self._known = self._known.refresh()
         return self._known
@@ -331,7 +331,7 @@ class StreamReader(MicroBatchReader):
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
-        """Return a follower from an offset on; skips lost commits if the options allow it."""
+        """Return a follower that starts at an offset; it skips lost commits if options allow it."""
         if start.is_starting_version and self._options.in_event_time_order:
             everything = True
         latest = self._latest()
@@ -341,16 +341,16 @@ class StreamReader(MicroBatchReader):
         return Follower(latest, start=start, options=options, until=until)
 
     def _next_tasks(self, follower: Follower, *, everything: bool) -> tuple[list[ScanTask], Offset]:
-        """Return the files of the next batch, and its end, which is before any unreadable step.
+        """Return the files and the end of the next batch; it ends before an unreadable step.
 
-        `everything` may take many steps, since a step ends where the schema changes.
+        With `everything`, a batch may take many steps, since a step ends where the schema changes.
         """
         tasks: list[ScanTask] = []
         while True:
             before = follower.offset
             try:
                 found = self._step_tasks(follower)
-            except DeltaError:  # the next batch raises it again
+            except DeltaError:  # the next batch raises the error again
                 if not tasks:
                     raise
                 return tasks, before
@@ -366,7 +366,7 @@ class StreamReader(MicroBatchReader):
 
 
 def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
-    """Return the offset, or the first later one whose commits still exist."""
+    """Return the offset, or the first later offset whose commits still exist."""
     listing = list_log(latest.store, from_version=start.version)
     left = sorted(version for version in listing.commits if version >= start.version)
     if not left or left[0] == start.version:

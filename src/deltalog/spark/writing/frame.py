@@ -1,7 +1,7 @@
 """`deltalog.spark.write`: write a data frame to a table, in any mode.
 
-Owns the driver's side: tasks write files, and one commit adds them. Unlike a format's writer it can
-run jobs of its own, so it supports all modes, and runs again if a conflicting commit won.
+Owns the driver's part: tasks write files, and one commit adds them. Unlike a format's writer, it
+can start jobs. So it supports all modes, and runs again after a conflicting commit.
 
 Protocol: none
 """
@@ -89,29 +89,30 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     """Write a data frame to a table, which is created if it does not exist.
 
     Args:
-        frame: of any session, classic or remote.
+        frame: the rows, of any session, classic or remote.
         table: its location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
-        mode: `error` (or `errorifexists`) if there is a table, `append`, `overwrite`, or
-            `ignore`: do nothing if there is a table.
-        partition_by: partition columns of a new table, or with `overwrite_schema` the new ones.
-        merge_schema: columns that only the frame has are added to the table; so they are where the
-            session's `spark.databricks.delta.schema.autoMerge.enabled` is `true`.
-        overwrite_schema: with mode `overwrite`: the table gets the frame's schema.
-        replace_where: with mode `overwrite`: only rows for which it is true are replaced, and
-            every new row must match it.
-        partition_overwrite: `dynamic` with mode `overwrite`: only partitions that get new rows are
-            replaced; None follows the session's `spark.sql.sources.partitionOverwriteMode`.
-        properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`; the
-            session's `spark.databricks.delta.properties.defaults.…` come behind them.
-        txn: an application and its version: a write that the table has recorded is skipped; None
-            is the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
-        user_metadata: a string for the history; None is the session's
+        mode: what to do with an existing table: `error` (or `errorifexists`), `append`,
+            `overwrite`, or `ignore` (write nothing).
+        partition_by: partition columns of a new table, or the new ones with `overwrite_schema`.
+        merge_schema: add columns that only the frame has to the table. The session's
+            `spark.databricks.delta.schema.autoMerge.enabled=true` does the same.
+        overwrite_schema: give the table the frame's schema; needs mode `overwrite`.
+        replace_where: replace only rows for which this condition is true; needs mode
+            `overwrite`. All new rows must match the condition.
+        partition_overwrite: `dynamic` replaces only partitions that get new rows; needs mode
+            `overwrite`. None means the session's `spark.sql.sources.partitionOverwriteMode`.
+        properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`. They override
+            the session's `spark.databricks.delta.properties.defaults.…`.
+        txn: an application and its version; a write that the table has recorded is skipped. None
+            means the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
+        user_metadata: a string for the history; None means the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
-        target_file_size: bytes; None follows `delta.targetFileSize`. If that is unset too, files
-            that Spark's own writer makes have the rows of a task each, all others up to 128 MiB.
-        max_records_per_file: so many rows at most, 0 for any number; None is the session's
-            `spark.sql.files.maxRecordsPerFile`.
-        optimize_write: gather the rows of each partition in few tasks first; None follows the
+        target_file_size: size of files in bytes; None follows `delta.targetFileSize`. If that is
+            unset too, Spark's own writer writes one file per task, and deltalog's tasks write files
+            of up to 128 MiB.
+        max_records_per_file: maximum number of rows in a file; 0 is no limit. None means the
+            session's `spark.sql.files.maxRecordsPerFile`.
+        optimize_write: gather the rows of each partition in few tasks first. None means the
             session's `spark.databricks.delta.optimizeWrite.enabled`, or else the table's
             `delta.autoOptimize.optimizeWrite`.
         storage_options: credentials and settings for the store.
@@ -123,12 +124,12 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         TableExistsError: mode `error`, and there is a table.
         SchemaMismatchError: the frame does not fit the table; raised before any task runs.
         ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is as it was.
-        InvalidInputError: arguments, or settings of the session that deltalog does not follow.
+        CommitFailedError: another writer won; the table is unchanged.
+        InvalidInputError: an argument is invalid, or deltalog does not follow a setting of the
+            session.
 
-    Cost: one job; rows are written by the tasks that compute them. Where Spark's own writer makes
-    the same files (ADR 0034), no Python worker sees them, and a second job reads large files'
-    statistics.
+    Cost: one job, whose tasks also write the rows. If Spark's own writer produces the same files
+    (ADR 0034), no Python worker is used, and a second job reads the statistics of large files.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
@@ -165,9 +166,9 @@ def write_frame(
     Args:
         frame: the rows.
         place: of the table.
-        options: of the write; what they leave open is as the session says.
-        mode: what is done if there is a table.
-        name: of the table, for errors; empty shows its location.
+        options: of the write; the session's settings complete them.
+        mode: what to do with an existing table.
+        name: of the table, for errors; if empty, errors show only the location.
     """
     options = options.under(session_settings(frame.sparkSession))
     context = replace(place.context, time_zone=options.zone)
@@ -180,7 +181,7 @@ def write_frame(
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Another writer created the table first: go on as a write to that one.
+            # Another writer created the table first: continue as a write to that table.
     if mode == "ignore":
         return None
     if mode in _ERRORS:
@@ -222,16 +223,16 @@ _MISMATCH: Final = "a row does not match the condition of the overwrite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteMatching(Write):
-    """A write that replaces the rows for which a condition of Spark is true.
+    """A write that replaces the rows for which a Spark condition is true.
 
     Args:
-        where: the condition; the new rows are checked where they are computed.
+        where: the condition; the tasks that compute new rows check them.
     """
 
     where: Any
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Delete the rows that match, and write the new ones.
+        """Delete the rows that match, and write the new rows.
 
         Raises:
             ConstraintViolationError: a new row does not match.
@@ -254,7 +255,7 @@ class OverwriteMatching(Write):
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         tells = replaced.num_change_files > 0
-        # A task writes change files of rows that it compares with a condition: any row will do.
+        # Tasks write change files only for rows that they compare with a condition.
         every = Constant(value=True, type=BOOLEAN) if tells else None
         written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
         changes = len(transaction.cdc)
@@ -268,12 +269,12 @@ def write_over_column(
 
     Args:
         frame: the new rows.
-        place: of the table, which is there.
+        place: of an existing table.
         options: of the write.
-        where: which rows.
+        where: true for the rows to replace.
 
     Returns:
-        The new version; None if the application transaction is recorded already.
+        The new version; None if the application transaction is already recorded.
 
     Raises:
         ConstraintViolationError: a new row does not match.
@@ -282,8 +283,8 @@ def write_over_column(
     options = options.under(session_settings(spark))
     if options.schema_mode == "overwrite" or options.replace_where is not None:
         raise InvalidInputError(
-            "overwrite(condition) goes neither with overwriteSchema nor with replaceWhere: the "
-            "rows that do not match stay"
+            "overwrite(condition) cannot be combined with overwriteSchema or replaceWhere: it "
+            "keeps the rows that do not match"
         )
     context = replace(place.context, time_zone=options.zone)
     objection = objection_to_native(context.store)
@@ -300,11 +301,11 @@ def write_over_column(
 
 
 def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
-    """Return a write whose predicate Spark evaluates, if only Spark can.
+    """Return the write, with its predicate evaluated by Spark if deltalog cannot parse it.
 
     Args:
-        write: of a data frame in the columns of the table, with a predicate.
-        table: that gets the rows.
+        write: has a predicate, and a data frame with the table's columns.
+        table: the target.
     """
     where, snapshot = write.predicate, table.snapshot
     if isinstance(where, Expression):
@@ -321,9 +322,9 @@ def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
 
 
 def _checked(frame: DataFrame, where: Column) -> DataFrame:
-    """Return rows of which one that does not match a condition is an error.
+    """Return rows that raise an error if one does not match a condition.
 
-    A column says so, not a filter: Spark may ask a filter about rows that never come.
+    A column raises it, not a filter: Spark may evaluate a filter for rows that it never returns.
     """
     first, *others = frame.schema.fields
     wrong = F.raise_error(F.lit(_MISMATCH))
@@ -332,24 +333,24 @@ def _checked(frame: DataFrame, where: Column) -> DataFrame:
     return frame.select(checked, *(F.col(quoted(one.name)) for one in others))
 
 
-# Where the table of a name is or goes: a location, a catalog of the session, or Spark's catalog.
+# Places of tables by name: a location, a catalog of the session, or Spark's catalog.
 
 
 NO_PLACE = (
     "give its location, name it delta.`/path`, or prepare the session with "
-    "deltalog.spark.register(spark), after which Spark's catalog holds the names of tables, or "
+    "deltalog.spark.register(spark), after which Spark's catalog has the names of tables, or "
     "deltalog.spark.register(spark, catalogs=…) for a catalog of its own"
 )
-"""What to do where nothing says where a table goes."""
+"""What to do if a new table has no location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPlace:
-    """Where a table is or goes.
+    """The place of an existing or new table.
 
     Args:
         place: of the table.
-        entry: what Spark's catalog says of it, or is to say; None if it is not told.
+        entry: its existing or new entry in Spark's catalog; None if it gets none.
         is_known: whether Spark's catalog has the entry.
     """
 
@@ -359,11 +360,11 @@ class NamedPlace:
 
     @property
     def has_table(self) -> bool:
-        """Whether there is a table."""
+        """Whether the table exists."""
         return has_table(self.place.context.store)
 
     def note(self, spark: SparkSession) -> None:
-        """Let Spark's catalog hold the table as it is now."""
+        """Create or update the table's entry in Spark's catalog."""
         if self.entry is not None:
             columns = load_snapshot(self.place.context).configuration.schema
             make_entry(spark, self.entry, columns)
@@ -377,18 +378,18 @@ def place_of_name(
     *,
     provider: str | None = None,
 ) -> NamedPlace | None:
-    """Return where the table of a name is or goes; None if nothing says so.
+    """Return the place of an existing or new table by its name; None if there is no location.
 
     Args:
         spark: the session.
         name: of the table.
-        location: that was given with it.
+        location: the location that was given with the name.
         storage: options of the store.
-        provider: the format of a new entry; None follows the session.
+        provider: the format of a new entry; None means the session's default.
 
     Raises:
         InvalidInputError: Spark's catalog has another location for the name.
-        SparkTableExistsError: the name is that of a table in another format.
+        SparkTableExistsError: a table in another format has the name.
     """
     if name.location is not None:
         return NamedPlace(place=open_to_write(location or name.location, storage))
@@ -419,8 +420,8 @@ def place_of_name(
 def _check_entry(entry: SparkEntry, location: str | None, formats: frozenset[str]) -> None:
     if entry.provider not in formats:
         raise SparkTableExistsError(
-            f"cannot take the name {entry.name} for a Delta table: it already exists in Spark's "
-            f"catalog, in the format {entry.provider!r}; deltalog's are {sorted(formats)} here"
+            f"cannot use the name {entry.name} for a Delta table: it already exists in Spark's "
+            f"catalog, in the format {entry.provider!r}; expected one of {sorted(formats)}"
         )
     own = open_to_write(entry.location or "").context.store.root
     if location is not None and open_to_write(location).context.store.root != own:

@@ -1,6 +1,6 @@
 """Options of writes (`option(…)`), with Delta's names, ignoring case.
 
-Owns which of them go together. `delta.` properties are interpreted by the core.
+Checks which options fit together. The core interprets `delta.` properties.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}
-"""Spark's other name of a compression → Parquet's."""
+"""Spark's alternative name of a compression → Parquet's name."""
 _NULL_INTOLERANT: Final = "useNullIntolerantEqualityWithDPO"
 _WRITING: Final = (
     "path",
@@ -47,7 +47,7 @@ _WRITING: Final = (
     "optimizeWrite",
     "dataChange",
 )
-# Other options that a stream's writer gets; Spark reads these itself.
+# Options of a stream's writer that Spark reads itself.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 
@@ -60,21 +60,21 @@ class WriteOptions:
         partition_by: partition columns of a new table, or of one that is overwritten whole.
         cluster_by: clustering columns of a new table.
         merge_schema: add columns that only the data has to the table.
-        overwrite_schema: the table gets the data's schema.
-        replace_where: replace only rows for which it is true.
-        dynamic: replace only partitions that get new rows; None asks the session.
-        keeps_null_partitions: whether `dynamic` replaces none in which a column is NULL.
-        app: makes the write idempotent.
+        overwrite_schema: give the table the data's schema.
+        replace_where: replace only rows for which this condition is true.
+        dynamic: replace only partitions that get new rows; None follows the session.
+        keeps_null_partitions: whether `dynamic` keeps partitions with a NULL value.
+        app: application transaction that makes the write idempotent.
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a string for the history.
         target_file_size_bytes: None follows the table.
-        max_records_per_file: so many rows at most; 0 is no limit, None asks the session.
+        max_records_per_file: maximum number of rows; 0 is no limit, None follows the session.
         compression: of the files; None follows the table.
-        time_zone: of moments that name none; None asks the session.
+        time_zone: of timestamps without a time zone; None follows the session.
         properties: of a new table.
         streams: whether the batches of a stream are written.
         optimize_write: gather the rows of a partition; None follows the table.
-        hooks: what is done after the commit; None leaves it to the table.
+        hooks: the steps after the commit; None leaves them to the table.
     """
 
     mode: Literal["append", "overwrite"] = "append"
@@ -105,7 +105,7 @@ class WriteOptions:
             ("overwriteSchema", self.overwrite_schema),
         ):
             if given and not overwrites:
-                raise InvalidInputError(f"{name} goes with mode 'overwrite', found {self.mode!r}")
+                raise InvalidInputError(f"{name} needs mode 'overwrite', found {self.mode!r}")
         if self.replace_where is not None and self.overwrite_schema:
             raise InvalidInputError(
                 "replaceWhere does not go with overwriteSchema: rows that stay keep the schema"
@@ -118,19 +118,19 @@ class WriteOptions:
 
     @property
     def replaces_partitions(self) -> bool:
-        """Whether new rows decide what is replaced; `replaceWhere` has precedence, as in Delta."""
+        """Whether new rows decide what is replaced; as in Delta, `replaceWhere` wins."""
         return self.mode == "overwrite" and bool(self.dynamic) and self.replace_where is None
 
     @property
     def zone(self) -> str:
-        """The time zone, UTC as long as the session was not asked."""
+        """The time zone; UTC before the session's settings are applied."""
         return self.time_zone or "UTC"
 
     def under(self, settings: SessionSettings) -> WriteOptions:
-        """Return the options with what they leave open as the session's settings say.
+        """Return the options, completed by the session's settings.
 
-        A stream in complete mode replaces the whole table, and its batches have numbers of their
-        own.
+        A stream in complete mode always replaces the whole table. The numbers of its batches
+        replace the session's application transaction.
 
         Raises:
             InvalidInputError: options and settings contradict each other.
@@ -163,7 +163,7 @@ class WriteOptions:
 
     @property
     def files(self) -> FileOptions:
-        """Return how files are written."""
+        """Return the settings for new files."""
         writer = None
         if self.compression is not None:
             writer = WriterProperties(compression=self.compression)
@@ -186,11 +186,11 @@ class WriteOptions:
         Args:
             configuration: of the table that is written to.
         """
-        # As in Delta: an unpartitioned table is replaced as a whole.
+        # As in Delta, an unpartitioned table is replaced as a whole.
         dynamic = self.replaces_partitions and bool(configuration.partition_columns)
         if self.keeps_null_partitions is not None and not dynamic:
             raise InvalidInputError(
-                f"cannot take {_NULL_INTOLERANT}: it goes with partitionOverwriteMode=dynamic and "
+                f"cannot use {_NULL_INTOLERANT}: it needs partitionOverwriteMode=dynamic and "
                 "an overwrite of a partitioned table"
             )
         return {
@@ -224,7 +224,7 @@ class WriteOptions:
 def parse_write_options(
     given: Mapping[str, str], *, overwrite: bool, streams: bool = False
 ) -> tuple[str, dict[str, str], WriteOptions]:
-    """Parse the options of a write: location, options of the store, and how rows are written.
+    """Parse the options of a write; return the location, the store's options and the rest.
 
     Args:
         given: as the user wrote them.
@@ -232,16 +232,16 @@ def parse_write_options(
         streams: whether a stream is written.
 
     Raises:
-        InvalidInputError: an option that is not known, a value that is none, options that
-            contradict each other.
+        InvalidInputError: an unknown option, an invalid value, or options that contradict each
+            other.
     """
     properties = {key: text for key, text in given.items() if _is_property(key)}
     rest = {key: text for key, text in given.items() if not _is_property(key)}
     options = Options(rest, (*_WRITING, *_OF_STREAMS) if streams else _WRITING)
     if not options.truth("dataChange", default=True):
         raise InvalidInputError(
-            "cannot take dataChange=false: a write adds rows; DeltaTable.optimize() puts files "
-            "together without a change of data"
+            "cannot use dataChange=false: a write adds rows; use DeltaTable.optimize() to "
+            "compact files without a change of data"
         )
     partitions = _partitions(options)
     return (
@@ -273,7 +273,7 @@ def parse_write_options(
 
 
 def encode_names(names: Sequence[str]) -> str:
-    """Return the text of the option `partitionBy` for names of any kind."""
+    """Return the value of the option `partitionBy` for any names."""
     return dumps(list(names)).decode()
 
 
@@ -283,13 +283,13 @@ def _partitions(options: Options) -> tuple[str, ...]:
         return options.names("partitionBy")
     found = loads(text.encode())
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise InvalidInputError(f"cannot take partitionBy={text!r}: expected names of columns")
+        raise InvalidInputError(f"cannot use partitionBy={text!r}: expected names of columns")
     return tuple(found)
 
 
 def _most_records(options: Options) -> int | None:
     text = options.text("maxRecordsPerFile")
-    if text is not None and text.strip().startswith("-"):  # as for Spark, no limit
+    if text is not None and text.strip().startswith("-"):  # no limit, as in Spark
         return 0
     return options.number("maxRecordsPerFile")
 
@@ -309,7 +309,7 @@ def _is_dynamic(options: Options) -> bool | None:
         return None
     if text.lower() not in {"static", "dynamic"}:
         raise InvalidInputError(
-            f"cannot take partitionOverwriteMode={text!r}: expected static or dynamic"
+            f"cannot use partitionOverwriteMode={text!r}: expected static or dynamic"
         )
     return text.lower() == "dynamic"
 
@@ -317,7 +317,7 @@ def _is_dynamic(options: Options) -> bool | None:
 def _app(options: Options) -> AppTransaction | None:
     name, version = options.text("txnAppId"), options.number("txnVersion")
     if (name is None) is not (version is None):
-        raise InvalidInputError("cannot take one of txnAppId and txnVersion: give both")
+        raise InvalidInputError("cannot use only one of txnAppId and txnVersion: give both")
     return None if name is None or version is None else AppTransaction(name, version)
 
 
@@ -326,6 +326,6 @@ def _stream_app(options: Options) -> AppTransaction | None:
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(
-            "cannot take txnVersion for a stream: the numbers of its batches are the versions"
+            "cannot use txnVersion for a stream: the numbers of its batches are the versions"
         )
     return None if name is None else AppTransaction(name, -1)

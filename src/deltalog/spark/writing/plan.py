@@ -1,8 +1,8 @@
 """Plan a write on the driver: which table it creates or changes, and how tasks write.
 
-Owns the two halves of a write that Spark runs in different processes: `plan_write` returns what
-tasks need, `WritePlan.commit` commits what they have written. Each does the verb `Write` with an
-engine that does only its half.
+A write has two halves, which Spark runs in different processes. `plan_write` returns the input of
+the tasks, and `WritePlan.commit` commits their files. Each half runs the operation `Write` with an
+engine that does only this half.
 
 Protocol: none
 """
@@ -60,14 +60,14 @@ _UTC: Final = "UTC"
 
 
 def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> TablePlace:
-    """Open the place of a table that exists or will be created; its context is in UTC.
+    """Open the place of an existing or new table; its context is in UTC.
 
     Args:
         table: its location, a store, or a table of a catalog, which may be new.
         storage: options for the store, or for the catalog.
 
     Raises:
-        InvalidInputError: the location names a version.
+        InvalidInputError: the location contains a version.
     """
     named = named_table(table, storage or None)
     if named is not None and named.at is not None:
@@ -80,10 +80,10 @@ def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> 
 
 
 class PlanningEngine(LocalEngine):
-    """Records how rows are to be written; finds, deletes and writes nothing.
+    """Engine that records how rows will be written, and does no work.
 
     Attributes:
-        job: how rows are to be written; set when an operation requests it.
+        job: how rows will be written; set when an operation requests the write.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class PlanningEngine(LocalEngine):
         tells_changes: bool = False,
     ) -> WrittenFiles:
         """Record the request."""
-        del rows, tells_changes  # the deletion that decides about change files is yet to come
+        del rows, tells_changes  # the deletion, which decides on change files, comes later
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)
@@ -121,12 +121,12 @@ class NothingFound:
         raise InvalidInputError("cannot preview a write that is only planned")
 
     def explain(self) -> str:
-        """Explain that no rows are searched for."""
+        """Explain that planning does not look for rows."""
         return "no rows are looked for while a write is planned"
 
 
 class CommittingEngine(LocalEngine):
-    """Returns the files that tasks have written instead of writing rows.
+    """Engine that returns the files of the tasks instead of writing rows.
 
     Args:
         written: the files of all tasks.
@@ -143,8 +143,8 @@ class CommittingEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Return the files; change files that turn out unnecessary are deleted."""
-        del rows, predicate  # the tasks have written and checked the rows
+        """Return the files; unnecessary change files are deleted."""
+        del rows, predicate  # the tasks have already written and checked the rows
         if tells_changes or not self._written.cdc:
             return self._written
         spec.store.delete_many([action.path for action in self._written.cdc])
@@ -174,13 +174,13 @@ class WritePlan:
 
     Args:
         context: of the table.
-        new: its place in a catalog, which is told when the table is made.
-        version: that the write is based on; None if it creates the table.
+        new: the new table's place in a catalog, which is notified when the table is created.
+        version: the version that the write is based on; None if it creates the table.
         configuration: of the table after the write.
         options: of the write.
         schema: of the data.
-        job: what tasks need.
-        is_done: whether the application transaction is recorded already.
+        job: the input of the tasks.
+        is_done: whether the application transaction is already recorded.
     """
 
     context: TableContext
@@ -193,14 +193,13 @@ class WritePlan:
     is_done: bool = False
 
     def under(self, given: Mapping[str, str]) -> WritePlan:
-        """Return the plan with what its options leave open as the session says; tasks know it.
+        """Return the plan with its options completed by the session's settings, which tasks know.
 
         Args:
-            given: of `task_settings`; empty outside of a task.
+            given: the result of `task_settings`; empty outside of a task.
 
         Raises:
-            InvalidInputError: a setting asks for what could only be done before the plan was made,
-                or is not followed.
+            InvalidInputError: a setting would have changed the plan, or is not followed.
         """
         if not given:
             return self
@@ -226,10 +225,10 @@ class WritePlan:
                 check_zone(where, predicate, schema, options.zone)
 
     def commit(self, written: WrittenFiles) -> int | None:
-        """Commit what tasks have written, and run the post-commit steps.
+        """Commit the tasks' files, and run the post-commit steps.
 
         Returns:
-            The version; None if the write was recorded already: then the files are deleted.
+            The version; None if the write was already recorded, and the files were deleted.
 
         Raises:
             CommitFailedError: another writer won.
@@ -238,7 +237,7 @@ class WritePlan:
         options = CommitOptions(
             properties=self.options.commit_properties,
             hooks=self.options.hooks,
-            on_conflict="raise",  # tasks have written for this version, and cannot run again
+            on_conflict="raise",  # the files are for this version, and tasks cannot run again
         )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
@@ -256,8 +255,8 @@ class WritePlan:
             if base.metadata.id != self.configuration.metadata.id:
                 raise TableNotFoundError(
                     f"cannot commit to {base.store.root}: the rows were written for the table with "
-                    f"id {self.configuration.metadata.id!r}, and the one that is there by now has "
-                    f"{base.metadata.id!r}; nothing was committed; write anew"
+                    f"id {self.configuration.metadata.id!r}, and the table there now has "
+                    f"{base.metadata.id!r}; nothing was committed; write again"
                 )
             done = execute(write, lambda: base, engine, options)
         if not done.committed.skipped:
@@ -278,7 +277,7 @@ def plan_write(
 
     Raises:
         SchemaMismatchError: the columns do not fit the table.
-        InvalidInputError: options and table do not go together.
+        InvalidInputError: the options do not fit the table.
     """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
@@ -320,7 +319,7 @@ def new_configuration(
     """Return protocol and metadata of a table that a write creates."""
     if not source.names:
         raise InvalidInputError(
-            f"cannot make a table at {place.context.store.root} of the data: it has no columns"
+            f"cannot create a table at {place.context.store.root}: the data has no columns"
         )
     return new_table_with_defaults(
         source,
@@ -335,8 +334,8 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     """Refuse options of a write that do not fit the existing table.
 
     Raises:
-        InvalidInputError: it has other partition columns, or what the predicate means depends on
-            the session's time zone.
+        InvalidInputError: the table has other partition columns, or the predicate's meaning depends
+            on the session's time zone.
     """
     if options.cluster_by is not None:
         raise InvalidInputError(
@@ -361,20 +360,20 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
 
 
 def _check_defaults(plan: WritePlan, settings: SessionSettings) -> None:
-    """Refuse to create a table without the properties that the session gives to new tables."""
+    """Refuse to create a table without the session's default properties."""
     given = {name_key(name) for name in plan.options.properties}
     for name, text in settings.defaults:
         if name_key(name) not in given:
             raise InvalidInputError(
                 f"cannot create the table {plan.context.store.root}: the session's setting "
-                f"{DEFAULTS}{name.removeprefix('delta.')}={text!r} concerns it, which the format "
-                f"cannot know in time; give the option {name}, or create the table with "
+                f"{DEFAULTS}{name.removeprefix('delta.')}={text!r} applies to it, but the format "
+                f"cannot read it in time; give the option {name}, or create the table with "
                 "deltalog.spark.write"
             )
 
 
 def is_recorded(snapshot: Snapshot, options: WriteOptions) -> bool:
-    """Whether the table has recorded the application transaction already."""
+    """Return whether the table has already recorded the application transaction."""
     if options.app is None:
         return False
     known = snapshot.app_transactions.get(options.app.app_id)

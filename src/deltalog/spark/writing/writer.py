@@ -1,7 +1,7 @@
 """The batch writer of the format `deltalog`.
 
-Owns how PySpark's Python Data Source API drives a write: the writer is made in one process, its
-`write` runs in tasks, and its `commit` in a third process.
+PySpark's Python Data Source API creates the writer in one process, runs its `write` in tasks, and
+its `commit` in a third process.
 
 Protocol: none
 """
@@ -46,10 +46,10 @@ class TaskMessage(WriterCommitMessage):
     """The report of a finished task to the driver.
 
     Args:
-        message: of `write_task`.
+        message: the result of `write_task`.
         query: Spark's id of the query, for streams.
-        plan: encoded, for a stream's batch.
-        settings: of the session, for a batch.
+        plan: the encoded plan, for a stream's batch.
+        settings: the session's settings, for a batch.
     """
 
     message: bytes
@@ -59,7 +59,7 @@ class TaskMessage(WriterCommitMessage):
 
 
 class BatchWriter(InEnvelope, DataSourceArrowWriter):
-    """Writes one data frame.
+    """Writer of one data frame.
 
     Args:
         place: of the table.
@@ -67,7 +67,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         options: of the write.
 
     Raises:
-        SchemaMismatchError, InvalidInputError: the write cannot be; no task has run yet.
+        SchemaMismatchError, InvalidInputError: the write is not possible; no task has run yet.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         return TaskMessage(message, settings=settings)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit what all tasks have written as a new version of the table."""
+        """Commit the files of all tasks as a new version of the table."""
         plan = self._plan
         written = written_by(plan.job.spec, messages_of(messages))
         if not plan.is_done:
@@ -94,9 +94,10 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
             plan.under(settings[0] if settings else {}).commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete what tasks have written, if some task has failed.
+        """Delete the tasks' files after a task has failed.
 
-        If no task failed, the commit did; it has deleted the files unless they may be in the table.
+        If no task failed, the commit did. It deletes the files itself, unless the table may contain
+        them.
         """
         if all(message is not None for message in messages):
             return
@@ -109,16 +110,16 @@ def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
 
 
 def remove_files(store: Store, messages: Sequence[bytes]) -> None:
-    """Delete what tasks have written."""
+    """Delete the tasks' files."""
     for message in messages:
         try:
             written = decode_message(message)
-        except DeltaError:  # of a task that has deleted its own files
+        except DeltaError:  # from a task that has deleted its own files
             continue
         store.delete_many(list(written.paths))
 
 
-# Rows of a data frame in the columns and types of a table, by Spark's store assignment.
+# Convert a frame's rows to a table's columns and types by Spark's store assignment.
 
 
 def fitted(
@@ -130,18 +131,18 @@ def fitted(
     constants: Mapping[str, Expression] = MappingProxyType({}),
     evolves: bool = False,
 ) -> DataFrame:
-    """Return the rows of a frame in the columns and types of a table.
+    """Return the rows of a frame, converted to the columns and types of a table.
 
     Args:
         spark: the session.
         frame: the rows.
-        table: that gets them.
-        columns: of the table, which those of the frame are by their place; None goes by name.
-        constants: column → its value in each row.
-        evolves: whether columns stay that the table does not have; by place, those that are left.
+        table: the target.
+        columns: the table's columns in the order of the frame's columns; None matches by name.
+        constants: column → its value in all rows.
+        evolves: whether columns are kept that the table lacks: with `columns`, those after them.
 
     Raises:
-        SchemaMismatchError: they do not fit.
+        SchemaMismatchError: the rows do not fit.
     """
     schema = table.snapshot.configuration.schema
     known = {name_key(name): name for name in schema.names}

@@ -1,8 +1,7 @@
-"""Scoring readers by tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
+"""Score readers by tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
 
-`corpus` knows the layouts of directories, `readers` who can be asked, `digest` when rows are the
-same, and `board` judges and counts. Nothing here is about deltalog alone: peers are scored by the
-same program.
+`board` loads the cases of a directory, calls the readers, judges the results and counts them.
+`digest` decides whether rows are the same. The same program scores deltalog and other libraries.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the board.
 
     Returns:
-        0 if deltalog is right in every case, 1 if not, 2 for a wrong call.
+        0 if deltalog is right in every case, 1 if not, 2 if the arguments are wrong.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -66,14 +66,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Read every table of a corpus, and compare the rows with the expected ones.",
     )
     parser.add_argument(
-        "directory", type=Path, help="with a manifest.json, or a release of DAT, unpacked"
+        "directory", type=Path, help="directory with a manifest.json, or an unpacked release of DAT"
     )
     parser.add_argument(
         "--writer",
         action="append",
         default=[],
         metavar="NAME",
-        help="only tables of this directory of the corpus; may be repeated",
+        help="read only tables of this directory; may be repeated",
     )
     parser.add_argument(
         "--peer",
@@ -82,10 +82,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"score this one too: {', '.join(name for name in READERS if name != 'deltalog')}",
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the board there, too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write each case as a line")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the board here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write each case as one line")
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="print what was refused, with the errors"
+        "-v", "--verbose", action="store_true", help="print refused cases with their errors"
     )
     return parser
 

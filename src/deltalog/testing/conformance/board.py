@@ -1,4 +1,4 @@
-"""Judging readers by cases, and the board of how many are right.
+"""Judge readers by cases, and show the number of right cases on a board.
 
 Protocol: none
 """
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.Enum):
-    """What a read is worth."""
+    """The judgement of a read."""
 
     RIGHT = "right"
-    """The rows that are expected, or an error where one is."""
+    """The expected rows, or an expected error."""
     REFUSED = "refused"
-    """An error where rows are expected: nothing is lost but time."""
+    """An error where rows are expected; it does no harm."""
     WRONG = "wrong"
-    """Other rows than expected, or rows where an error is expected, and no error."""
+    """Other rows than expected, or rows instead of an expected error."""
     NOT_ASKED = "not asked"
-    """The reader has no such reads."""
+    """The reader does not offer this kind of read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Ruling:
     """A case with its verdict.
 
     Args:
-        case: what was read.
-        verdict: what that is worth.
-        why: the error, or how the rows differ; empty where they are right.
+        case: the read.
+        verdict: the judgement.
+        why: the error, or how the rows differ; empty if they are right.
     """
 
     case: Trial
@@ -53,7 +53,7 @@ class Ruling:
 
 
 def judge(case: Trial, reader: Reader) -> Ruling:
-    """What a reader makes of a case."""
+    """Read a case with a reader, and judge the result."""
     if case.changes and not reader.changes:
         return Ruling(case, Verdict.NOT_ASKED)
     try:
@@ -81,7 +81,7 @@ def _digest_read(case: Trial, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many cases of a row of the board have each verdict."""
+    """The number of cases per verdict, for one row of the board."""
 
     right: int
     refused: int
@@ -89,11 +89,11 @@ class Score:
 
     @property
     def asked(self) -> int:
-        """All of them."""
+        """The number of cases that the reader was asked."""
         return self.right + self.refused + self.wrong
 
     def __str__(self) -> str:
-        """Right of all; what was refused and what was wrong."""
+        """Show the number of right cases out of all, and of refused and wrong cases."""
         if not self.asked:
             return "-"
         rest = [
@@ -105,7 +105,7 @@ class Score:
 
 
 def scores(judged: Sequence[Ruling]) -> dict[str, Score]:
-    """The score of each row of the board that has cases, in the board's order."""
+    """Return the score of each row that has cases, in the board's order."""
     found = {feature for one in judged for feature in one.case.features}
     rows = [*(name for name in BOARD if name in found), *sorted(found - set(BOARD))]
     return {row: _score(one for one in judged if row in one.case.features) for row in rows}
@@ -117,16 +117,16 @@ def _score(judged: Iterable[Ruling]) -> Score:
 
 
 def is_perfect(judged: Sequence[Ruling]) -> bool:
-    """Whether every case that was asked is right."""
+    """Return whether every case that the reader was asked is right."""
     total = scores(judged)[EVERYTHING]
     return total.right == total.asked
 
 
 def table_of(results: Mapping[str, Sequence[Ruling]]) -> list[list[str]]:
-    """The board: a header, then a row per feature with a cell per reader.
+    """Return the board: a header, then one row per feature with one cell per reader.
 
     Args:
-        results: what each reader, by its title, made of the same cases.
+        results: the judged cases of each reader, by the reader's title.
     """
     columns: dict[str, dict[str, Any]] = {name: scores(one) for name, one in results.items()}
     rows = next(iter(columns.values()))
@@ -137,13 +137,13 @@ def table_of(results: Mapping[str, Sequence[Ruling]]) -> list[list[str]]:
 
 
 def as_markdown(cells: list[list[str]]) -> str:
-    """A Markdown table."""
+    """Return the board as a Markdown table."""
     head, *rows = (f"| {' | '.join(row)} |\n" for row in cells)
     return head + "|---" * len(cells[0]) + "|\n" + "".join(rows)
 
 
 def as_text(cells: list[list[str]]) -> str:
-    """Columns side by side."""
+    """Return the board as aligned columns."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -152,7 +152,7 @@ def as_text(cells: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Who is scored: deltalog and its peers, each by the way of its own that reads most tables.
+# The readers: deltalog and its peers, each with the API that reads most tables.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +160,12 @@ class Reader:
     """A library that reads tables.
 
     Args:
-        name: in the board.
-        package: whose version is shown.
-        how: what is called, for the board's caption.
-        rows: all rows of a version of the table at a path; None is the latest.
-        changes: the change data feed between two versions, both included; None if there is none.
+        name: the name on the board.
+        package: the package whose version is shown.
+        how: the API that is called, for the board's caption.
+        rows: returns all rows of a version of the table at a path; None is the latest.
+        changes: returns the change data feed between two versions, both included; None if the
+            library has no such feed.
     """
 
     name: str
@@ -175,15 +176,15 @@ class Reader:
 
     @property
     def title(self) -> str:
-        """Name and version."""
+        """The name and version."""
         return f"{self.name} {importlib.metadata.version(self.package)}"
 
 
 def find_reader(name: str) -> Reader:
-    """The reader of a name.
+    """Return the reader with this name.
 
     Raises:
-        InvalidInputError: there is none, or its package is not installed.
+        InvalidInputError: there is no such reader, or its package is not installed.
     """
     if name not in READERS:
         raise InvalidInputError(f"cannot score {name!r}: expected one of {sorted(READERS)}")
@@ -250,7 +251,7 @@ READERS: Final = {
 }
 
 
-# Tables with the rows that they must give, in one of two layouts, as cases.
+# Tables with their expected rows, in one of two layouts, as cases.
 
 
 EVERYTHING: Final = "all"
@@ -258,16 +259,16 @@ EVERYTHING: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One read, and what it must give.
+    """One read and its expected result.
 
     Args:
         table: the table's name in its corpus.
-        path: where the table is.
-        version: what is read; None is the latest.
-        changes: the change data feed between these versions is read instead.
-        digest: of the rows; None where the read must fail.
+        path: of the table.
+        version: the version to read; None is the latest.
+        changes: read the change data feed between these versions instead.
+        digest: of the expected rows; None if the read must fail.
         excluded: columns that the digest leaves out.
-        features: the rows of the board that it counts for.
+        features: the rows of the board for which the read counts.
     """
 
     table: str
@@ -280,7 +281,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The table and what is read of it."""
+        """The table, with the version or the changes that are read."""
         if self.changes:
             return f"{self.table}, changes {self.changes[0]} to {self.changes[1]}"
         return f"{self.table}, {'latest' if self.version is None else f'version {self.version}'}"
@@ -291,9 +292,9 @@ class Corpus:
     """The cases of a directory.
 
     Args:
-        cases: what is judged.
-        tables: how many tables they are of.
-        left_out: why cases are not judged, with how many there are.
+        cases: the cases to judge.
+        tables: the number of their tables.
+        left_out: reason → the number of cases that are not judged for this reason.
     """
 
     cases: tuple[Trial, ...]
@@ -302,11 +303,11 @@ class Corpus:
 
 
 def load_corpus(directory: Path, writers: Sequence[str] = ()) -> Corpus:
-    """The cases of a directory.
+    """Load the cases of a directory.
 
     Args:
-        directory: of either layout.
-        writers: only tables below directories of these names; all by default.
+        directory: in one of the two layouts.
+        writers: load only tables below directories with these names; all by default.
 
     Raises:
         InvalidInputError: the directory has neither layout, or no table is left.
@@ -379,7 +380,7 @@ def _has_type(*names: str) -> Callable[[Facts], bool]:
     return lambda facts: not set(names).isdisjoint(facts["types"])
 
 
-# Rows of the board, by what the manifest says of a table.
+# Rows of the board, derived from a table's entry in the manifest.
 _TABLES: Final[tuple[tuple[str, Callable[[Facts], bool]], ...]] = (
     ("partitions", lambda facts: bool(facts["partition_columns"])),
     ("nested types", _has_type("struct", "array", "map")),
@@ -434,7 +435,7 @@ def _of_releases(directory: Path) -> Iterator[Trial]:
 
 
 def _digest_of(expected: Path) -> str:
-    """The digest of rows in Parquet, read by pyarrow alone: not by what is judged."""
+    """Return the digest of rows in Parquet; pyarrow reads them, not the judged library."""
     import pyarrow.parquet as pq  # noqa: PLC0415, TID251  # see above; slow, and only for this layout
 
     content = expected / "table_content"

@@ -1,8 +1,8 @@
-"""A digest of rows that no order, chunk or width of integers changes: "digest v1" of a corpus.
+"""A digest of rows that ignores order, chunks and the width of integers: "digest v1" of a corpus.
 
-Each cell becomes a short text by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`), each row the JSON array
-of its cells in the order of their columns' names, and the digest is SHA-256 over the names and the
-sorted SHA-256 of the rows. Equal rows count as often as they are there.
+Each cell becomes a short string by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`). Each row becomes the
+JSON array of its cells, ordered by column name. The digest is the SHA-256 over the names and the
+sorted SHA-256 of the rows. Equal rows are counted as often as they occur.
 
 Protocol: none
 """
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
     Make = Callable[[Any], list[str]]
 
-_BATCH_ROWS: Final = 65_536  # bounds the strings that are held
+_BATCH_ROWS: Final = 65_536  # limits the number of strings in memory
 _NULL: Final = "null"
 _MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def digest(table: pa.Table) -> str:
-    """The digest of a table's rows: `v1:` and 64 hexadecimal digits.
+    """Return the digest of a table's rows: `v1:` and 64 hexadecimal digits.
 
     Args:
-        table: any columns but of duplicate names.
+        table: has distinct column names.
 
     Raises:
-        InvalidInputError: two columns share a name, or a type has no text.
+        InvalidInputError: two columns have the same name, or a type is not supported.
 
-    Cost: a string per cell in Python.
+    Cost: one Python string per cell.
     """
     names = sorted(table.column_names)
     if len(set(names)) < len(names):
@@ -66,7 +66,7 @@ def _row_texts(batch: pa.RecordBatch) -> Iterator[str]:
 
 
 def _texts(array: Any) -> list[str]:
-    """One JSON text per value of an array."""
+    """Return one JSON string per value of an array."""
     array = _plain(array)
     for applies, make in _KINDS:
         if applies(array.type):
@@ -75,7 +75,7 @@ def _texts(array: Any) -> list[str]:
 
 
 def _plain(array: Any) -> Any:
-    """The array without extension type, dictionary or run ends, lists with offsets."""
+    """Return the array without extension type, dictionary or run ends, and with list offsets."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(array.storage)
@@ -93,12 +93,12 @@ def _quoted(value: str) -> str:
 
 
 def _each(text: Callable[[Any], str]) -> Make:
-    """Strings of Python values one by one."""
+    """Return strings of Python values one by one."""
     return lambda array: [_NULL if one is None else text(one) for one in array.to_pylist()]
 
 
 def _stored(width: Any, tag: str) -> Make:
-    """Strings of what is stored as integers."""
+    """Return strings of values that are stored as integers."""
     return lambda array: _tagged(array.view(width).to_pylist(), tag)
 
 
@@ -107,7 +107,7 @@ def _tagged(numbers: list[int | None], tag: str) -> list[str]:
 
 
 def _in_micros(width: Any, tag: Callable[[Any], str]) -> Make:
-    """Strings of times in any unit, as microseconds; nanoseconds are rounded down."""
+    """Return strings of times as microseconds; nanoseconds are rounded down."""
 
     def make(array: Any) -> list[str]:
         unit = array.type.unit
@@ -154,7 +154,7 @@ def _map(array: Any) -> list[str]:
 
 
 def _children(array: Any, values: Any) -> list[str]:
-    """Strings of the values that a list or map names, however it is sliced."""
+    """Return strings of the values of a list or map, even if it is sliced."""
     offsets = array.offsets
     first, last = (offsets[at].as_py() for at in (0, len(offsets) - 1))
     return _texts(values.slice(first, last - first))

@@ -1,8 +1,8 @@
-"""A deterministic simulation of one table: many writers, a failing store, time, and a model.
+"""A deterministic simulation of one table: many writers, a failing store, a clock, and a model.
 
-`history` plays what `schedule` draws from a seed; `writers` are interleaved by `workers` at every
-call of `store`, in a `process` whose time and chance come from the seed; `model` says what the rows
-must be, and `examination` compares the end.
+`history` draws a history from a seed and plays it. `workers` interleaves the writers at every call
+of their store. `model` computes the expected rows, and contains the simulated clock, machines and
+store. `examination` compares the table with the model at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of a history: every version that can still be opened, and what every writer was told."""
+"""The end of a history: check every version that can be opened, and every writer's results."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NEEDS_A_COMMIT = {"append", "append wide", "overwrite", "replace where", "add c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReport:
-    """A history after which all was well.
+    """The report of a history in which everything was right.
 
     Args:
         seed: of the history.
-        steps: calls of stores and catalogs.
-        versions: that were made.
-        compared: versions that were opened at the end and were right.
-        trace: what happened, one line for each step and for each commit.
+        steps: number of calls of stores and catalogs.
+        versions: number of versions that were created.
+        compared: number of versions that were opened at the end and were right.
+        trace: one line per step and per commit.
         digest: of the trace and of all commits.
     """
 
@@ -53,12 +53,12 @@ def simulate(
     """Play the history of a seed, and compare the table with the model after each step.
 
     Args:
-        seed: decides everything: the table, the writers, their order, what fails, times, names.
-        wrap_store: puts something between the writers and the right store; what it does must
-            follow from its calls.
+        seed: decides everything: the table, the writers, their order, failures, times, names.
+        wrap_store: wraps the store that the writers use; its behaviour must depend only on its
+            calls.
 
     Raises:
-        WrongHistoryError: the table is not what the model says, or a writer failed without reason.
+        WrongHistoryError: the table differs from the model, or a writer failed without a reason.
     """
     free_cached_properties()
     history = History(seed, wrap_store)
@@ -76,10 +76,10 @@ def simulate(
 
 
 def examine(history: History) -> int:
-    """Compare everything that is left at the end; how many versions could be opened.
+    """Compare everything that is left at the end; return how many versions could be opened.
 
     Raises:
-        WrongHistoryError: something is not what the model says.
+        WrongHistoryError: something differs from the model.
     """
     check_log(history)
     for outcome in history.outcomes.values():
@@ -88,7 +88,7 @@ def examine(history: History) -> int:
 
 
 def check_log(history: History) -> None:
-    """Commits never change, and every version is there until a clean-up takes it."""
+    """Check that commits never change, and that versions exist until a clean-up removes them."""
     times: list[int] = []
     for version, made in enumerate(history.made):
         for path in {made.path, commit_path(version)}:
@@ -102,7 +102,7 @@ def check_log(history: History) -> None:
 
 
 def check_reported(history: History, outcome: StatementRun) -> None:
-    """What a writer was told is what happened."""
+    """Check that the results that a writer got are what happened."""
     statement = outcome.statement
     versions = [v for v, made in enumerate(history.made) if made.outcome is outcome]
     if outcome.state == "failed" and versions and statement.kind != "vacuum":
@@ -163,7 +163,7 @@ def _row_ids(table: DeltaTable) -> dict[int, int]:
 def _check_row_ids(
     history: History, version: int, made: Made, ids: dict[int, dict[int, int]]
 ) -> None:
-    """Each row has an id of its own, and keeps it."""
+    """Check that each row has a unique id and keeps it."""
     found = ids[version]
     if None in found.values() or len(set(found.values())) < len(found):
         history.fail(f"version {version} has row ids {found}")
@@ -177,7 +177,7 @@ def _check_row_ids(
 
 
 def _check_feed(history: History, table: DeltaTable, version: int) -> None:
-    """The change feed of a version is the difference to the version before."""
+    """Check that the change feed of a version is the difference from the version before."""
     try:
         read = table.load_cdf(starting_version=version, ending_version=version).read_all()
     except DeltaError as error:
@@ -193,7 +193,7 @@ def _check_feed(history: History, table: DeltaTable, version: int) -> None:
 
 
 def _net(rows: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any]]:
-    """The rows that left and those that came, without those that did both."""
+    """Return the removed and the added rows, without rows that were both."""
     gone = Counter(
         _key(row) for row in rows if row["_change_type"] in {"delete", "update_preimage"}
     )

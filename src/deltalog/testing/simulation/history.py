@@ -1,7 +1,7 @@
-"""One history of a simulated table: it is played from a seed, and compared with the model.
+"""One history of a simulated table: play it from a seed, and compare it with the model.
 
-Owns the loop (who goes on, what becomes of the call), what is compared after each step and at the
-end, and the trace. The same seed gives the same trace, to the byte of every commit.
+Owns the loop (which writer continues, and the fate of its call), the comparisons after each step,
+and the trace. The same seed gives the same trace, down to the bytes of every commit.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from deltalog.testing.simulation.model import Column, Kind, Row, TableState
 
     class Running(Protocol):
-        """Somebody who goes on call by call."""
+        """A writer that advances call by call."""
 
         @property
         def is_at_commit(self) -> bool:
-            """Whether its next call may make a version."""
+            """Whether the next call may create a version."""
             ...
 
     RunningT = TypeVar("RunningT", bound=Running)
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
 MOST_SKEW_MS: Final = 5 * 60_000
-# A writer may live through a night; old versions and files are kept for longer.
+# A writer may run through a night; old versions and files are kept for longer.
 NIGHT_MS: Final = 13 * HOUR_MS
 KEPT_MS: Final = 24 * HOUR_MS
-# Time in which nobody writes, and after which old versions and files may go.
+# Periods without writes, after which old versions and files may be removed.
 PAUSE_MS: Final = 50 * HOUR_MS
 _PARTITIONS: Final = "ab"
 _KINDS: Final[Mapping[Kind, int]] = {
@@ -100,7 +100,7 @@ _PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "delta.columnMapping.mode": ("none", "none", "name"),
     "deltalog.maxDeletedRowsRatio": ("0.3", "1"),
 }
-# What a history is about: everything, rows of the same files, or the upkeep of files and log.
+# Themes of histories: everything, rows of the same files, or maintenance of files and log.
 _THEMES: Final[tuple[frozenset[Kind], ...]] = (
     frozenset(_KINDS),
     frozenset({"append", "delete", "update", "upsert", "merge delete", "compact", "purge"}),
@@ -121,7 +121,7 @@ class TablePlan:
         properties: of the table.
         partition_by: its partition columns.
         has_catalog: whether a catalog manages its commits.
-        rows: that it has from the beginning.
+        rows: the rows at the beginning.
     """
 
     properties: Mapping[str, str]
@@ -131,10 +131,10 @@ class TablePlan:
 
 
 class Schedule:
-    """The choices of one history.
+    """The random choices of one history.
 
     Args:
-        seed: decides all of them.
+        seed: decides all choices.
     """
 
     def __init__(self, seed: int) -> None:
@@ -147,7 +147,7 @@ class Schedule:
         self._last: Any = None
 
     def chance(self, name: str) -> random.Random:
-        """A source of random numbers of its own for each name."""
+        """Return the source of random numbers for a name; each name has its own."""
         return random.Random(f"{self.seed}-{name}")  # noqa: S311  # it must be repeatable
 
     def table(self) -> TablePlan:
@@ -172,10 +172,10 @@ class Schedule:
         )
 
     def waves(self, *, has_catalog: bool) -> list[list[list[Statement]]]:
-        """Draw what each writer does, one statement after the other.
+        """Draw the statements of each writer.
 
         Returns:
-            Waves of writers; those of a wave begin together, when those before are done.
+            Waves of writers. The writers of a wave begin together when the wave before is done.
         """
         draw = self._draw
         writers: list[list[Statement]] = [[] for _ in range(draw.choice((2, 2, 3, 4)))]
@@ -192,11 +192,11 @@ class Schedule:
         return [wave for wave in (writers[:first], writers[first:]) if wave]
 
     def skew_ms(self) -> int:
-        """Draw how far a writer's clock is ahead."""
+        """Draw by how much a writer's clock is fast."""
         return self._draw.choice((0, 0, self._draw.randint(-MOST_SKEW_MS, MOST_SKEW_MS)))
 
     def next_of(self, running: Sequence[RunningT]) -> RunningT:
-        """Draw who goes on: often the same as before, or whoever has not come to its commit yet."""
+        """Draw the next writer: often the same as before, or one that is not at its commit yet."""
         if self._gathers:
             late = [writer for writer in running if not writer.is_at_commit]
             if late and self._draw.random() < 0.95:
@@ -206,17 +206,17 @@ class Schedule:
         return cast("RunningT", self._last)
 
     def fate(self, verb: str) -> Fate:
-        """Draw what becomes of a call."""
+        """Draw the fate of a call."""
         if self._draw.random() >= self._harm_rate:
             return Fate.FINE
         return self._draw.choice([fate for fate in HARMS if can_happen(fate, verb)])
 
     def is_next(self, probability: float) -> bool:
-        """Draw whether something else happens before the next call."""
+        """Draw whether another event happens before the next call."""
         return self._draw.random() < probability
 
     def one_of(self, choices: Sequence[int]) -> int:
-        """Draw one."""
+        """Draw one item."""
         return self._draw.choice(choices)
 
     def _row(self, number: int, **more: Any) -> Row:
@@ -233,7 +233,7 @@ class Schedule:
         match kind:
             case "append" | "overwrite":
                 rows = [self._row(n) for n in new]
-            case "append once":  # the rows of a step are the same, whoever takes it
+            case "append once":  # the rows of a step do not depend on the writer
                 rows = [{"id": 1000 + app_version, "p": "a", "v": app_version}]
             case "append wide":
                 rows = [self._row(n, w=n) for n in new]
@@ -265,7 +265,7 @@ class Schedule:
         return Condition(column, low, low + draw.choice((0, 0, 1, 3)))
 
 
-# One history of a simulated table: it is played from a seed, and compared with the model.
+# Play a history, and compare it with the model.
 
 
 _MOST_STEPS: Final = 20_000
@@ -273,11 +273,11 @@ _SLACK_MS: Final = 4 * MOST_SKEW_MS
 
 
 class WrongHistoryError(AssertionError):
-    """A history after which the table is not what the model says.
+    """A history in which the table differs from the model.
 
     Attributes:
         seed: of the history.
-        trace: its steps until then.
+        trace: the steps up to the difference.
     """
 
     def __init__(self, seed: int, problem: str, trace: list[str]) -> None:
@@ -287,18 +287,18 @@ class WrongHistoryError(AssertionError):
         self.trace = trace
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it with all that it says."""
+        """Pickle the error with its attributes."""
         return type(self), (self.seed, self.problem, self.trace)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A version that was made.
+    """A version that was created.
 
     Args:
-        data: its commit.
-        path: of the commit when it was made.
-        outcome: of the statement that made it; None for the first versions.
+        data: content of the commit.
+        path: of the commit when it was created.
+        outcome: of the statement that created the version; None for the first versions.
         state: of the table.
     """
 
@@ -339,11 +339,11 @@ class History:
 
     @property
     def committer(self) -> Committer | None:
-        """The way to the catalog without any harm, if there is one."""
+        """The catalog's committer without injected failures; None if there is no catalog."""
         return None if self.catalog is None else CatalogCommitter(self.catalog)
 
     def play(self) -> None:
-        """Play it from the first to the last step."""
+        """Play the history from the first to the last step."""
         try:
             self._create()
             for number, wave in enumerate(self.schedule.waves(has_catalog=self.plan.has_catalog)):
@@ -360,7 +360,7 @@ class History:
                 writer.worker.kill()
 
     def fail(self, problem: str) -> NoReturn:
-        """Say what is wrong.
+        """Report a problem.
 
         Raises:
             WrongHistoryError: always.
@@ -403,18 +403,18 @@ class History:
             self.writers.append(writer)
 
     def _begin(self, outcome: StatementRun) -> None:
-        """A writer begins a statement; only then it is known to which version it can go back."""
+        """Begin a writer's statement, and choose the version that it restores or reads."""
         outcome.state, outcome.started_ms = "running", self.clock.time_ms
         if outcome.statement.kind == "restore" or (
             outcome.statement.kind == "read" and self.schedule.is_next(0.5)
         ):
-            # What is restored must outlive the time until the commit.
+            # The version to restore must still exist at the time of the commit.
             since_ms = self.clock.time_ms - (KEPT_MS - NIGHT_MS - HOUR_MS)
             recent = [v for v in range(len(self.made)) if self.ended_ms(v) > since_ms]
             outcome.target = self.schedule.one_of(recent)
 
     def ended_ms(self, version: int) -> int:
-        """When a version's files may have begun to leave: with the first statement after it."""
+        """Return when a version's files could first be removed: at the first statement after it."""
         return min(
             (made.outcome.started_ms for made in self.made[version + 1 :] if made.outcome),
             default=self.clock.time_ms,
@@ -456,15 +456,15 @@ class History:
         self.check_steps()
 
     def _pass_time(self, time_ms: int) -> None:
-        while self.shared.delayed:  # no request is under way for so long
+        while self.shared.delayed:  # no request takes that long
             self._deliver()
         self.trace.append(f"{time_ms // HOUR_MS} hours pass")
         self.clock.time_ms += time_ms
 
-    # What must hold.
+    # The invariants.
 
     def check_steps(self) -> None:
-        """Compare what the last step left with the model."""
+        """Compare the state after the last step with the model."""
         for data, path in self._new_commits():
             self._note(data, path)
             self._check_newest()
@@ -489,7 +489,7 @@ class History:
             yield self.store.files[path], path
 
     def _note(self, data: bytes, path: str) -> None:
-        """A version was made: by whom, and what must it be?"""
+        """Record a new version, with its statement and its expected state."""
         version = len(self.made)
         info = next(iter(iter_objects(data))).get("commitInfo", {})
         number = info.get("number")
@@ -520,7 +520,7 @@ class History:
         self.compare(version, columns, rows, f"version {version}, when it was made")
 
     def compare(self, version: int, columns: Any, rows: Any, what: str) -> None:
-        """Compare rows that somebody read with the model's.
+        """Compare rows that were read with the model's rows.
 
         Raises:
             WrongHistoryError: they differ.
@@ -532,7 +532,7 @@ class History:
             self.fail(f"{what}: {'; '.join(found)}")
 
     def _check_failure(self, outcome: StatementRun) -> None:
-        """Without harm, only another writer is a reason to fail."""
+        """Check a failure: without injected failures, only another writer is a reason to fail."""
         error = outcome.error
         if outcome.is_harmed or isinstance(
             error, CommitConflictError | CommitRetriesExhaustedError
@@ -543,17 +543,17 @@ class History:
         self.fail(f"{outcome.statement} failed without a reason: {error!r}")
 
     def must_be_readable(self, version: int) -> bool:
-        """Whether no vacuum and no clean-up may have taken anything of a version."""
+        """Return whether no vacuum and no clean-up can have removed any file of a version."""
         return self.ended_ms(version) > self.clock.time_ms - KEPT_MS + _SLACK_MS
 
     def must_tell_changes(self, version: int) -> bool:
-        """Whether no vacuum may have taken change files of a version: they go by their age."""
+        """Return whether no vacuum can have removed change files of a version, given their age."""
         outcome = self.made[version].outcome
         kept_since_ms = self.clock.time_ms - KEPT_MS + _SLACK_MS
         return outcome is not None and outcome.started_ms > kept_since_ms
 
     def digest(self) -> str:
-        """The SHA-256 of the trace and of all commits."""
+        """Return the SHA-256 of the trace and of all commits."""
         found = hashlib.sha256()
         for line in self.trace:
             found.update(f"{line}\n".encode())
@@ -563,7 +563,7 @@ class History:
 
 
 def _catalog_managed(commit: bytes) -> bytes:
-    """The first commit of a table that a catalog manages from then on."""
+    """Return the first commit of a table that a catalog manages."""
     lines = [loads(line, "") for line in commit.splitlines()]
     for line in lines:
         if "protocol" in line:

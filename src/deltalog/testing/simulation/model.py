@@ -1,7 +1,7 @@
-"""The model: what statements make of a table, in plain Python.
+"""The model: the effect of statements on a table, in plain Python.
 
-Owns statements and what each does to rows. Knows nothing of files, logs or stores: the state of a
-version is that of the version before, changed by the statement that was committed.
+Owns statements and their effect on rows. It has no files, logs or stores: the state of a version is
+the state of the version before, changed by the committed statement.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WIDE = "w"
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """One version: columns, and rows by their `id`."""
+    """The state of one version: columns, and rows by `id`."""
 
     columns: frozenset[str]
     rows: Mapping[int, Row]
@@ -65,7 +65,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Rows with values in a range; no column is all rows."""
+    """A condition for values in a range; without a column it is true for all rows."""
 
     column: Column
     low: int | str = 0
@@ -81,7 +81,7 @@ class Condition:
         return f"{self.column} BETWEEN {self.low!r} AND {self.high!r}"
 
     def holds(self, row: Row) -> bool:
-        """Whether a row is meant."""
+        """Return whether the condition is true for a row."""
         if self.column is None:
             return True
         value: Any = row[self.column]
@@ -90,16 +90,16 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Something that a writer does, once.
+    """One statement of a writer.
 
     Args:
-        number: of the statement in its history; commits carry it.
-        kind: what is done.
-        rows: new rows, or those of a source.
+        number: of the statement in its history; commits record it.
+        kind: the kind of operation.
+        rows: new rows, or the rows of a source.
         condition: of deletes, updates and replacements.
-        added: what an update adds to `v`.
+        added: the number that an update adds to `v`.
         app_version: of an application transaction.
-        reopens: whether the writer opens the table anew for it.
+        reopens: whether the writer opens the table again for this statement.
     """
 
     number: int
@@ -111,7 +111,7 @@ class Statement:
     reopens: bool = True
 
     def __str__(self) -> str:
-        """Name it in a trace."""
+        """Return the statement's name for a trace."""
         more: list[object] = []
         if self.kind in {"delete", "update", "replace where"}:
             more.append(self.condition.sql or "all rows")
@@ -125,15 +125,15 @@ class Statement:
 
     @property
     def column(self) -> str:
-        """The column that it adds."""
+        """The column that the statement adds."""
         return f"c{self.number}"
 
     def applied_to(self, before: TableState, restored: TableState | None = None) -> TableState:
-        """The state after it.
+        """Return the state after the statement.
 
         Args:
-            before: the state before it.
-            restored: what a restore makes of the table.
+            before: the state before the statement.
+            restored: the state that a restore returns to.
         """
         if self.kind == "restore" and restored is not None:
             return restored
@@ -155,13 +155,13 @@ class Statement:
         return TableState(columns, rows)
 
     def _new_columns(self) -> frozenset[str]:
-        """The columns that the table has afterwards, besides those before."""
+        """Return the columns that the statement adds to the table."""
         if self.kind == "append wide":
             return frozenset({WIDE})
         return frozenset({self.column} if self.kind == "add column" else ())
 
     def _takes(self, row: Row) -> bool:
-        """Whether a row of the table goes."""
+        """Return whether the statement removes a row of the table."""
         if self.kind == "merge delete":
             return any(row["id"] == given["id"] for given in self.rows)
         if self.kind in {"overwrite", "delete", "replace where"}:
@@ -170,7 +170,7 @@ class Statement:
 
 
 def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """What a reader found that the model does not say; empty if they agree."""
+    """Return the differences between a reader's rows and the model; empty if there are none."""
     found: list[str] = []
     if set(columns) != expected.columns:
         found.append(f"columns {sorted(columns)}, expected {sorted(expected.columns)}")
@@ -190,33 +190,32 @@ def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row
     return found
 
 
-# What a process gets from its machine: time, chance and names, here from the seed of a
-# simulation.
+# The simulated machine of a process: its time, random numbers and names come from the seed.
 
 
 @dataclass
 class SteadyClock:
-    """A clock for many: every look at it lets a millisecond pass, and waiting takes no time."""
+    """A shared clock: each reading advances it by a millisecond, and waiting takes no real time."""
 
     time_ms: int = 1_700_000_000_000
 
     def now_ms(self) -> int:
-        """Later than before."""
+        """Return a time that is later than the time before."""
         self.time_ms += 1
         return self.time_ms
 
     def sleep(self, seconds: float) -> None:
-        """Only the time passes."""
+        """Advance the clock without waiting."""
         self.time_ms += int(seconds * 1000)
 
 
 class Machine:
-    """Where a process runs.
+    """The simulated machine of a process.
 
     Args:
         clock: the true time.
-        chance: decides its random numbers and names.
-        skew_ms: how far its clock is ahead.
+        chance: source of random numbers and names.
+        skew_ms: by how much the machine's clock is fast.
     """
 
     def __init__(self, clock: Clock, chance: random.Random, skew_ms: int = 0) -> None:
@@ -235,12 +234,12 @@ class Machine:
         return (self._clock.now_ms() + self.skew_ms) * 1_000_000
 
     def answer(self, name: str) -> Callable[..., Any]:
-        """The machine's own function of this name."""
+        """Return the machine's own function with this name."""
         return self._answers[name]
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Let the calling thread be on this machine; it does all of its work itself."""
+        """Put the calling thread on this machine, and run all of its work in this thread."""
         before = getattr(_HERE, "machine", None)
         _HERE.machine = self
         try:
@@ -252,7 +251,7 @@ class Machine:
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """Let machines answer the threads that are on them, everywhere in this process."""
+    """Replace time and randomness in this process for all threads that are on a machine."""
     with _LOCK:
         saved = [(module, name, getattr(module, name)) for module, name in _ASKED]
         for module, name, real in saved:
@@ -284,11 +283,11 @@ _ASKED: Final = (
 )
 
 
-# The place of a simulated table: files in memory with the time of a simulated clock, a catalog.
+# The simulated store, whose files in memory have the time of a simulated clock, and the catalog.
 
 
 class SimulatedStore:
-    """A strongly consistent object store: whatever one call did, every later call sees.
+    """A strongly consistent object store: every call sees the effects of all earlier calls.
 
     Attributes:
         files: path → content.
@@ -357,7 +356,7 @@ class SimulatedStore:
 
 
 class SimulatedCatalog(InMemoryCatalog):
-    """A catalog that remembers what it ratified.
+    """A catalog that remembers the commits that it ratified.
 
     Attributes:
         ratified: version → path of its commit.

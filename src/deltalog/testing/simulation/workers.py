@@ -1,7 +1,7 @@
-"""Several workers over one store, one call at a time, in an order that somebody chooses.
+"""Several workers over one store, one call at a time, in an order that the caller chooses.
 
-Each worker is a thread that stops before every call of its store or catalog. Whoever holds the
-`Worker` grants the next call, and may do harm to it. So only one thread runs at any time.
+Each worker is a thread that stops before every call of its store or catalog. The owner of the
+`Worker` lets it make the next call, and may make that call fail. Only one thread runs at any time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FREED: set[str] = set()
 
 
 class Fate(enum.Enum):
-    """What becomes of one call."""
+    """The outcome of one call."""
 
     FINE = "it is done"
     REFUSED = "nothing is done, and an error comes back"
@@ -68,10 +68,10 @@ _LISTINGS = {"list_from", "list_all"}
 
 
 def free_cached_properties() -> None:
-    """Let two threads compute one cached property at once, as Python 3.12 and later do.
+    """Let two threads compute a cached property at the same time, as in Python 3.12 and later.
 
-    Before, one lock for all objects of the class is held meanwhile, and a worker that is stopped
-    in there would stop all others.
+    Earlier versions hold one lock for all objects of the class, so a worker that stops inside the
+    property would block all other workers.
     """
     if sys.version_info >= (3, 12):
         return
@@ -90,31 +90,31 @@ def _free(module: ModuleType) -> None:
 
 
 def can_happen(fate: Fate, verb: str) -> bool:
-    """Whether a fate can come to a call of an operation."""
+    """Return whether a fate is possible for a call of this method."""
     if fate in _TORN:
         return verb in _LISTINGS
     return fate not in _SENT or verb in _MAY_BE_SENT_AGAIN
 
 
 class CrashedError(BaseException):
-    """The process is dead: nobody catches this, nothing is reported."""
+    """The process has crashed: no code catches this error, and nothing is reported."""
 
 
 @dataclass
 class CommonStore:
-    """What all workers share: a store, and requests that are still under way."""
+    """The shared part of all workers: a store, and requests that are still under way."""
 
     store: Store
     delayed: list[Callable[[], Any]] = field(default_factory=list)
 
     def deliver(self) -> None:
-        """The oldest delayed request arrives; nobody hears its answer."""
+        """Execute the oldest delayed request, and drop its answer."""
         with contextlib.suppress(DeltaError):
             self.delayed.pop(0)()
 
 
 class SteppedStore(_Wrapper):
-    """Stops before each call until the worker is granted a step."""
+    """A store that waits before each call until the worker may take a step."""
 
     def __init__(self, shared: CommonStore, worker: Worker) -> None:
         super().__init__(shared.store)
@@ -128,7 +128,7 @@ class SteppedStore(_Wrapper):
 
 
 class SteppedCatalog:
-    """A catalog whose calls are steps of a worker, as those of its store are."""
+    """A catalog whose calls are steps of a worker, like the calls of its store."""
 
     def __init__(self, catalog: InMemoryCatalog, worker: Worker) -> None:
         self._catalog = catalog
@@ -145,11 +145,11 @@ class SteppedCatalog:
 
 
 class Worker:
-    """A piece of work in a thread of its own.
+    """A piece of work in its own thread.
 
     Args:
-        shared: what it shares with others.
-        work: gets the store.
+        shared: the part that all workers share.
+        work: the function to run; its argument is the store.
     """
 
     def __init__(self, shared: CommonStore, work: Callable[[SteppedStore], Any]) -> None:
@@ -171,13 +171,13 @@ class Worker:
     def _run(self, work: Callable[[SteppedStore], Any], store: SteppedStore) -> None:
         try:
             self.result = work(store)
-        except BaseException as error:  # noqa: BLE001  # whoever holds the worker looks at it
+        except BaseException as error:  # noqa: BLE001  # the owner of the worker examines it
             self.error = error
         self.is_done = True
         self._arrived.release()
 
     def call(self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result]) -> _Result:
-        """Wait for a step; then do what was asked for, or what its fate makes of it."""
+        """Wait for a step; then make the call, changed by its fate."""
         fate = self._stop_at(verb, paths)
         if fate is Fate.FINE or not can_happen(fate, verb):
             return act()
@@ -201,7 +201,7 @@ class Worker:
         if self._is_killed and not self.is_done:
             raise CrashedError
         if self.is_done or threading.current_thread() is not self._thread:
-            return Fate.FINE  # a snapshot that outlives its worker; a helper of the worker's
+            return Fate.FINE  # a snapshot that outlives its worker, or a helper thread
         self.at = verb, paths
         self._arrived.release()
         self._go.acquire()
@@ -210,13 +210,13 @@ class Worker:
         return self._fate
 
     def step(self, fate: Fate = Fate.FINE) -> None:
-        """Let the worker make one call and go on to the next."""
+        """Let the worker make one call and continue to the next call."""
         if self.is_done:
             raise InternalError("a worker that is done has no next step")
         self.steps += 1
         self._fate = fate
         if fate in {Fate.CRASH_BEFORE, Fate.CRASH_AFTER}:
-            # What runs after the crash (a `finally`) reaches no store.
+            # Code that runs after the crash (a `finally`) cannot reach a store.
             self._go.release()
             self._wait()
             self.kill()
@@ -225,12 +225,12 @@ class Worker:
         self._wait()
 
     def finish(self) -> None:
-        """Let the worker go on to its end, unharmed."""
+        """Let the worker run to its end without failures."""
         while not self.is_done:
             self.step()
 
     def kill(self) -> None:
-        """End the worker where it stands."""
+        """End the worker at its current call."""
         self._is_killed = True
         while not self.is_done:
             self._go.release()
@@ -253,7 +253,7 @@ def _torn(listing: Any, fate: Fate) -> Any:
     return listing
 
 
-# A hang told from a slow machine, by the processor time that the process uses.
+# Distinguish a hang from a slow machine by the processor time of the process.
 
 
 _STALL_SECONDS: Final = 60.0
@@ -262,10 +262,10 @@ _WATCH_SECONDS: Final = 1.0
 
 
 class StallWatch:
-    """Whether this process has stopped making progress.
+    """Detector of a process that has stopped making progress.
 
     Args:
-        after_s: for so long it must have used next to no processor time.
+        after_s: seconds with almost no processor time after which the process is stalled.
     """
 
     def __init__(self, after_s: float = _STALL_SECONDS) -> None:
@@ -274,7 +274,7 @@ class StallWatch:
         self._used = time.process_time()
 
     def has_stalled(self) -> bool:
-        """Look once; must be called every few seconds."""
+        """Return whether the process is stalled; must be called every few seconds."""
         now, used = time.monotonic(), time.process_time()
         if used - self._used > _PROGRESS_SECONDS:
             self._since, self._used = now, used
@@ -282,7 +282,7 @@ class StallWatch:
 
 
 def all_stacks() -> str:
-    """What each thread of the process is doing."""
+    """Return the stacks of all threads of the process."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, 'a thread of a library')}:\n{''.join(traceback.format_stack(frame))}"
@@ -292,10 +292,10 @@ def all_stacks() -> str:
 
 @contextmanager
 def ended_when_stalled(after_s: float = _STALL_SECONDS) -> Iterator[None]:
-    """End the process with the stacks of all threads, and code 70, if the block hangs.
+    """If the block hangs, print the stacks of all threads and end the process with code 70.
 
     Args:
-        after_s: as `StallWatch` takes it.
+        after_s: as for `StallWatch`.
     """
     over = threading.Event()
 
@@ -316,7 +316,7 @@ def ended_when_stalled(after_s: float = _STALL_SECONDS) -> Iterator[None]:
         thread.join()
 
 
-# Writers: each executes its statements on the table, one after the other, in one process.
+# Writers: each runs its statements on the table, one after the other, in one process.
 
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -329,17 +329,17 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(slots=True, kw_only=True)
 class StatementRun:
-    """What is known of a statement: by its writer, and by who has watched the writer.
+    """The known facts about a statement's run.
 
     Args:
-        statement: what was to be done.
-        state: `unknown` if the writer died, or was told that nobody can know.
-        error: that its writer was told.
-        version: that the writer's table showed afterwards.
+        statement: the statement.
+        state: `unknown` if the writer crashed, or got an error of unknown outcome.
+        error: the error that the writer got.
+        version: the version that the writer's table showed afterwards.
         target: the version that was restored or read.
-        found: by a read, the version, its columns and its rows.
-        is_harmed: whether harm came to a call of it.
-        started_ms: when it began, true time.
+        found: the version, columns and rows that a read returned.
+        is_harmed: whether a failure was injected into one of the calls.
+        started_ms: true time of the start.
     """
 
     statement: Statement
@@ -359,9 +359,9 @@ class Writer:
     Args:
         number: of the writer.
         outcomes: of its statements, in order.
-        machine: where it runs.
+        machine: the simulated machine of the process.
         catalog: of the table, if it has one.
-        begins: told of every statement that begins, and chooses the version that it goes back to.
+        begins: called when a statement begins; it chooses the version to restore or read.
     """
 
     number: int
@@ -374,17 +374,17 @@ class Writer:
     has_seen_night: bool = False
 
     def __post_init__(self) -> None:
-        """Begin with the first statement."""
+        """Start with the first statement."""
         self.current = self.outcomes[0]
 
     @property
     def is_at_commit(self) -> bool:
-        """Whether its next call may make a version."""
+        """Whether the next call may create a version."""
         verb, paths = self.worker.at or ("", ())
         return verb == "propose" or (verb == "put_if_absent" and paths[0].startswith("_delta_log/"))
 
     def work(self, store: SteppedStore) -> None:
-        """Execute the statements; the store's calls are the steps."""
+        """Run the statements; each call of the store is a step."""
         catalog = None if self.catalog is None else SteppedCatalog(self.catalog, store.worker)
         committer = None if catalog is None else CatalogCommitter(catalog)
         table: DeltaTable | None = None
@@ -409,7 +409,7 @@ class Writer:
             if self.catalog is not None:
                 self.catalog.publish(store)
         elif statement.kind == "read":
-            table = copy(table)  # the writer goes on with its own version
+            table = copy(table)  # the writer continues with its own version
             if outcome.target is not None:
                 table.load_as_version(outcome.target)
             outcome.found = (table.version(), *read_rows(table))
@@ -420,19 +420,19 @@ class Writer:
 
 
 def open_table(store: Store, committer: Committer | None) -> DeltaTable:
-    """The newest version."""
+    """Open the latest version of the table."""
     context = TableContext(store=store, time_zone="UTC", committer=committer)
     return DeltaTable.from_context(context, LocalEngine())
 
 
 def read_rows(table: DeltaTable) -> tuple[list[str], list[Row]]:
-    """The columns and the rows that a table shows."""
+    """Return the columns and rows of a table."""
     found = table.scan().to_table()
     return found.column_names, list(found.to_pylist())
 
 
 def as_arrow(rows: Sequence[Row]) -> pa.Table:
-    """Rows as a writer has them."""
+    """Return rows as an Arrow table."""
     names = list(rows[0])
     return pa.Table.from_pylist(
         [dict(row) for row in rows], pa.schema([(name, _TYPES[name]) for name in names])
@@ -440,13 +440,13 @@ def as_arrow(rows: Sequence[Row]) -> pa.Table:
 
 
 def properties_of(statement: Statement) -> CommitProperties:
-    """What the commits of a statement carry."""
+    """Return the commit properties of a statement."""
     once = [AppTransaction("app", statement.app_version)] if statement.app_version else None
     return CommitProperties({"number": str(statement.number)}, app_transactions=once)
 
 
 def _write(table: DeltaTable, statement: Statement) -> None:
-    """A statement that brings rows."""
+    """Run a statement that has rows."""
     rows, properties = as_arrow(statement.rows), properties_of(statement)
     match statement.kind:
         case "append" | "append once":
@@ -477,7 +477,7 @@ def _write(table: DeltaTable, statement: Statement) -> None:
 
 
 def _change(table: DeltaTable, statement: Statement, target: int | None) -> None:
-    """A statement that brings no rows."""
+    """Run a statement that has no rows."""
     properties, where = properties_of(statement), statement.condition.sql
     match statement.kind:
         case "delete":
@@ -504,5 +504,5 @@ def _change(table: DeltaTable, statement: Statement, target: int | None) -> None
 
 
 def state_of(rows: Sequence[Row]) -> TableState:
-    """The state of a table that was made with these rows."""
+    """Return the state of a table that was created with these rows."""
     return TableState(frozenset(rows[0]), {int(row["id"]): row for row in rows})
