@@ -2,7 +2,7 @@
 
 - Java's arithmetic (`expressions/java_math`): how many results of C's library differ from
   `StrictMath` in the last bit, and what a value costs.
-- Pages instead of row groups (`data/write/patched_groups`, `storage/parquet_patch`): a DELETE that
+- Pages instead of row groups (`data/write/patched_groups`, `storage/parquet/patch`): a DELETE that
   rewrites files, with and without, in seconds of processor time.
 
 ADR 0038 has a run of it.

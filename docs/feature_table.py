@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from deltalog.expressions.aliases import ALIASES, CASTS, MACROS
 from deltalog.expressions.functions import FUNCTIONS, REFUSED
-from deltalog.expressions.macros import ALIASES, CASTS, MACROS
 from deltalog.protocol.actions.properties import PROPERTIES, TableProperties
 from deltalog.protocol.features import FEATURES, Support
 from deltalog.protocol.features.registry import TableFeature

@@ -81,14 +81,14 @@ OF_OTHERS = (
     "deltalog.protocol.stats.ranges",  # to skip files
     "deltalog.protocol.stats.rewrite",
     "deltalog.protocol.stats.skipping",
-    "deltalog.storage.parquet",  # to read
-    "deltalog.storage.parquet_facts",
+    "deltalog.storage.parquet.reader",  # to read
+    "deltalog.storage.parquet.facts",
     "deltalog.table.creating",  # of tables without rows
     "deltalog.protocol.table_change.drop",
     "deltalog.transaction.conflicts",  # of lost races
     "deltalog.transaction.masks",
-    "deltalog.transaction.row_level",
-    "deltalog.transaction.upkeep.checkpoint",
+    "deltalog.transaction.rebase",
+    "deltalog.transaction.maintenance.checkpoint",
     "deltalog.schema.variant",
     "deltalog.data.write.deletion_vectors",
     "deltalog.data.write.rules",

@@ -17,7 +17,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 ROOT = "deltalog"
-# `deltalog.storage.s3`, or with the name of a class behind a dot or a colon.
+# `deltalog.storage.stores.s3`, or with the name of a class behind a dot or a colon.
 MODULE_NAME = re.compile(r"deltalog(\.\w+)+(:\w+)?")
 
 # Files that import modules of names that they get, and why.
@@ -28,7 +28,7 @@ IMPORT_BY_NAME = {
     "_util/moved.py": "modules under their old names",
     "data/scan/rows.py": "an optional library",
     "spark/session/workers.py": "code that is sent to workers, which may have no deltalog",
-    "storage/filesystems.py": "the classes of store kinds",
+    "storage/stores/filesystems.py": "the classes of store kinds",
 }
 # Files that write into the `__dict__` of other objects, and why.
 WRITE_ATTRIBUTES = {
@@ -212,11 +212,11 @@ def test_imports_in_functions_and_in_strings_count() -> None:
     tree = ast.parse(
         "if TYPE_CHECKING:\n    import deltalog.cli\n"
         "def load():\n    from deltalog.data.scan import plan\n    from deltalog import sql\n"
-        "names = {'A': 'deltalog.storage.s3:S3Files', 'b': 'deltalog.fsync'}\n"
+        "names = {'A': 'deltalog.storage.stores.s3:S3Files', 'b': 'deltalog.fsync'}\n"
         "log = logging.getLogger('deltalog.spark')\n"
     )
     found = {name for node in _for_the_program(tree) for name in _named(node)}
-    assert found == {"deltalog.data.scan.plan", ROOT, "deltalog.storage.s3"}
+    assert found == {"deltalog.data.scan.plan", ROOT, "deltalog.storage.stores.s3"}
 
 
 def test_no_folder_needs_itself() -> None:

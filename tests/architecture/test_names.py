@@ -23,7 +23,7 @@ OTHER_WORDS = {
     "schema/types.py", "schema/primitives/places.py", "sharing/client/pages.py",
     "sharing/server/middleware.py", "spark/reading/by_options.py", "spark/reading/options.py",
     "spark/session/opening.py", "spark/sharing/options.py", "spark/spellings/frames.py",
-    "spark/writing/options.py", "storage/filesystems.py", "_util/store_kinds.py",
+    "spark/writing/options.py", "storage/stores/filesystems.py", "_util/store_kinds.py",
     "operations/convert_files.py",
 }  # fmt: skip
 

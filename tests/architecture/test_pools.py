@@ -103,7 +103,7 @@ def test_only_one_file_lets_arrow_decode_parquet() -> None:
         or (attribute == "iter_batches" and _turns_off(call, "use_threads"))
         or (attribute == "ParquetFile" and _is_of_pyarrow(name, call, attribute))
     }
-    assert found == {"storage/parquet_parts.py", "storage/parquet_excerpt.py"}
+    assert found == {"storage/parquet/parts.py", "storage/parquet/excerpt.py"}
 
 
 def test_batches_of_arrows_reader_are_streamed_in_one_place() -> None:
@@ -114,4 +114,4 @@ def test_batches_of_arrows_reader_are_streamed_in_one_place() -> None:
         if ast.unparse(call.func.value) in {"reader", "file.reader", "self._file.reader"}
         and not file.startswith(("log/checkpoints/", "iceberg/"))  # a `ParquetReader` of ours
     }
-    assert found == {"storage/parquet_parts.py"}
+    assert found == {"storage/parquet/parts.py"}

@@ -20,8 +20,8 @@ from deltalog._util.paths import split_location
 from deltalog._util.store_kinds import KINDS, Address, PutIfAbsent, StoreKind
 from deltalog.errors import AccessDeniedError, AlreadyExistsError, StorageError
 from deltalog.storage import open_store
-from deltalog.storage.filesystems import class_named, files_class, own_path
-from deltalog.storage.fsspec_files import FsspecFiles
+from deltalog.storage.stores.filesystems import class_named, files_class, own_path
+from deltalog.storage.stores.fsspec_files import FsspecFiles
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 ROWS = tuple(dict.fromkeys(KINDS.values()))
@@ -49,10 +49,10 @@ OTHERWISE_MEANT = {
     ("sharing/server/recipients.py", "http"): "which URLs of servers are safe",
     ("sharing/server/recipients.py", "https"): "which URLs of servers are safe",
     ("integrations/telemetry.py", "http"): "OpenLineage's name of a transport",
-    ("storage/obstore_files.py", "s3"): "an argument of s3fs",
-    ("storage/obstore_files.py", "http"): "which endpoints a service has",
-    ("storage/obstore_files.py", "http://"): "which endpoints a service has",
-    ("storage/obstore_files.py", "https"): "which endpoints a service has",
+    ("storage/stores/obstore_files.py", "s3"): "an argument of s3fs",
+    ("storage/stores/obstore_files.py", "http"): "which endpoints a service has",
+    ("storage/stores/obstore_files.py", "http://"): "which endpoints a service has",
+    ("storage/stores/obstore_files.py", "https"): "which endpoints a service has",
     ("log/replay.py", "file:"): A_LOCAL_URL,
     ("operations/clone.py", "file:"): A_LOCAL_URL,
     ("operations/generate.py", "file:"): A_LOCAL_URL,

@@ -14,7 +14,7 @@ from deltalog.expressions import col
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
-from deltalog.storage.parquet_excerpt import PAGED
+from deltalog.storage.parquet.excerpt import PAGED
 from tests.support.corpora import Entry, readable_entries
 
 pytestmark = pytest.mark.corpus

@@ -21,7 +21,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path, compaction_name, log_path
 from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import open_store
-from deltalog.transaction.upkeep import (
+from deltalog.transaction.maintenance import (
     cleanup_metadata,
     compact_logs,
     create_checkpoint,

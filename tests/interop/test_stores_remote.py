@@ -22,8 +22,8 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.storage import FsspecStore, Store, open_store
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_sink import write_parquet
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.sink import write_parquet
 from tests.support.emulators import Emulator, fill, lose_answer, requests_of
 
 pytestmark = pytest.mark.emulator

@@ -18,9 +18,9 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.errors import DeltaError
-from deltalog.storage.parquet_excerpt import PAGED, Excerpt
-from deltalog.storage.parquet_footer import column_chunks
-from deltalog.storage.parquet_pages import parse_offset_index
+from deltalog.storage.parquet.excerpt import PAGED, Excerpt
+from deltalog.storage.parquet.footer import column_chunks
+from deltalog.storage.parquet.pages import parse_offset_index
 from tests.property.damaged_data_files import PREDICATES, make
 
 Range = tuple[int, int]

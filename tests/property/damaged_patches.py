@@ -20,8 +20,8 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.errors import DeltaError
-from deltalog.storage import thrift
-from deltalog.storage.thrift import Value
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.thrift import Value
 from tests.support.damaging import damaged
 from tests.support.patched_groups import (
     many_kinds,

@@ -20,7 +20,7 @@ from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.stats import schema_of_leaves
-from deltalog.transaction.upkeep import create_checkpoint
+from deltalog.transaction.maintenance import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 from tests.support.raw_tables import mapped, struct_of

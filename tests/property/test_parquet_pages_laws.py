@@ -19,10 +19,10 @@ from hypothesis import assume, given, settings
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import open_store
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import PAGED, Excerpt
-from deltalog.storage.parquet_paged import PagedReader
-from deltalog.storage.parquet_pages import RowRange
+from deltalog.storage.parquet.excerpt import PAGED, Excerpt
+from deltalog.storage.parquet.paged import PagedReader
+from deltalog.storage.parquet.pages import RowRange
+from deltalog.storage.parquet.reader import open_parquet
 
 KINDS: tuple[pa.DataType, ...] = (
     pa.int32(),

@@ -25,12 +25,12 @@ from deltalog.log.checkpoints.rows import stats_leaves
 from deltalog.log.checkpoints.writer import CheckpointLayout, part_places
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
-from deltalog.log.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
+from deltalog.log.snapshot.splits import CutSnapshot, cut_snapshot, holds_more_files
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.stats import schema_of_leaves
 from deltalog.spark.engine.checkpoint import paths_at
 from deltalog.spark.reading.state import PruneSpec, prune_piece, united
-from deltalog.transaction.upkeep import create_checkpoint
+from deltalog.transaction.maintenance import create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, without_feature
 from tests.property.test_replay_laws import Model, histories
 from tests.support import logs

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from deltalog import DeltaTable
-from deltalog.storage.parquet_excerpt import PAGED
+from deltalog.storage.parquet.excerpt import PAGED
 from tests.support.raw_tables import DataTable
 
 NUMBER, DAY = 7, dt.date(2020, 1, 1)
@@ -46,8 +46,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PAGED, "least_rows", 1)
     monkeypatch.setattr(PAGED, "most_share", 0.999)
     monkeypatch.setattr("deltalog.data.scan.task._GAP_ROWS", 2)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_paged._WORTH_WAITING_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.paged._WORTH_WAITING_BYTES", 0)
 
 
 @contextmanager

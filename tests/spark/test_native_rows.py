@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable
-from deltalog.storage.parquet import ParquetReader
+from deltalog.storage.parquet.reader import ParquetReader
 from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,

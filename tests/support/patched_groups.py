@@ -19,7 +19,7 @@ import pytest
 from deltalog import DeltaTable, convert_to_deltalake
 from deltalog.data.write import patched_groups
 from deltalog.data.write.patched_groups import PATCHING, GroupPatch
-from deltalog.storage import thrift
+from deltalog.storage.parquet import thrift
 from tests.support.copied_groups import copying
 
 PAGE_ROWS: Final = 10

@@ -27,15 +27,15 @@ from deltalog.errors import (
 )
 from deltalog.log.context import TableContext, utc_context
 from deltalog.log.listing import has_table
-from deltalog.storage.filesystems import (
+from deltalog.storage.fsspec_store import FsspecStore
+from deltalog.storage.store import is_local
+from deltalog.storage.stores.filesystems import (
     check_deletable,
     delete_table_files,
     make_folder,
     remove_folder,
     rename_table_folder,
 )
-from deltalog.storage.fsspec_store import FsspecStore
-from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

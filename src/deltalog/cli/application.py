@@ -26,7 +26,7 @@ from deltalog._util.escaping import printable, printable_json, printable_lines
 from deltalog._util.json import dumps
 from deltalog._util.version import __version__
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions.texts import has_far_years
+from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
 from deltalog.table import DeltaTable
 from deltalog.table.inspect.display import readable_size

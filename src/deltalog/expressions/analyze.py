@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import coercion, implicit, nodes
+from deltalog.expressions.aliases import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.functions import OF_PARTS, find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
-from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Cast, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules

@@ -27,11 +27,11 @@ from deltalog.expressions import (
     containers,
     datetimes,
     hashing,
-    mathematics,
+    java_functions,
     nodes,
     numbers,
-    phrases,
     strings,
+    strings_by_row,
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
@@ -78,17 +78,17 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **containers.KERNELS,
     **arrays.KERNELS,
     **hashing.KERNELS,
-    **mathematics.KERNELS,
+    **java_functions.KERNELS,
     **arithmetic.KERNELS,
 }
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **arrays.ROWS,
-    **mathematics.ROWS,
+    **java_functions.ROWS,
     **numbers.ROWS,
-    **phrases.ROWS,
+    **strings_by_row.ROWS,
 }
 ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
-    **phrases.ROWS_WITH_NULLS,
+    **strings_by_row.ROWS_WITH_NULLS,
 }
 _SAFE: Final = (
     Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalog._util.civil import MICROS_PER_SECOND
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import texts
+from deltalog.expressions import string_forms as texts
 from deltalog.expressions.coercion import (
     DATETIMES,
     FINE_MOMENTS,

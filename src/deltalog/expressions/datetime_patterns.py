@@ -16,7 +16,7 @@ from deltalog._util import civil
 from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog._util.kernels import Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import texts
+from deltalog.expressions import string_forms as texts
 from deltalog.expressions.rows import as_array, by_row
 
 if TYPE_CHECKING:

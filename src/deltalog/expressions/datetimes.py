@@ -12,7 +12,7 @@ from deltalog._util import civil
 from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import texts
+from deltalog.expressions import string_forms as texts
 from deltalog.expressions.casts import floor_divide
 from deltalog.expressions.datetime_patterns import (
     DEFAULT_PATTERN,

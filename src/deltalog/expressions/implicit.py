@@ -20,7 +20,7 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.sql_session import UTC_NAMES
-from deltalog.expressions.texts import below_micros
+from deltalog.expressions.string_forms import below_micros
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of
 from deltalog.schema.types import (

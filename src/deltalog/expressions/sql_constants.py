@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog._util import civil
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import texts
+from deltalog.expressions import string_forms as texts
 from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants
-from deltalog.expressions.macros import names_of_fields
+from deltalog.expressions.aliases import names_of_fields
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake

@@ -22,7 +22,7 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap, parse_framed
 from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.metadata_columns import METADATA_COLUMNS, ROW_INDEX
-from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_in_pool, read_ahead
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.iceberg.source import DeleteFile, EqualityKey, IcebergFile, RowDeletes, Target
-    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
 

@@ -16,9 +16,9 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 
 from deltalog.catalogs.table_uri import open_table_store
 from deltalog.errors import InvalidInputError, ObjectNotFoundError
-from deltalog.storage.filesystems import remove_folders
-from deltalog.storage.fsspec_files import RangedFile
 from deltalog.storage.store import native_home, native_path
+from deltalog.storage.stores.filesystems import remove_folders
+from deltalog.storage.stores.fsspec_files import RangedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -181,7 +181,7 @@ def _in_groups(
 
 def _parse(commits: Sequence[tuple[int, bytes]], commit_infos: bool) -> CommitTable:  # noqa: FBT001
     if sum(len(data) for _, data in commits) >= _TOGETHER_BYTES:
-        from deltalog.log.together import read_together  # noqa: PLC0415  # few need pyarrow.json
+        from deltalog.log.many_commits import read_together  # noqa: PLC0415  # few need pyarrow.json
 
         together = read_together(commits)
         if together is not None:

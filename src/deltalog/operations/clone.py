@@ -61,7 +61,7 @@ from deltalog.protocol.stats import parse_stats
 from deltalog.protocol.table_change import changed_table, with_row_ids_of
 from deltalog.protocol.table_change.checks import stored_configuration
 from deltalog.schema.arrow import parquet_field_id
-from deltalog.storage.parquet import check_is_parquet, open_parquet
+from deltalog.storage.parquet.reader import check_is_parquet, open_parquet
 from deltalog.storage.pool import Background, map_in_pool
 
 if TYPE_CHECKING:

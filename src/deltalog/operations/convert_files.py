@@ -35,7 +35,7 @@ from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.evolve import TypeChange, with_change
 from deltalog.schema.types import DATE, TIMESTAMP_NTZ, PrimitiveType
-from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ class LocalEngine:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Write a checkpoint with `upkeep.create_checkpoint`."""
-        from deltalog.transaction.upkeep import create_checkpoint  # noqa: PLC0415  # as above
+        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # as above
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True

@@ -42,7 +42,7 @@ from deltalog.protocol.features.support import check_writable
 from deltalog.storage.atomic import TEMPORARY_NAME
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.staging import STAGING_NAME
-from deltalog.transaction.upkeep.checksum import check_maintenance
+from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from deltalog.spark.session.settings import (
 )
 from deltalog.spark.session.spark_tables import drop_entry, find_entry
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.storage.filesystems import check_deletable, delete_table_files
+from deltalog.storage.stores.filesystems import check_deletable, delete_table_files
 from deltalog.table.convert import convert_to_deltalake
 from deltalog.table.optimize import TableVacuum
 

@@ -24,20 +24,20 @@ from deltalog.statements.create import (
     read_drop,
     read_replace,
 )
-from deltalog.statements.reader import Parameters, StatementReader
-from deltalog.statements.shows import (
-    ExplainStatement,
-    SelectStatement,
-    read_describe,
-    read_show,
-)
-from deltalog.statements.upkeep import (
+from deltalog.statements.maintenance import (
     read_generate,
     read_optimize,
     read_reorg,
     read_repair,
     read_restore,
     read_vacuum,
+)
+from deltalog.statements.reader import Parameters, StatementReader
+from deltalog.statements.shows import (
+    ExplainStatement,
+    SelectStatement,
+    read_describe,
+    read_show,
 )
 
 if TYPE_CHECKING:

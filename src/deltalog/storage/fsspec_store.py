@@ -36,20 +36,7 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.storage.faults import has_login, holds_secret, redact, storage_error
-from deltalog.storage.filesystems import (
-    CommitLock,
-    Files,
-    files_over,
-    filesystem_options,
-    kind_of_filesystem,
-    open_files,
-    own_filesystem,
-    own_path,
-    renewed,
-)
-from deltalog.storage.fsspec_files import FsspecFiles, open_ranged
 from deltalog.storage.links import Home
-from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
     FSYNC,
     TRUSTED_LOCATIONS,
@@ -60,6 +47,19 @@ from deltalog.storage.options import (
     truth,
 )
 from deltalog.storage.store import ByteRange, Store
+from deltalog.storage.stores.filesystems import (
+    CommitLock,
+    Files,
+    files_over,
+    filesystem_options,
+    kind_of_filesystem,
+    open_files,
+    own_filesystem,
+    own_path,
+    renewed,
+)
+from deltalog.storage.stores.fsspec_files import FsspecFiles, open_ranged
+from deltalog.storage.stores.local_files import LocalFiles, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -50,8 +50,7 @@ from deltalog.storage.store import is_local
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table.transaction import StagedOperations
 from deltalog.transaction import AppTransaction
-from deltalog.transaction.pending import discard, discarding
-from deltalog.transaction.prepared import (
+from deltalog.transaction.journal import (
     APP_VERSION,
     Journal,
     Journals,
@@ -59,6 +58,7 @@ from deltalog.transaction.prepared import (
     app_id_of,
     pending_again,
 )
+from deltalog.transaction.pending import discard, discarding
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:

@@ -1488,9 +1488,9 @@ class DeltaTable:
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version that this object shows.
 
-        Cost: every column of the log's files, once; see `deltalog.transaction.upkeep`.
+        Cost: every column of the log's files, once; see `deltalog.transaction.maintenance`.
         """
-        from deltalog.transaction.upkeep import create_checkpoint
+        from deltalog.transaction.maintenance import create_checkpoint
 
         create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
@@ -1527,14 +1527,14 @@ class DeltaTable:
         Returns:
             The deleted paths, relative to the table.
         """
-        from deltalog.transaction.upkeep import cleanup_metadata
+        from deltalog.transaction.maintenance import cleanup_metadata
 
         # Retention is decided by the newest version, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits stay."""
-        from deltalog.transaction.upkeep import compact_logs
+        from deltalog.transaction.maintenance import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
         compact_logs(snapshot, starting_version, ending_version)

@@ -208,7 +208,7 @@ class CommitLoop:
     def _prepare(self) -> State:
         """Write deletion vectors that were united with a winner's; assemble the next version."""
         if self._pending.masks:
-            from deltalog.transaction.row_level import settle  # noqa: PLC0415  # what marks rows
+            from deltalog.transaction.rebase import settle  # noqa: PLC0415  # what marks rows
 
             settle(self._pending)
         self._made = assemble(
@@ -254,7 +254,7 @@ class CommitLoop:
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
                 return State.SKIPPED
-            from deltalog.transaction.row_level import rebase  # noqa: PLC0415  # few commits lose a race
+            from deltalog.transaction.rebase import rebase  # noqa: PLC0415  # few commits lose a race
 
             self._base = rebase(
                 self._pending,

@@ -20,7 +20,11 @@ from deltalog.log.names import commit_path
 from deltalog.log.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
-from deltalog.transaction.upkeep.checksum import allows_maintenance, read_checksum, write_checksum
+from deltalog.transaction.maintenance.checksum import (
+    allows_maintenance,
+    read_checksum,
+    write_checksum,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +60,7 @@ class LogMaintenance:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Call `upkeep.create_checkpoint`."""
-        from deltalog.transaction.upkeep import create_checkpoint  # noqa: PLC0415  # one commit in many
+        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
@@ -150,7 +154,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    from deltalog.transaction.upkeep import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+    from deltalog.transaction.maintenance import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
 
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 

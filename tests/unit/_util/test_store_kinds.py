@@ -6,9 +6,7 @@ import pickle
 
 import pytest
 
-from deltalog._util.paths import (
-    store_kind,
-)
+from deltalog._util.paths import store_kind
 from deltalog._util.store_kinds import LOCAL, PutIfAbsent, StoreKind, kind_named, split_option
 
 

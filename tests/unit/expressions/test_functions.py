@@ -9,6 +9,7 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import arrow, parse_sql
 from deltalog.expressions import containers as lambdas
+from deltalog.expressions.aliases import ALIASES, CASTS, MACROS
 from deltalog.expressions.functions import (
     FUNCTIONS,
     OF_CHARACTERS,
@@ -18,7 +19,6 @@ from deltalog.expressions.functions import (
     TRIMS,
     find_function,
 )
-from deltalog.expressions.macros import ALIASES, CASTS, MACROS
 from tests.support.sql import values_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql, to_sql
+from deltalog.expressions.aliases import ALIASES, expand
 from deltalog.expressions.functions import FUNCTIONS
-from deltalog.expressions.macros import ALIASES, expand
 from deltalog.expressions.nodes import Column, Literal
 from tests.support.sql import values_of
 

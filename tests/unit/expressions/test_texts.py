@@ -12,7 +12,7 @@ import pytest
 
 from deltalog._util import civil
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import texts
+from deltalog.expressions import string_forms as texts
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from azure.identity.aio import EnvironmentCredential
 
 from deltalog._util.store_kinds import KINDS
-from deltalog.storage.azure import AzureFiles, FixedTokenCredential, ImpatientCredential
-from deltalog.storage.filesystems import files_over, filesystem_options, make_filesystem
+from deltalog.storage.stores.azure import AzureFiles, FixedTokenCredential, ImpatientCredential
+from deltalog.storage.stores.filesystems import files_over, filesystem_options, make_filesystem
 
 
 def azure(options: dict[str, Any], location: str = "az://c/t") -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.byte_sources import EncodedBytes, FetchedBytes, LocalBytes, write_all
-from deltalog.storage.parquet_parts import Segments
+from deltalog.storage.parquet.byte_sources import EncodedBytes, FetchedBytes, LocalBytes, write_all
+from deltalog.storage.parquet.parts import Segments
 
 DATA = bytes(range(256)) * 40_000  # more than a slice
 

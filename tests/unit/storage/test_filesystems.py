@@ -11,7 +11,7 @@ import pytest
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import StorageError
 from deltalog.storage import open_store
-from deltalog.storage.filesystems import filesystem_options, make_filesystem
+from deltalog.storage.stores.filesystems import filesystem_options, make_filesystem
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

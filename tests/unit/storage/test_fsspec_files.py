@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import AccessDeniedError, ObjectNotFoundError
 from deltalog.storage import FsspecStore
-from deltalog.storage.fsspec_files import _file_info
+from deltalog.storage.stores.fsspec_files import _file_info
 from tests.support.filesystems import ExpiringFileSystem
 
 

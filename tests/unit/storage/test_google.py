@@ -10,7 +10,7 @@ import pytest
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import InvalidInputError
 from deltalog.storage import open_store
-from deltalog.storage.filesystems import filesystem_options
+from deltalog.storage.stores.filesystems import filesystem_options
 
 
 def google(options: dict[str, Any]) -> dict[str, Any]:

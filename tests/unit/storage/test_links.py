@@ -19,7 +19,7 @@ from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 from deltalog.errors import ObjectNotFoundError, StorageError, UnsafePathError
 from deltalog.storage import atomic, open_store
 from deltalog.storage.links import Home
-from deltalog.storage.parquet_sink import ParquetSink, write_parquet
+from deltalog.storage.parquet.sink import ParquetSink, write_parquet
 
 
 def table_with_link(tmp_path: Path) -> tuple[DeltaTable, Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltalog.storage.local_files import Recent, is_settled, local_state
+from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
 
 def aged(path: Path, age_ms: float, *, whole_seconds: bool = False) -> None:

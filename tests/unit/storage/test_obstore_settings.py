@@ -10,8 +10,8 @@ import pytest
 
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import InvalidInputError
-from deltalog.storage.filesystems import filesystem_options
-from deltalog.storage.obstore_files import obstore_settings
+from deltalog.storage.stores.filesystems import filesystem_options
+from deltalog.storage.stores.obstore_files import obstore_settings
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 

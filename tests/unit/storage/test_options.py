@@ -7,8 +7,8 @@ import pytest
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage import open_store
-from deltalog.storage.filesystems import filesystem_options
 from deltalog.storage.options import commit_objection, secrets_of
+from deltalog.storage.stores.filesystems import filesystem_options
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from deltalog.errors import (
     StorageError,
 )
 from deltalog.storage import Store, open_store
-from deltalog.storage.parquet import open_parquet, read_footer
-from deltalog.storage.parquet_sink import ParquetSink, write_parquet
+from deltalog.storage.parquet.reader import open_parquet, read_footer
+from deltalog.storage.parquet.sink import ParquetSink, write_parquet
 from deltalog.testing import CountingStore, FaultyStore, InjectedFault
 
 NESTED = pa.table(
@@ -43,8 +43,8 @@ NESTED = pa.table(
 @pytest.fixture
 def read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of any size are read as large ones are: the footer, then the column chunks."""
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 4096)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._TAIL_BYTES", 4096)
 
 
 @pytest.fixture(params=["local", "memory"])

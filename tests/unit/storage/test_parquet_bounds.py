@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.storage.parquet_footer import column_chunks
-from deltalog.storage.parquet_parts import decode_bounds
+from deltalog.storage.parquet.footer import column_chunks
+from deltalog.storage.parquet.parts import decode_bounds
 
 DAY = dt.date(2020, 2, 29)
 MOMENT = dt.datetime(2020, 2, 29, 1, 2, 3, 4005, tzinfo=dt.UTC)

@@ -10,9 +10,9 @@ import pytest
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import Store, open_store
-from deltalog.storage.parquet import ParquetReader, open_parquet
-from deltalog.storage.parquet_facts import repeated_texts
-from deltalog.storage.parquet_parts import as_texts
+from deltalog.storage.parquet.facts import repeated_texts
+from deltalog.storage.parquet.parts import as_texts
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 
 ROWS = 40_000
 DATA = pa.table(

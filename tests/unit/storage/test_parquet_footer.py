@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog.errors import DataFileUnreadableError, StorageError
-from deltalog.storage.parquet_footer import column_chunks, fetch_tail
+from deltalog.storage.parquet.footer import column_chunks, fetch_tail
 from tests.support.logs import DictStore
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pytest
 
 from deltalog.errors import DataFileMissingError
 from deltalog.storage import Store, open_store
-from deltalog.storage.local_files import local_state
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import PAGED, Excerpt
-from deltalog.storage.parquet_facts import RECENT_FOOTERS
-from deltalog.storage.parquet_paged import PagedReader
+from deltalog.storage.parquet.excerpt import PAGED, Excerpt
+from deltalog.storage.parquet.facts import RECENT_FOOTERS
+from deltalog.storage.parquet.paged import PagedReader
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.stores.local_files import local_state
 from deltalog.testing import CountingStore
 
 ROWS, PAGE_ROWS = 100_000, 5_000
@@ -82,8 +82,8 @@ def test_pages_elsewhere_take_two_rounds_of_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index comes with the end of the file; then the pages come, and little between them."""
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_paged._REMOTE_GAP_BYTES", 1000)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.paged._REMOTE_GAP_BYTES", 1000)
     store = CountingStore(open_store(f"memory://{tmp_path}"))
     size = write(store)
     store.reset()
@@ -97,13 +97,13 @@ def test_pages_elsewhere_take_two_rounds_of_requests(
 def test_an_index_that_did_not_come_with_the_footer_is_asked_for_if_that_saves_more(
     tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 100)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._TAIL_BYTES", 100)
     store = CountingStore(open_store(f"memory://{tmp_path}"))
     size = write(store)
     read(store, size)
     assert not decoded
-    monkeypatch.setattr("deltalog.storage.parquet_paged._WORTH_WAITING_BYTES", 1000)
+    monkeypatch.setattr("deltalog.storage.parquet.paged._WORTH_WAITING_BYTES", 1000)
     store.reset()
     read(store, size)
     assert decoded == [PAGE_ROWS] * 5

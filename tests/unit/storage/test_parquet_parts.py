@@ -10,9 +10,9 @@ import pyarrow.compute
 import pytest
 
 from deltalog.storage import Store, open_store
-from deltalog.storage.parquet import open_parquet, read_footer
-from deltalog.storage.parquet_parts import Column, Segments, coalesce
-from deltalog.storage.parquet_sink import write_parquet
+from deltalog.storage.parquet.parts import Column, Segments, coalesce
+from deltalog.storage.parquet.reader import open_parquet, read_footer
+from deltalog.storage.parquet.sink import write_parquet
 from deltalog.testing import CountingStore
 
 NESTED = pa.table(

@@ -11,9 +11,9 @@ import pytest
 
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.storage import open_store
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import KnownSchema, decode_small, small_bytes
-from deltalog.storage.parquet_sink import write_parquet
+from deltalog.storage.parquet.excerpt import KnownSchema, decode_small, small_bytes
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.sink import write_parquet
 from deltalog.storage.store import Store
 from tests.support.logs import DictStore
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltalog.errors import AlreadyExistsError, DataFileUnreadableError
-from deltalog.storage import thrift
-from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_groups import StoredFooter, read_stored
-from deltalog.storage.parquet_splice import (
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.byte_sources import EncodedBytes
+from deltalog.storage.parquet.groups import StoredFooter, read_stored
+from deltalog.storage.parquet.splice import (
     GroupsToCopy,
     Page,
     SplicedFile,
@@ -26,7 +26,7 @@ from deltalog.storage.parquet_splice import (
     empty_footer,
     encoded_groups,
 )
-from deltalog.storage.thrift import Value
+from deltalog.storage.parquet.thrift import Value
 from tests.support.logs import DictStore
 
 ROWS = pa.table(

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from deltalog.errors import ObjectNotFoundError
-from deltalog.storage.fsspec_files import RangedFile, open_ranged
+from deltalog.storage.stores.fsspec_files import RangedFile, open_ranged
 from deltalog.testing import CountingStore
 from tests.support.logs import DictStore
 

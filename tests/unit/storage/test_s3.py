@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltalog._util.store_kinds import KINDS
-from deltalog.storage.filesystems import filesystem_options
+from deltalog.storage.stores.filesystems import filesystem_options
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

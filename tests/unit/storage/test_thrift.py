@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog.storage import thrift
-from deltalog.storage.thrift import Elements, Struct, Value
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.thrift import Elements, Struct, Value
 
 
 def footer_of(table: pa.Table) -> bytes:

@@ -13,8 +13,8 @@ import pytest
 
 from deltalog.errors import ObjectNotFoundError, StorageError
 from deltalog.storage import FsspecStore, Store, open_store
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_sink import write_parquet
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.sink import write_parquet
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -80,6 +80,6 @@ def steps_for(operation: str, num_columns: int) -> int:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_steps_grow_with_the_columns(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small footers are remembered, large ones are not.
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_BYTES", 0)
     steps_for(operation, 10)  # imports, and what is remembered
     assert steps_for(operation, MANY) < 10 * steps_for(operation, FEW)

@@ -12,8 +12,8 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.transaction import prepared as journals
-from deltalog.transaction.prepared import (
+from deltalog.transaction import journal as journals
+from deltalog.transaction.journal import (
     Journal,
     Journals,
     PreparedCommit,

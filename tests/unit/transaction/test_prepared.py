@@ -21,7 +21,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.transaction import AppTransaction, PendingTransaction, commit
 from deltalog.transaction.commit import commit_loop
-from deltalog.transaction.prepared import APP_VERSION, PreparedCommit, pending_again
+from deltalog.transaction.journal import APP_VERSION, PreparedCommit, pending_again
 from tests.support.facade import FEED, NO_VECTORS, VECTORS, actions, rows
 from tests.support.logs import DictStore
 

@@ -26,8 +26,8 @@ from deltalog.protocol.deletion_vectors import keep_mask
 from deltalog.protocol.partition_values import parse_value
 from deltalog.schema import metadata_columns, to_arrow_type
 from deltalog.schema.metadata_columns import METADATA_COLUMNS
-from deltalog.storage.parquet_excerpt import cut_rows
-from deltalog.storage.parquet_facts import MOST_DECODED_BYTES, PART_BYTES
+from deltalog.storage.parquet.excerpt import cut_rows
+from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, PART_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from deltalog.data.scan.task import FileTask
     from deltalog.data.scan.transform import FileProjection
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_paged import PagedReader
-    from deltalog.storage.parquet_pages import RowRange
-    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.parquet.paged import PagedReader
+    from deltalog.storage.parquet.pages import RowRange
+    from deltalog.storage.parquet.parts import Segments
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import ByteRange
 
     Columns = Mapping[str, pa.ChunkedArray[Any]]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot
     from deltalog.schema import StructType
-    from deltalog.storage.parquet_facts import FetchedFooters
+    from deltalog.storage.parquet.facts import FetchedFooters
 
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
@@ -147,7 +147,7 @@ class Scan(Rows):
         def tasks(spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
             return make_tasks(self.snapshot, spec, files)
 
-        from deltalog.data.scan.top import first_rows  # noqa: PLC0415  # few scans need it
+        from deltalog.data.scan.top_rows import first_rows  # noqa: PLC0415  # few scans need it
 
         rows = first_rows(
             self.snapshot,

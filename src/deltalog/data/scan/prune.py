@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.log.snapshot.cut import SnapshotPiece
+    from deltalog.log.snapshot.splits import SnapshotPiece
     from deltalog.log.snapshot.state import LogState
     from deltalog.protocol.configuration import TableConfiguration
 
@@ -280,7 +280,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
     def run(state: LogState) -> pa.Table | None:
         nonlocal begun
-        from deltalog.log.snapshot.cut import live_pieces  # noqa: PLC0415  # large tables
+        from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # large tables
 
         if not _is_large(state) or begun not in {None, state}:
             return None
@@ -390,7 +390,7 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
 
 
 def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
-    from deltalog.log.snapshot.cut import live_pieces  # noqa: PLC0415  # as above
+    from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # as above
 
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]

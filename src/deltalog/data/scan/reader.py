@@ -32,9 +32,9 @@ from deltalog.expressions import columns
 from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import Field, StructType, metadata_columns
 from deltalog.schema.types import LONG, STRING
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_footer import tail_bytes
-from deltalog.storage.parquet_paged import PagedReader
+from deltalog.storage.parquet.footer import tail_bytes
+from deltalog.storage.parquet.paged import PagedReader
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import fetches_whole, native_path
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltalog.data.scan.pieces import KeptRows, RowParts
     from deltalog.data.scan.task import ReadSpec
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet.reader import ParquetReader
 
 
 _FEW_FILES: Final = 2

@@ -34,23 +34,23 @@ from deltalog.protocol.stats import (
 )
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
 from deltalog.schema import find_field, to_arrow_type
-from deltalog.storage.parquet_excerpt import PAGED
-from deltalog.storage.parquet_paged import FEW_GROUPS
-from deltalog.storage.parquet_pages import Pages
-from deltalog.storage.parquet_parts import decode_bounds
+from deltalog.storage.parquet.excerpt import PAGED
+from deltalog.storage.parquet.paged import FEW_GROUPS
+from deltalog.storage.parquet.pages import Pages
+from deltalog.storage.parquet.parts import decode_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.log.snapshot.cut import PartialCheckpoint
+    from deltalog.log.snapshot.splits import PartialCheckpoint
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.protocol.stats.skipping import Skipping
     from deltalog.schema import StructType
-    from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_footer import ColumnChunk
-    from deltalog.storage.parquet_paged import PagedReader
-    from deltalog.storage.parquet_pages import RowRange
+    from deltalog.storage.parquet.footer import ColumnChunk
+    from deltalog.storage.parquet.paged import PagedReader
+    from deltalog.storage.parquet.pages import RowRange
+    from deltalog.storage.parquet.reader import ParquetReader
 
 _PARTS: Final = ("minValues", "maxValues", "nullCount")
 

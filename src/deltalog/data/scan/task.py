@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
     from deltalog.protocol.column_mapping import Mode
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.storage.parquet_facts import FetchedFooters
-    from deltalog.storage.parquet_pages import RowRange
+    from deltalog.storage.parquet.facts import FetchedFooters
+    from deltalog.storage.parquet.pages import RowRange
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]

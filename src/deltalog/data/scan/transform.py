@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
-    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
     Adapter = Callable[[Any], pa.Array[Any]]

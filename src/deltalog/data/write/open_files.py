@@ -28,7 +28,7 @@ from deltalog.protocol.stats import StatsCollector, encode_stats
 from deltalog.schema import StructType
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import TIMESTAMP, VOID
-from deltalog.storage.parquet_sink import ParquetSink
+from deltalog.storage.parquet.sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

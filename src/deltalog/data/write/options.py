@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import path_key
 from deltalog.errors import InvalidInputError
-from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
+from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

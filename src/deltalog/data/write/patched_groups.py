@@ -20,11 +20,11 @@ from deltalog.data.write.copied_stats import are_bounds_enough, check_decoding
 from deltalog.errors import InternalError
 from deltalog.protocol.deletion_vectors import keep_mask
 from deltalog.protocol.stats.schema import find_leaf
-from deltalog.storage.parquet_excerpt import Excerpt, GroupPart, Part
-from deltalog.storage.parquet_groups import extra_range
-from deltalog.storage.parquet_pages import DamagedPageError
-from deltalog.storage.parquet_parts import leaf_columns
-from deltalog.storage.parquet_patch import (
+from deltalog.storage.parquet.excerpt import Excerpt, GroupPart, Part
+from deltalog.storage.parquet.groups import extra_range
+from deltalog.storage.parquet.pages import DamagedPageError
+from deltalog.storage.parquet.parts import leaf_columns
+from deltalog.storage.parquet.patch import (
     EncodedLeaf,
     PagedLeaf,
     Run,
@@ -33,24 +33,24 @@ from deltalog.storage.parquet_patch import (
     has_dictionary,
     patched_group,
 )
-from deltalog.storage.parquet_splice import CUTS_NOTHING, encoded_groups
+from deltalog.storage.parquet.splice import CUTS_NOTHING, encoded_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.protocol.stats import StatsCollector
-    from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_groups import (
+    from deltalog.storage.parquet.groups import (
         ByteSource,
         StoredChunk,
         StoredFooter,
         StoredGroup,
     )
-    from deltalog.storage.parquet_pages import RowRange
-    from deltalog.storage.parquet_parts import Leaf, Segments
-    from deltalog.storage.parquet_patch import ColumnPages, PatchedLeaf
-    from deltalog.storage.parquet_splice import GroupsToCopy
+    from deltalog.storage.parquet.pages import RowRange
+    from deltalog.storage.parquet.parts import Leaf, Segments
+    from deltalog.storage.parquet.patch import ColumnPages, PatchedLeaf
+    from deltalog.storage.parquet.reader import ParquetReader
+    from deltalog.storage.parquet.splice import GroupsToCopy
 
 _BLOCK_ROWS: Final = 5_000  # about a page
 

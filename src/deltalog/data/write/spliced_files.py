@@ -24,9 +24,9 @@ from deltalog.data.write.patched_groups import GroupPatch
 from deltalog.data.write.rows_to_files import WaitingRows, pieces
 from deltalog.errors import DeltaError
 from deltalog.protocol.stats import encode_stats
-from deltalog.storage.byte_sources import FetchedBytes, LocalBytes
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_splice import (
+from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.splice import (
     SplicedFile,
     checked_groups,
     empty_footer,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from deltalog.data.write.rows_to_files import WriteLimits
     from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.protocol.stats import StatsCollector
-    from deltalog.storage.parquet_facts import Footer
-    from deltalog.storage.parquet_groups import StoredFooter
-    from deltalog.storage.parquet_splice import GroupsToCopy
+    from deltalog.storage.parquet.facts import Footer
+    from deltalog.storage.parquet.groups import StoredFooter
+    from deltalog.storage.parquet.splice import GroupsToCopy
     from deltalog.storage.store import Store
 
 # Beside those of the open files: the next file's are prepared while one waits for the disk.

@@ -42,9 +42,9 @@ from deltalog.protocol.stats import (
     parsed_leaves,
     schema_of_leaves,
 )
-from deltalog.storage.local_files import Recent, is_settled, local_state
 from deltalog.storage.pool import map_in_pool, read_ahead
 from deltalog.storage.store import native_path
+from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.log.segment import CheckpointFiles
     from deltalog.protocol.stats import StatsLeaf
-    from deltalog.storage.local_files import FileState
     from deltalog.storage.store import Store
+    from deltalog.storage.stores.local_files import FileState
 
 
 # Typed statistics of the files in a checkpoint.

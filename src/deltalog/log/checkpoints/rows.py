@@ -29,8 +29,8 @@ from deltalog.protocol.stats import indexed_columns, leaves_of_schema, nest, sta
 from deltalog.schema import StructType, from_arrow_type
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import values_or_counts
-from deltalog.storage.parquet_parts import leaf_columns
-from deltalog.storage.parquet_sink import ParquetSink
+from deltalog.storage.parquet.parts import leaf_columns
+from deltalog.storage.parquet.sink import ParquetSink
 from deltalog.storage.pool import Background
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema.conform import conform
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from deltalog.storage.parquet import read_footer
-from deltalog.storage.parquet_facts import FetchedFooters
+from deltalog.storage.parquet.facts import FetchedFooters
+from deltalog.storage.parquet.reader import read_footer
 from deltalog.transaction.masks import write_masks
 
 if TYPE_CHECKING:

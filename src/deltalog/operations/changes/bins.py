@@ -42,8 +42,8 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap
 from deltalog.protocol.partition_values import parse_value
 from deltalog.schema import to_arrow_type
 from deltalog.schema.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import KnownSchema, decode_small, small_bytes
+from deltalog.storage.parquet.excerpt import KnownSchema, decode_small, small_bytes
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import Background, map_in_pool, read_ahead
 from deltalog.storage.store import is_local
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.snapshot import Snapshot
-    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.transaction import PendingTransaction
 
 logger: logging.Logger = logging.getLogger(__name__)

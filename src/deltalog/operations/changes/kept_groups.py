@@ -36,9 +36,9 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.partition_values import encode_value, parse_value
 from deltalog.schema.conform import conform
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_groups import read_stored
-from deltalog.storage.parquet_parts import guarded
+from deltalog.storage.parquet.groups import read_stored
+from deltalog.storage.parquet.parts import guarded
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import is_local, native_path
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_facts import FetchedFooters
-    from deltalog.storage.parquet_groups import StoredFooter, StoredGroup
-    from deltalog.storage.parquet_pages import RowRange
+    from deltalog.storage.parquet.facts import FetchedFooters
+    from deltalog.storage.parquet.groups import StoredFooter, StoredGroup
+    from deltalog.storage.parquet.pages import RowRange
+    from deltalog.storage.parquet.reader import ParquetReader
 
 _log: Final = logging.getLogger("deltalog.data.write")
 

@@ -36,7 +36,7 @@ from deltalog.schema import PrimitiveType, canonical_path_of, find_field
 from deltalog.schema.columns import walk
 from deltalog.schema.metadata_columns import METADATA
 from deltalog.schema.types import VOID
-from deltalog.transaction.upkeep.checksum import check_maintenance
+from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ from deltalog.operations.optimize.rewrite import (
     stage_rewrite,
     still_live,
 )
-from deltalog.transaction.upkeep.checksum import check_maintenance
+from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

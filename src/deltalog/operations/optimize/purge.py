@@ -36,10 +36,10 @@ from deltalog.operations.optimize.rewrite import (
     still_live,
 )
 from deltalog.protocol.column_mapping import Mode
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_parts import walk_leaves
+from deltalog.storage.parquet.parts import walk_leaves
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_in_pool
-from deltalog.transaction.upkeep.checksum import check_maintenance
+from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,9 +31,9 @@ from deltalog.errors import (
 )
 from deltalog.sharing.client.answers import fetch_changes, fetch_file_list
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
-from deltalog.storage.fsspec_files import open_ranged
 from deltalog.storage.http.client import Request, is_retryable, run, start
 from deltalog.storage.http.replies import Reply
+from deltalog.storage.stores.fsspec_files import open_ranged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

@@ -66,7 +66,7 @@ from deltalog.sharing.wire.requests import (
     parse_table_query,
     parse_timestamp_parameter,
 )
-from deltalog.storage.filesystems import files_class
+from deltalog.storage.stores.filesystems import files_class
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.tokens import Sealer
-    from deltalog.storage.fsspec_files import IssuedCredentials
+    from deltalog.storage.stores.fsspec_files import IssuedCredentials
 
 T = TypeVar("T")
 

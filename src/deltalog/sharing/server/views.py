@@ -40,7 +40,7 @@ from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
 from deltalog.sharing.server.middleware import check_client
 from deltalog.sharing.server.pages import prune_by, read_hints
-from deltalog.storage.parquet_sink import ParquetSink
+from deltalog.storage.parquet.sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

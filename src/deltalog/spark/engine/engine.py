@@ -20,7 +20,7 @@ from deltalog.data.scan.prune import judge
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.listing import list_for_version
 from deltalog.log.names import commit_path
-from deltalog.log.snapshot.cut import holds_more_files
+from deltalog.log.snapshot.splits import holds_more_files
 from deltalog.operations.changes.apply import WriteJob
 from deltalog.operations.changes.assign import check_identities
 from deltalog.operations.changes.bins import BinReader

@@ -48,7 +48,7 @@ from deltalog.schema.evolve import widening_changes
 from deltalog.schema.metadata_columns import METADATA, has_own_metadata, with_metadata_columns
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import TIMESTAMP, VOID
-from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeltaError
 from deltalog.spark.reading.file_values import KEY
 from deltalog.spark.session.tasks import numbered_frame
-from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from deltalog.data.scan import plan_scan
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.reader import read_tasks
-from deltalog.log.snapshot.cut import SHARE_BYTES, cut_snapshot, holds_more_files
+from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations.arguments import as_columns
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.schema import canonical_path_of, from_arrow_schema

@@ -15,7 +15,7 @@ from deltalog.expressions import parse_sql, resolve_predicate
 from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.transaction.upkeep import create_checkpoint
+from deltalog.transaction.maintenance import create_checkpoint
 from tests.support import logs
 
 pruning = import_module("deltalog.data.scan.prune")  # the room has a function of that name
@@ -107,8 +107,8 @@ def sidecars_read(store: RecordingStore, footers: int) -> int:
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_LARGE_BYTES", 0)
     # A small file comes whole with its footer.
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 16)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._TAIL_BYTES", 16)
 
 
 ADDS = [add(number) for number in range(SIDECARS * FILES_PER_SIDECAR)]

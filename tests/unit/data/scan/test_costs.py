@@ -14,7 +14,7 @@ import pytest
 from deltalog import DeltaTable, col, write_deltalake
 from deltalog.data.scan import Scan, open_changes, plan_scan
 from deltalog.expressions import parse_sql
-from deltalog.storage.parquet import ParquetReader
+from deltalog.storage.parquet.reader import ParquetReader
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.meeting import MeetingStore
@@ -26,8 +26,8 @@ NUM_FILES = 6
 @pytest.fixture
 def read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of any size are read as large ones are: the footer, then the column chunks."""
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 16 * 1024)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._TAIL_BYTES", 16 * 1024)
     monkeypatch.setattr("deltalog.data.scan.pieces._TOGETHER_BYTES", 0)
 
 

@@ -11,9 +11,9 @@ import pytest
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.row_groups import FooterPruning
 from deltalog.data.scan.transform import project_file
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import PAGED
-from deltalog.storage.parquet_paged import PagedReader
+from deltalog.storage.parquet.excerpt import PAGED
+from deltalog.storage.parquet.paged import PagedReader
+from deltalog.storage.parquet.reader import open_parquet
 from tests.support.raw_tables import DataTable, struct_of
 
 

@@ -15,7 +15,7 @@ from deltalog.errors import DataFileUnreadableError
 from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
-from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet.reader import open_parquet
 from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable, mapped, struct_of
 

@@ -22,7 +22,7 @@ from deltalog.errors import (
 )
 from deltalog.schema import ArrayType, Field, MapType, StructType
 from deltalog.storage import open_store
-from deltalog.storage.parquet import ParquetReader
+from deltalog.storage.parquet.reader import ParquetReader
 from deltalog.storage.staging import discard_staged, take_staged
 from tests.support.logs import DictStore
 from tests.support.writes import spec_of, table

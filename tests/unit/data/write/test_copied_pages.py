@@ -13,10 +13,10 @@ import pytest
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 from deltalog.errors import DataFileUnreadableError
 from deltalog.operations.changes import kept_groups
-from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet import ParquetReader
-from deltalog.storage.parquet_groups import read_stored
-from deltalog.storage.parquet_splice import check_pages
+from deltalog.storage.parquet.byte_sources import EncodedBytes
+from deltalog.storage.parquet.groups import read_stored
+from deltalog.storage.parquet.reader import ParquetReader
+from deltalog.storage.parquet.splice import check_pages
 
 ROWS = pa.table(
     {

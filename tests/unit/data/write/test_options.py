@@ -14,9 +14,9 @@ from deltalog.data.write import (
 from deltalog.data.write.options import dictionary_leaves
 from deltalog.errors import InvalidInputError
 from deltalog.schema import ArrayType, Field, StructType
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_paged import PagedReader
-from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
+from deltalog.storage.parquet.paged import PagedReader
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
 from tests.support.writes import parquet_file, spec_of, table
 
 INNER = StructType([Field("x", "long")])

@@ -21,12 +21,12 @@ from deltalog.errors import DataFileUnreadableError, InternalError
 from deltalog.log.context import utc_context
 from deltalog.operations.changes import kept_groups
 from deltalog.protocol.deletion_vectors import DeletionBitmap
-from deltalog.storage import thrift
-from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_groups import StoredChunk
-from deltalog.storage.parquet_patch import has_dictionary
-from deltalog.storage.parquet_splice import encoded_groups, flat_pages
-from deltalog.storage.thrift import Value
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.byte_sources import EncodedBytes
+from deltalog.storage.parquet.groups import StoredChunk
+from deltalog.storage.parquet.patch import has_dictionary
+from deltalog.storage.parquet.splice import encoded_groups, flat_pages
+from deltalog.storage.parquet.thrift import Value
 from deltalog.testing.stores import CountingStore
 from tests.support.copied_groups import new_adds, num_copied
 from tests.support.logs import DictStore

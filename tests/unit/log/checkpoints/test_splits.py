@@ -8,7 +8,7 @@ from deltalog.log import names
 from deltalog.log.checkpoints.reader import Checkpoint
 from deltalog.log.listing import list_log
 from deltalog.log.segment import build_segment
-from deltalog.log.snapshot.cut import PartialCheckpoint, RowGroupRange, split_checkpoint
+from deltalog.log.snapshot.splits import PartialCheckpoint, RowGroupRange, split_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore
 

@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
-from deltalog.log.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
+from deltalog.log.snapshot.splits import CutSnapshot, cut_snapshot, holds_more_files
 from tests.support import logs
 from tests.support.opening import checkpointed, paths
 

@@ -23,8 +23,8 @@ from deltalog.log.names import (
     log_path,
 )
 from deltalog.log.snapshot import load_snapshot
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from deltalog.transaction.properties import CommitProperties, PostCommitHookProperties, Transaction
-from deltalog.transaction.upkeep.checkpoint import create_checkpoint
 from tests.support.logs import DictStore
 
 Damage = Callable[[bytes], bytes]

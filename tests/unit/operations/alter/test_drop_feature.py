@@ -17,7 +17,7 @@ from deltalog.operations.alter.drop_feature import Commit, drop_feature
 from deltalog.operations.engine import LocalEngine
 from deltalog.operations.execute import execute
 from deltalog.operations.operation import Operation
-from deltalog.transaction.upkeep.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.raw_tables import DataTable
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"

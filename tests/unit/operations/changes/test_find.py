@@ -72,8 +72,8 @@ def test_files_that_are_masked_are_read_once() -> None:
 def test_dry_runs_read_no_more_than_the_predicates_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
-    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 4096)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet.footer._TAIL_BYTES", 4096)
     store = CountingStore(DictStore())
     table = StatedTable({"id": "long", "text": "string"}, properties=VECTORS, store=store)
     table.append([{"id": n, "text": f"{n}" * 40} for n in range(2000)])
@@ -181,7 +181,7 @@ def test_small_files_of_a_store_are_fetched_once(verb: str, properties: dict[str
 def test_no_more_is_kept_of_files_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     table, store = small_table()
     size = table.files().column("size")[0].as_py()
-    monkeypatch.setattr("deltalog.storage.parquet_facts.MOST_FETCHED_BYTES", size * 3 // 2)
+    monkeypatch.setattr("deltalog.storage.parquet.facts.MOST_FETCHED_BYTES", size * 3 // 2)
     table.delete("id in (5, 15, 25)")
     assert len(data_requests(store)) == 3 + 2
     assert table.values("id") == sorted({*range(30)} - {5, 15, 25})

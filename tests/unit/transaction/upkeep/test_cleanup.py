@@ -15,7 +15,7 @@ from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.log.context import LogTail, utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
-from deltalog.transaction.upkeep import (
+from deltalog.transaction.maintenance import (
     cleanup_metadata,
     cleanup_once_a_day,
     compact_logs,

@@ -30,7 +30,7 @@ from deltalog.operations.changes.merge.source import without_side
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap
 from deltalog.schema.metadata_columns import ROW_INDEX
-from deltalog.storage.parquet_facts import FetchedFooters
+from deltalog.storage.parquet.facts import FetchedFooters
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:

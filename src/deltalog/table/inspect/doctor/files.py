@@ -27,15 +27,15 @@ from deltalog.protocol.stats.ranges import correction
 from deltalog.protocol.stats.schema import has_bounds
 from deltalog.schema.check import readable_values
 from deltalog.schema.columns import leaf_columns
-from deltalog.storage.byte_sources import FetchedBytes, LocalBytes
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_groups import read_stored
-from deltalog.storage.parquet_parts import guarded
-from deltalog.storage.parquet_splice import check_pages
+from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
+from deltalog.storage.parquet.groups import read_stored
+from deltalog.storage.parquet.parts import guarded
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.splice import check_pages
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import native_path
 from deltalog.table.inspect.doctor.report import MANY, Finding, Severity, decoded
-from deltalog.transaction.upkeep.checksum import allows_maintenance
+from deltalog.transaction.maintenance.checksum import allows_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

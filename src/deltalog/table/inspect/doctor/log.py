@@ -20,7 +20,7 @@ from deltalog.log.replay import file_keys, reconcile
 from deltalog.log.segment import build_segment
 from deltalog.log.snapshot.state import LogState
 from deltalog.table.inspect.doctor.report import Finding, Severity
-from deltalog.transaction.upkeep.checksum import count_checksum
+from deltalog.transaction.maintenance.checksum import count_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

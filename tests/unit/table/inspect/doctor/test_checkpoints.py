@@ -8,9 +8,9 @@ import pytest
 
 from deltalog.log.names import LAST_CHECKPOINT_PATH, checkpoint_name, commit_path, log_path
 from deltalog.table.inspect.doctor import Severity
-from deltalog.transaction.upkeep.checkpoint import create_checkpoint
-from deltalog.transaction.upkeep.checksum import write_checksum
-from deltalog.transaction.upkeep.cleanup import compact_logs
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.checksum import write_checksum
+from deltalog.transaction.maintenance.cleanup import compact_logs
 from tests.support.examining import commit, look, make, problems
 
 

@@ -7,8 +7,8 @@ import pytest
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.log.context import utc_context
 from deltalog.table.inspect.doctor import CHECKS, examine
-from deltalog.transaction.upkeep.checkpoint import create_checkpoint
-from deltalog.transaction.upkeep.checksum import write_checksum
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.checksum import write_checksum
 from tests.support.aging import FEATURES
 from tests.support.examining import ALL, look, make, problems
 from tests.support.logs import DictStore

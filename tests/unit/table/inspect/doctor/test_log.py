@@ -7,7 +7,7 @@ import pytest
 from deltalog._util.json import dumps, iter_objects
 from deltalog.log.names import commit_path
 from deltalog.table.inspect.doctor import Severity
-from deltalog.transaction.upkeep.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.aging import FEATURES
 from tests.support.examining import commit, look, make, problems
 from tests.support.logs import Json

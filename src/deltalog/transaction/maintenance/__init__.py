@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
-    from deltalog.transaction.upkeep.checkpoint import CheckpointInfo, create_checkpoint
-    from deltalog.transaction.upkeep.checksum import count_checksum, read_checksum, write_checksum
-    from deltalog.transaction.upkeep.cleanup import (
+    from deltalog.transaction.maintenance.checkpoint import CheckpointInfo, create_checkpoint
+    from deltalog.transaction.maintenance.checksum import (
+        count_checksum,
+        read_checksum,
+        write_checksum,
+    )
+    from deltalog.transaction.maintenance.cleanup import (
         cleanup_metadata,
         cleanup_once_a_day,
         compact_logs,
@@ -22,14 +26,14 @@ if TYPE_CHECKING:
 
 # Most commits only write a checksum.
 _ORIGINS = {
-    "CheckpointInfo": "deltalog.transaction.upkeep.checkpoint",
-    "cleanup_metadata": "deltalog.transaction.upkeep.cleanup",
-    "cleanup_once_a_day": "deltalog.transaction.upkeep.cleanup",
-    "compact_logs": "deltalog.transaction.upkeep.cleanup",
-    "count_checksum": "deltalog.transaction.upkeep.checksum",
-    "create_checkpoint": "deltalog.transaction.upkeep.checkpoint",
-    "read_checksum": "deltalog.transaction.upkeep.checksum",
-    "write_checksum": "deltalog.transaction.upkeep.checksum",
+    "CheckpointInfo": "deltalog.transaction.maintenance.checkpoint",
+    "cleanup_metadata": "deltalog.transaction.maintenance.cleanup",
+    "cleanup_once_a_day": "deltalog.transaction.maintenance.cleanup",
+    "compact_logs": "deltalog.transaction.maintenance.cleanup",
+    "count_checksum": "deltalog.transaction.maintenance.checksum",
+    "create_checkpoint": "deltalog.transaction.maintenance.checkpoint",
+    "read_checksum": "deltalog.transaction.maintenance.checksum",
+    "write_checksum": "deltalog.transaction.maintenance.checksum",
 }
 
 __all__ = [

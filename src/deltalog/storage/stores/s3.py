@@ -15,9 +15,9 @@ from deltalog._util.json import dumps
 from deltalog._util.paths import FileInfo, split_location
 from deltalog.errors import InvalidInputError
 from deltalog.storage.faults import FirstContact
-from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
 from deltalog.storage.pool import MOST_REQUESTS, map_in_pool
+from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

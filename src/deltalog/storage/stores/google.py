@@ -13,8 +13,8 @@ from deltalog._util import json as _json
 from deltalog._util.paths import FileInfo, split_location
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.storage.faults import ATTEMPTS, PAUSE_SECONDS
-from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import truth
+from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

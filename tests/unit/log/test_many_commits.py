@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.log import reader, together
+from deltalog.log import many_commits, reader
+from deltalog.log.many_commits import read_together
 from deltalog.log.reader import CommitTable, parse_commits
-from deltalog.log.together import read_together
 from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from tests.support import logs
 from tests.unit.log.test_reader import files_of
@@ -125,7 +125,7 @@ def test_slices_and_long_lines_make_no_difference(monkeypatch: pytest.MonkeyPatc
     long = ADD | {"path": "x" * 3_000_000, "partitionValues": {}}
     adds = [{"add": ADD | {"path": f"f{n}"}} for n in range(50)]
     commits = [adds, [{"add": long}], adds]
-    monkeypatch.setattr(together, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(many_commits, "_SLICE_BYTES", 1_000)
     assert read_together([(n, lines(*adds)) for n in range(3)]) is not None
     quick, slow = both_ways(commits, monkeypatch)
     assert quick.adds.equals(slow.adds)

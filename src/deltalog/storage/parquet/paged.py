@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
-from deltalog.storage.parquet_facts import is_fixed
-from deltalog.storage.parquet_pages import (
+from deltalog.storage.parquet.excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
+from deltalog.storage.parquet.facts import is_fixed
+from deltalog.storage.parquet.pages import (
     DamagedPageError,
     Pages,
     RowRange,
     parse_column_index,
     parse_offset_index,
 )
+from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_footer import ColumnChunk
-    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.parquet.footer import ColumnChunk
+    from deltalog.storage.parquet.parts import Segments
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import ByteRange, Store
 
 _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index

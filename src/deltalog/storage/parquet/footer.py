@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError, ObjectNotFoundError, StorageError
-from deltalog.storage import thrift
+from deltalog.storage.parquet import thrift
 from deltalog.storage.store import fetches_whole
 
 if TYPE_CHECKING:

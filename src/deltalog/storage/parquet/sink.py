@@ -20,7 +20,7 @@ from deltalog._util.paths import FileInfo, join
 from deltalog.errors import AlreadyExistsError, DeltaError, UnsafePathError
 from deltalog.storage.atomic import open_temporary, take_name
 from deltalog.storage.faults import storage_error
-from deltalog.storage.parquet_parts import with_exact_bounds
+from deltalog.storage.parquet.parts import with_exact_bounds
 from deltalog.storage.store import native_home, native_path, syncs_files
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from deltalog._util.paths import FileInfo
 from deltalog.errors import InvalidInputError
 from deltalog.storage import atomic
 from deltalog.storage.faults import ATTEMPTS
-from deltalog.storage.fsspec_files import milliseconds
 from deltalog.storage.pool import interruptibly, send_together
-from deltalog.storage.s3 import CLIENT, S3Files
+from deltalog.storage.stores.fsspec_files import milliseconds
+from deltalog.storage.stores.s3 import CLIENT, S3Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -14,8 +14,8 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from deltalog.storage import thrift
-from deltalog.storage.parquet_footer import ColumnChunk
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.footer import ColumnChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage import thrift
-from deltalog.storage.thrift import Struct, Value
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.thrift import Struct, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

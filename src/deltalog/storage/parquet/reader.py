@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.fsspec_files import RangedFile
-from deltalog.storage.local_files import is_settled, local_state
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, RowSizes, repeated_texts
-from deltalog.storage.parquet_footer import (
+from deltalog.storage.parquet.facts import RECENT_FOOTERS, Footer, RowSizes, repeated_texts
+from deltalog.storage.parquet.footer import (
     ColumnChunks,
     NullCounts,
     as_file,
@@ -26,7 +24,7 @@ from deltalog.storage.parquet_footer import (
     fetch_tail,
     local_footer,
 )
-from deltalog.storage.parquet_parts import (
+from deltalog.storage.parquet.parts import (
     Column,
     FetchedParts,
     Segments,
@@ -39,11 +37,13 @@ from deltalog.storage.parquet_parts import (
     stream_group,
 )
 from deltalog.storage.store import native_path
+from deltalog.storage.stores.fsspec_files import RangedFile
+from deltalog.storage.stores.local_files import is_settled, local_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from deltalog.storage.parquet_footer import FileTail
+    from deltalog.storage.parquet.footer import FileTail
     from deltalog.storage.store import ByteRange, Store
 
 _THREADED_BYTES: Final = 1024 * 1024

@@ -17,9 +17,9 @@ from zlib import crc32
 import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage import thrift
-from deltalog.storage.byte_sources import EncodedBytes, write_all
-from deltalog.storage.parquet_groups import (
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.byte_sources import EncodedBytes, write_all
+from deltalog.storage.parquet.groups import (
     DAMAGES,
     StoredFooter,
     extra_range,
@@ -29,16 +29,16 @@ from deltalog.storage.parquet_groups import (
     put_spot,
     read_stored,
 )
-from deltalog.storage.parquet_sink import NewFile, encode_parquet
-from deltalog.storage.thrift import Value
+from deltalog.storage.parquet.sink import NewFile, encode_parquet
+from deltalog.storage.parquet.thrift import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.storage.parquet_groups import ByteSource, SchemaElement, StoredChunk, StoredGroup
+    from deltalog.storage.parquet.groups import ByteSource, SchemaElement, StoredChunk, StoredGroup
+    from deltalog.storage.parquet.thrift import Struct
     from deltalog.storage.store import Store
-    from deltalog.storage.thrift import Struct
 
 _MAGIC: Final = b"PAR1"
 CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.paths import LOG_DIRECTORY
 from deltalog._util.store_kinds import LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
-from deltalog.storage.fsspec_files import FsspecFiles
-from deltalog.storage.local_files import LocalFiles
 from deltalog.storage.options import check_spelling, translate
 from deltalog.storage.store import is_local, native_home
+from deltalog.storage.stores.fsspec_files import FsspecFiles
+from deltalog.storage.stores.local_files import LocalFiles
 
 if TYPE_CHECKING:
     from deltalog.storage.store import Store
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 CommitLock = Callable[[], AbstractContextManager[Any]]
 Files = FsspecFiles | LocalFiles
 _MODULES: Final = {
-    "FsspecFiles": "deltalog.storage.fsspec_files",
-    "LocalFiles": "deltalog.storage.local_files",
-    "MemoryFiles": "deltalog.storage.memory",
-    "S3Files": "deltalog.storage.s3",
-    "ObstoreFiles": "deltalog.storage.obstore_files",
-    "GoogleFiles": "deltalog.storage.google",
-    "AzureFiles": "deltalog.storage.azure",
-    "WebFiles": "deltalog.storage.web",
+    "FsspecFiles": "deltalog.storage.stores.fsspec_files",
+    "LocalFiles": "deltalog.storage.stores.local_files",
+    "MemoryFiles": "deltalog.storage.stores.memory",
+    "S3Files": "deltalog.storage.stores.s3",
+    "ObstoreFiles": "deltalog.storage.stores.obstore_files",
+    "GoogleFiles": "deltalog.storage.stores.google",
+    "AzureFiles": "deltalog.storage.stores.azure",
+    "WebFiles": "deltalog.storage.stores.web",
 }
 """The classes that rows of store kinds name → their modules, imported on first use."""
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute
 from deltalog.errors import InternalError
-from deltalog.storage import thrift
-from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_footer import column_chunks
-from deltalog.storage.parquet_groups import (
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.byte_sources import EncodedBytes
+from deltalog.storage.parquet.footer import column_chunks
+from deltalog.storage.parquet.groups import (
     StoredChunk,
     StoredFooter,
     StoredGroup,
@@ -30,23 +30,23 @@ from deltalog.storage.parquet_groups import (
     put_spot,
     read_stored,
 )
-from deltalog.storage.parquet_pages import (
+from deltalog.storage.parquet.pages import (
     DICTIONARY_ENCODINGS,
     parse_column_index,
     parse_offset_index,
 )
-from deltalog.storage.parquet_parts import decode_bounds
-from deltalog.storage.parquet_sink import encode_parquet
-from deltalog.storage.parquet_splice import GroupsToCopy, flat_pages, moved_indexes
-from deltalog.storage.thrift import Value
+from deltalog.storage.parquet.parts import decode_bounds
+from deltalog.storage.parquet.sink import encode_parquet
+from deltalog.storage.parquet.splice import GroupsToCopy, flat_pages, moved_indexes
+from deltalog.storage.parquet.thrift import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.storage.parquet_footer import ColumnChunk
-    from deltalog.storage.parquet_groups import ByteSource
-    from deltalog.storage.parquet_pages import Pages
-    from deltalog.storage.thrift import Struct
+    from deltalog.storage.parquet.footer import ColumnChunk
+    from deltalog.storage.parquet.groups import ByteSource
+    from deltalog.storage.parquet.pages import Pages
+    from deltalog.storage.parquet.thrift import Struct
 
 _FIRST_BYTE: Final = 4  # behind the magic bytes
 # Fields of RowGroup,

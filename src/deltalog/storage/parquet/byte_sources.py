@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_parts import Segments
+from deltalog.storage.parquet.parts import Segments
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -39,8 +39,8 @@ from deltalog.log.reader import VERSION_COLUMN, read_commits, read_in_batches
 from deltalog.log.replay import Survivors, file_keys, reconcile
 from deltalog.protocol.actions.codec import sidecar_from_json
 from deltalog.protocol.features.support import check_writable
-from deltalog.transaction.upkeep.checkpoint import inspect_checkpoint
-from deltalog.transaction.upkeep.checksum import check_maintenance
+from deltalog.transaction.maintenance.checkpoint import inspect_checkpoint
+from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

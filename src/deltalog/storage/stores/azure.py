@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import split_location
 from deltalog.storage.faults import ATTEMPTS, PAUSE_SECONDS
-from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials
 from deltalog.storage.options import truth
+from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

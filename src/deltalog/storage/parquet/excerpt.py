@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # `storage.parquet` in short
 
-from deltalog.storage import thrift
-from deltalog.storage.parquet_facts import MOST_DECODED_BYTES, ChunkDetails
-from deltalog.storage.parquet_pages import (
+from deltalog.storage.parquet import thrift
+from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, ChunkDetails
+from deltalog.storage.parquet.pages import (
     DamagedPageError,
     PageHeader,
     Pages,
@@ -29,7 +29,7 @@ from deltalog.storage.parquet_pages import (
     read_dictionary_header,
     read_headers,
 )
-from deltalog.storage.parquet_parts import (
+from deltalog.storage.parquet.parts import (
     as_texts,
     guarded,
     open_file,
@@ -41,9 +41,9 @@ from deltalog.storage.store import native_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from deltalog.storage.parquet_facts import Described
-    from deltalog.storage.parquet_footer import ColumnChunk
-    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.parquet.facts import Described
+    from deltalog.storage.parquet.footer import ColumnChunk
+    from deltalog.storage.parquet.parts import Segments
     from deltalog.storage.store import ByteRange, Store
 
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from deltalog._util.paths import FileInfo
 from deltalog.errors import StorageError
-from deltalog.storage.fsspec_files import FsspecFiles
+from deltalog.storage.stores.fsspec_files import FsspecFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deltalog._util.paths import FileInfo
 from deltalog.storage import atomic
-from deltalog.storage.fsspec_files import FsspecFiles, milliseconds
+from deltalog.storage.stores.fsspec_files import FsspecFiles, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
