@@ -103,7 +103,7 @@ def test_a_table_that_is_replaced_gets_the_name(
 def test_another_table_than_is_defined_does_not(
     connection: Connection, unity: UnityServer, place: Path, mode: str, rest: str, what: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=f"{what} of the table there are otherwise"):
+    with pytest.raises(InvalidInputError, match=f"{what} of the table there differ"):
         connection.sql(f"CREATE TABLE {mode} t {rest} LOCATION '{place}'")
     assert KEY not in unity.tables
 

@@ -47,7 +47,9 @@ def test_schemas_of_a_unity_catalog(
         "comment": "x",
         "properties": {"team": "blue"},
     }
-    with pytest.raises(CatalogError, match=r"create schema main\.more: there is one") as raised:
+    with pytest.raises(
+        CatalogError, match=r"create schema main\.more: it exists already"
+    ) as raised:
         connection.sql("CREATE DATABASE main.more")
     assert raised.value.status == 409
     connection.sql("CREATE NAMESPACE IF NOT EXISTS main.more")
@@ -66,7 +68,7 @@ def test_schemas_of_a_unity_catalog(
 def test_catalogs_of_a_unity_server(connection: Connection, unity: UnityServer) -> None:
     connection.sql("CREATE CATALOG lake COMMENT 'x' MANAGED LOCATION 's3://b/lake'")
     assert unity.made["lake",] == {"name": "lake", "comment": "x", "storage_root": "s3://b/lake"}
-    with pytest.raises(CatalogError, match="create catalog lake: there is one"):
+    with pytest.raises(CatalogError, match="create catalog lake: it exists already"):
         connection.sql("CREATE CATALOG lake")
     connection.sql("CREATE CATALOG IF NOT EXISTS lake")
     connection.sql("CREATE SCHEMA lake.s")
@@ -117,19 +119,19 @@ def test_schemas_of_a_directory(tmp_path: Path) -> None:
     with connect(catalog=FileCatalog(root), schema="s") as connection:
         connection.sql("CREATE SCHEMA IF NOT EXISTS s")
         connection.sql("CREATE SCHEMA IF NOT EXISTS s")
-        with pytest.raises(CatalogError, match="there is one"):
+        with pytest.raises(CatalogError, match="it exists already"):
             connection.sql("CREATE SCHEMA s")
         assert connection.execute("SHOW SCHEMAS").fetchall() == [("s",)]
         connection.sql("CREATE TABLE t (id INT)")
         with pytest.raises(InvalidInputError, match=r"it has tables, such as s\.t"):
             connection.sql("DROP SCHEMA s")
         (root / "s" / "notes.txt").write_text("kept")
-        with pytest.raises(InvalidInputError, match=r"'notes.txt' in its folder .* is no table"):
+        with pytest.raises(InvalidInputError, match=r"'notes.txt' in its folder .* is not a table"):
             connection.sql("DROP SCHEMA s CASCADE")
         (root / "s" / "notes.txt").unlink()
         connection.sql("DROP SCHEMA s CASCADE")
         assert list(root.iterdir()) == []
-        with pytest.raises(CatalogError, match="there is none"):
+        with pytest.raises(CatalogError, match="it does not exist"):
             connection.sql("DROP SCHEMA s")
         connection.sql("DROP SCHEMA IF EXISTS s")
         for wrong in ("CREATE SCHEMA a COMMENT 'x'", "CREATE SCHEMA `..`", "CREATE CATALOG c"):
@@ -172,14 +174,14 @@ def test_databases_of_glue(s3: Emulator) -> None:
     with connect(catalog=catalog, schema=f"d{name}") as connection:
         connection.sql(f"CREATE SCHEMA d{name} COMMENT 'x' LOCATION '{s3.url}/{name}'")
         connection.sql(f"CREATE SCHEMA IF NOT EXISTS d{name}")
-        with pytest.raises(CatalogError, match="there is one"):
+        with pytest.raises(CatalogError, match="it exists already"):
             connection.sql(f"CREATE SCHEMA d{name}")
         connection.sql("CREATE TABLE t (id BIGINT)")
         with pytest.raises(InvalidInputError, match="it has tables"):
             connection.sql(f"DROP SCHEMA d{name}")
         connection.sql(f"DROP SCHEMA d{name} CASCADE")
         connection.sql(f"DROP SCHEMA IF EXISTS d{name}")
-        with pytest.raises(CatalogError, match="there is none"):
+        with pytest.raises(CatalogError, match="it does not exist"):
             connection.sql(f"DROP SCHEMA d{name}")
 
 

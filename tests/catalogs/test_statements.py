@@ -94,7 +94,7 @@ def test_what_is_altered_is_told(orders: Connection, unity: UnityServer) -> None
         orders.sql("SELECT * FROM orders")
     with pytest.raises(InvalidInputError, match="stays in its schema"):
         orders.sql("ALTER TABLE requests RENAME TO other.requests")
-    with pytest.raises(InvalidInputError, match="keeps the location"):
+    with pytest.raises(InvalidInputError, match="cannot change a table's location"):
         orders.sql("ALTER TABLE requests SET LOCATION '/elsewhere'")
     orders.sql("DROP TABLE requests")
     assert unity.tables == {}

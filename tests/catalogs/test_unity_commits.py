@@ -248,7 +248,7 @@ def test_commits_are_published_on_request(
     assert published.is_file()
     assert entry.published == 1
     create(catalog, ("sales", "mine"), SCHEMA, location=f"{unity.warehouse}/mine")
-    with pytest.raises(InvalidInputError, match="files already"):
+    with pytest.raises(InvalidInputError, match="does not manage them"):
         catalog.publish(("sales", "mine"))
 
 
@@ -329,7 +329,7 @@ def test_another_table_of_the_same_name_is_left_alone(
     table = _open(catalog)
     catalog.drop(ORDERS)
     create(catalog, ORDERS, SCHEMA)
-    with pytest.raises(TableNotFoundError, match="another has its name"):
+    with pytest.raises(TableNotFoundError, match="another table has its name"):
         write_deltalake(table, _rows(2), mode="append")
     assert unity.tables["main", "sales", "orders"].latest == 0
     assert entry.latest == 1

@@ -149,7 +149,7 @@ def test_those_for_another_place_are_not_used(
     for prefix in ("s3://another-bucket/", f"{entry.location}x", f"{entry.location}/below"):
         lending.lend = lambda _, at=prefix: [(at, issuer.lend(at)[0][1])]  # type: ignore[misc]
         issuer.seen.clear()
-        with pytest.raises(CatalogError, match="another place"):
+        with pytest.raises(CatalogError, match="another location"):
             DeltaTable.from_context(catalog.open(ORDERS))
         assert issuer.seen == []
 

@@ -54,7 +54,7 @@ def test_an_external_table(older: UnityServer, catalog: UnityCatalog, tmp_path: 
     assert "generateTemporaryTableCredentials" not in older.asked  # files of this machine
     with pytest.raises(TableExistsError):
         catalog.stage(ORDERS, location)
-    with pytest.raises(InvalidInputError, match="does not offer that"):
+    with pytest.raises(InvalidInputError, match="does not support it"):
         catalog.rename(ORDERS, ("sales", "new"))
     with pytest.raises(InvalidInputError, match="older API"):
         catalog.synchronize(ORDERS, DeltaTable(tmp_path / "mine").snapshot)

@@ -154,7 +154,7 @@ def test_expressions_of_a_table(tmp_path: Path) -> None:
     database.sql("ALTER TABLE g ADD CONSTRAINT c CHECK (d < DATE'+13000-01-01')")
     with pytest.raises(ConstraintViolationError, match=r"\+13022-11-05"):
         database.sql("INSERT INTO g (t) VALUES (TIMESTAMP'+13022-11-05 10:00:00Z')")
-    with pytest.raises(InvalidInputError, match=r"'\+12022-11-05' for a moment"):
+    with pytest.raises(InvalidInputError, match=r"'\+12022-11-05' is not a timestamp"):
         database.sql("SELECT * FROM g TIMESTAMP AS OF DATE'+12022-11-05'")
 
 

@@ -304,16 +304,16 @@ def refused(metadata: Path, words: str, error: type[DeltaError] = InvalidInputEr
         ({"record_count": 7}, "expected 7 rows, found 1"),
         ({"key_metadata": b"key"}, "encrypted"),
         ({"content": DataFileContent.DATA}, "a manifest of deletes lists the file"),
-        ({"content": DataFileContent.EQUALITY_DELETES}, "name no column"),
+        ({"content": DataFileContent.EQUALITY_DELETES}, "have no columns"),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [99]},
-            "column 99, which is none",
+            "column 99, which does not exist",
         ),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [1]},
             r"field ids \{1\}, found none",
         ),
-        ({"file_format": FileFormat.PUFFIN}, "does not say of which file"),
+        ({"file_format": FileFormat.PUFFIN}, "does not state its data file"),
     ],
 )
 def test_entries_that_cannot_be_followed_are_refused(
@@ -329,7 +329,7 @@ def test_entries_that_cannot_be_followed_are_refused(
     [
         ([("{one}", 10)], "row 10 of .* is deleted, which has 10 rows"),
         ([("{one}", 1 << 40)], "which has 10 rows"),
-        ([("{one}", -1)], "a position is none"),
+        ([("{one}", -1)], "a position is invalid"),
     ],
 )
 def test_positions_outside_of_the_file_are_refused(
@@ -500,4 +500,4 @@ def test_equality_deletes_by_a_partition_that_the_file_leaves_out_are_refused(
     pq.write_table(whole.drop_columns(["p"]), file)
     parts = file.read_bytes()
     file.write_bytes(parts[:4] + bytes(size_bytes - len(parts)) + parts[4:])
-    refused(metadata, "deleted by a column of its partition, which the file itself lacks")
+    refused(metadata, "deleted by a partition column, which the file itself lacks")

@@ -297,7 +297,7 @@ def test_an_empty_text_as_a_partition_is_refused(iceberg: Catalog) -> None:
     with table.update_spec() as spec:
         spec.add_identity("p")
     table.append(rows(1).set_column(1, "p", pa.array([""])))
-    with pytest.raises(InvalidInputError, match="cannot tell from NULL"):
+    with pytest.raises(InvalidInputError, match="cannot distinguish from NULL"):
         convert_to_deltalake(table)
 
 
@@ -387,7 +387,7 @@ def test_what_we_show_as_iceberg_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"partition_strategy": "hive"}, "the partition spec of an Iceberg table decides"),
+        ({"partition_strategy": "hive"}, "the partition spec of the Iceberg table defines the"),
         ({"configuration": {"delta.columnMapping.mode": "name"}}, "only the mode id follows"),
         ({"configuration": {"delta.enableIcebergCompatV2": "true"}}, "upgrade_uniform"),
         ({"source_format": "orc"}, "expected parquet or iceberg"),

@@ -121,7 +121,7 @@ def ours(text: str) -> Any:
     try:
         return evaluate(resolve(parse_sql(text), SCHEMA), batch)[0].as_py()
     except InvalidInputError as error:
-        return "mixed" if "which is meant" in str(error) else "refused"
+        return "mixed" if "which is ambiguous" in str(error) else "refused"
 
 
 def theirs(spark: Spark, text: str) -> Any:

@@ -180,7 +180,7 @@ def test_an_offset_goes_on_where_it_ended(scripted: ScriptedServer) -> None:
     assert _ids(table.follow(again).available()) == [3]
     whole = Offset(table_id=again.table_id, version=3, is_starting_version=True)
     assert _ids([table.follow(whole).poll()]) == [0, 1, 2, 3]
-    with pytest.raises(InvalidInputError, match="is of table other"):
+    with pytest.raises(InvalidInputError, match="belongs to table other"):
         table.follow(Offset(table_id="other", version=3))
 
 

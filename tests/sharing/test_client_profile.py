@@ -98,7 +98,7 @@ def test_a_huge_file_is_no_profile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [7, None, ["x"]])
 def test_other_things_are_no_profiles(source: Any) -> None:
-    with pytest.raises(InvalidInputError, match="for a profile"):
+    with pytest.raises(InvalidInputError, match="a profile from"):
         read_profile(source)
 
 
@@ -139,5 +139,5 @@ def test_other_urls_are_refused(url: str) -> None:
 
 
 def test_a_table_object_needs_a_server() -> None:
-    with pytest.raises(InvalidInputError, match="expected a profile"):
+    with pytest.raises(InvalidInputError, match="expected also a profile"):
         SharedTable(Table(share="a", schema="b", name="c"))

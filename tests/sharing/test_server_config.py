@@ -128,10 +128,10 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         ),
         (_table(startVersion=1), "startVersion: needs historyShared: true"),
         (_table(startVersion=-1, historyShared=True), "startVersion: expected 0 or more"),
-        (_table(location=""), "location: a text is missing"),
+        (_table(location=""), "location: a string is missing"),
         (
             small_config(preSignedUrlTimeoutSeconds=604_801),
-            "stores sign for 604800 seconds at most",
+            "stores sign URLs for 604800 seconds at most",
         ),
         (_table(rowFilter="a = = 1"), r"tables\[0\].rowFilter: "),
         (_table(columns=[]), "columns: expected one column or more"),
@@ -142,13 +142,13 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         (_table(name="x" * 256), "cannot be a name"),
         (
             small_config(shares=[{"name": "a"}, {"name": "A"}]),
-            "shares: the name 'A' is there twice",
+            "shares: the name 'A' occurs twice",
         ),
         (_recipient(token="short"), "token: a token of less than 8"),  # noqa: S106
         (_recipient(shares=["S2"]), r"there is no share 'S2'; did you mean 's'\?|no share 'S2'"),
         (_recipient(tokens=[{"hash": "abc"}]), "hash: expected 'sha256:'"),
         (_recipient(tokens=[{}]), "expected either hash or token"),
-        (_recipient(token="token-of-bob", ipRanges=["10.0.0.0/99"]), "is no address range"),  # noqa: S106
+        (_recipient(token="token-of-bob", ipRanges=["10.0.0.0/99"]), "is not an address range"),  # noqa: S106
         (_recipient(subjects=["x"]), "subjects need an oauth section"),
         (
             small_config(
@@ -163,11 +163,11 @@ def _recipient(**settings: Any) -> dict[str, Any]:
             small_config(
                 oauth={"issuer": "i", "audience": "a", "jwksUrl": "u", "algorithms": ["HS256"]}
             ),
-            "'HS256' is no algorithm with a private key",
+            "'HS256' is not an algorithm with a private key",
         ),
         (
             small_config(shares=[{"name": "s", "schemas": [{"naame": "d"}]}]),
-            r"schemas\[0\].name: a text is missing; did you mean it by 'naame'\?",
+            r"schemas\[0\].name: a string is missing; did you mean it instead of 'naame'\?",
         ),
     ],
 )

@@ -113,8 +113,8 @@ recipients:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("shares: [s]", "shares: [s]\n  shares: all", "line 7.*'shares' is there twice"),
-        ('rowFilter: "a = 1"', 'rowFilter: "a = 1", rowFilter: "true"', "'rowFilter' is there twi"),
+        ("shares: [s]", "shares: [s]\n  shares: all", "line 7.*'shares' occurs twice"),
+        ('rowFilter: "a = 1"', 'rowFilter: "a = 1", rowFilter: "true"', "'rowFilter' occurs twi"),
         ("2999-01-01T00:00:00Z", "2027-13-45", "expires: expected a time such as|line 8"),
         ("2999-01-01T00:00:00Z", "2027-13-45T00:00:00Z", "expected a time|line 8"),
         ("shares: [s]", "shares:", "shares: is null"),

@@ -196,7 +196,7 @@ def test_secrets_from_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
         secret.chmod(0o444)
         load_config(path, environment)
     assert config.signing_keys == (b"a key of sixteen bytes",) * 2
-    assert f"{secret} can be read by every user" in caplog.text
+    assert f"every user of this machine can read {secret}" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ def test_errors_say_where_and_show_no_value() -> None:
     section = _section(a="secret", inner={"b": "secret"}, rows=[{}, {"c": "secret"}])
     expected: dict[str, Callable[[], object]] = {
         r"^shares\[0\]\.a: expected a whole number$": lambda: section.number("a", 0),
-        r"^shares\[0\]\.z: a text is missing": lambda: section.required("z", str),
+        r"^shares\[0\]\.z: a string is missing": lambda: section.required("z", str),
         r"^shares\[0\]\.a: expected a list$": lambda: section.children("a", str),
-        r"^shares\[0\]\.inner: expected a list of texts$": lambda: section.texts("inner"),
+        r"^shares\[0\]\.inner: expected a list of strings$": lambda: section.texts("inner"),
         r"^shares\[0\]\.inner\.b: expected true or false$": lambda: section.child(
             "inner", lambda one: one.get("b", True)
         ),
@@ -89,5 +89,5 @@ def test_names_are_compared_without_case() -> None:
     assert closest("RECIPIENT", ["recipients", "shares"]) == "; did you mean 'recipients'?"
     assert closest("xyz", ["recipients"]) == ""
     check_unique(["a", "b"], "shares")
-    with pytest.raises(InvalidInputError, match="shares: the name 'A' is there twice"):
+    with pytest.raises(InvalidInputError, match="shares: the name 'A' occurs twice"):
         check_unique(["a", "A"], "shares")

@@ -344,7 +344,7 @@ def test_another_table_at_the_place_is_an_error(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "t")
     make(tmp_path / "t", 2)
     query.start()
-    with pytest.raises(DeltaError, match="the offset is of table"):
+    with pytest.raises(DeltaError, match="the offset belongs to table"):
         query.batch()
 
 

@@ -1,4 +1,11 @@
-"""Table names and the catalogs that resolve them: Unity Catalog, AWS Glue, a directory."""
+"""Table names and the catalogs that resolve them.
+
+- `protocol`: the interface of catalogs, and tables by name.
+- `unity`, `glue`, `files`: Unity Catalog, AWS Glue, a directory of tables.
+- `addresses`: names such as `uc://catalog.schema.table`.
+- `table_uri`: what callers pass as a table: store, path, URL or name.
+- `locations`: checks of a catalog's locations, and the credentials that it lends.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     )
     from deltalog.catalogs.unity import UnityCatalog
 
-# Some need libraries that not everybody has.
+# Imported late: some catalogs need optional libraries.
 _ORIGINS = {
     "CatalogTable": "deltalog.catalogs.protocol",
     "FileCatalog": "deltalog.catalogs.files",
@@ -44,5 +51,5 @@ __all__ = [
     "UnityCatalog",
 ]
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # type checkers must report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

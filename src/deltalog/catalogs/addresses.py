@@ -1,7 +1,7 @@
-"""Tables by a URI that names them, `uc://catalog.schema.table`, and catalogs by a string.
+"""Parsing URIs of tables in a catalog, `uc://catalog.schema.table`, and strings for catalogs.
 
-Owns how such a name is split into parts, that the catalog is that of the environment or of the
-storage options, and which text names which kind of catalog.
+Owns the parts of such a name, the choice of the catalog (from the environment or the storage
+options), and the strings for each kind of catalog.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 
-# A name, or anything between backticks; two of them are one.
+# A plain name, or anything between backticks; a doubled backtick is one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
 
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -35,10 +35,10 @@ _FORM: Final = "expected uc://catalog.schema.table"
 
 
 def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTable:
-    """The catalog and the name that a URI names.
+    """Return the catalog and the name in a URI.
 
     Raises:
-        InvalidInputError: it has not three parts, or there is no catalog to ask.
+        InvalidInputError: the name does not have three parts, or no catalog is configured.
     """
     location = parse_table_uri(uri)
     at: int | datetime | None = location.version
@@ -49,16 +49,16 @@ def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTa
 
 
 def open_catalog(text: str, storage_options: StorageOptions | None = None) -> TableCatalog:
-    """The catalog that a string names.
+    """Open the catalog that a string names.
 
     Args:
         text: `uc://` is the Unity Catalog of the environment or of the storage options, and
             `uc://main` one of its catalogs; a URL of HTTP is a Unity Catalog there; `glue` is AWS
             Glue; anything else a directory of tables.
-        storage_options: of the tables' stores, and those of a Unity Catalog.
+        storage_options: the options of the tables' stores and of a Unity Catalog.
 
     Raises:
-        InvalidInputError: there is no catalog to ask.
+        InvalidInputError: no catalog is configured.
     """
     lower = text.lower()
     if lower.startswith("uc://"):
@@ -90,21 +90,21 @@ def _parts(text: str, uri: str) -> Name:
         if not match["dot"]:
             break
     if position < len(text) or len(found) != 3 or text.endswith("."):
-        raise InvalidInputError(f"cannot take {uri!r} for a table's name: {_FORM}")
+        raise InvalidInputError(f"cannot use {uri!r} as a table's name: {_FORM}")
     return tuple(found)
 
 
 def _catalog(storage_options: StorageOptions | None, *, within: str | None = None) -> UnityCatalog:
-    """The catalog of the environment, or of storage options; one for each way to reach it."""
+    """Return the catalog of the environment or of storage options; equal settings share one."""
     if callable(storage_options):
         raise InvalidInputError(
-            "cannot take a callable for the storage options of a table by its name: its catalog "
-            "lends the credentials"
+            "cannot use a callable as storage options for a table of a catalog: the catalog "
+            "provides the credentials"
         )
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
-    # As other storage options, a token among them goes to the tasks of a frame.
+    # Like other storage options, a token in them is passed to the tasks of a frame.
     has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)
@@ -112,7 +112,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
 
 
 class _Options:
-    """Storage options as a key."""
+    """Storage options as a hashable key."""
 
     def __init__(self, options: Mapping[str, Any] | None) -> None:
         self.options = options

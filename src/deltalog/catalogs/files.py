@@ -1,7 +1,7 @@
 """A directory of tables, as a catalog: `root/schema/table`, on any store.
 
-Owns which names are safe to be parts of a path, and what can be done where there is nothing but
-files: a folder with a log is a table, and its place is its name.
+Owns the rule which names are safe as parts of a path. There is nothing but files: a folder with a
+log is a table, and its path is its name.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _SEPARATORS: Final = frozenset("/\\:")
-_JOURNALS: Final = "_transactions"  # `_is_safe` keeps it apart from schemas
+_JOURNALS: Final = "_transactions"  # `_is_safe` refuses this name for schemas
 
 
 class FileCatalog(OffersTransactions):
-    """The tables below a directory: `root/schema/table`, for laptops and tests.
+    """The tables below a directory, `root/schema/table`; for laptops and tests.
 
-    Nothing is kept besides the folders, so every table is the catalog's own, and `drop` has to
-    delete its files.
+    The catalog stores nothing besides the folders, so every table is managed by it, and `drop` must
+    delete the files.
 
     Args:
-        root: path or URL of the directory.
+        root: the path or URL of the directory.
         storage_options: as for `DeltaTable`.
     """
 
@@ -68,7 +68,7 @@ class FileCatalog(OffersTransactions):
         self._place = FsspecStore(self._root, storage_options)
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """The folders of the directory.
+        """Return the schemas: the folders of the directory.
 
         Cost: one listing.
         """
@@ -76,7 +76,7 @@ class FileCatalog(OffersTransactions):
         return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """The folders of a schema that hold a log.
+        """The folders of a schema that contain a log.
 
         Cost: one listing, and one for each folder.
         """
@@ -93,43 +93,43 @@ class FileCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `KeepsSchemas`: makes a folder, where there are folders without files."""
+        """As `KeepsSchemas`: creates a folder, if the store supports empty folders."""
         store, shown = self._schema_store(schema), shown_name(schema)
         if comment or location or properties:
             raise InvalidInputError(
                 f"cannot create schema {shown} with a comment, location or properties: in a "
-                "directory of tables it is a folder, and nothing else"
+                "directory of tables, a schema is only a folder"
             )
         if schema in self.list_schemas():
-            raise CatalogError(f"cannot create schema {shown}: there is one", status=409)
+            raise CatalogError(f"cannot create schema {shown}: it exists", status=409)
         if not is_local(store):
             raise InvalidInputError(
-                f"cannot create schema {shown}: in {store.root} there are no folders without "
-                "files; its first table makes it"
+                f"cannot create schema {shown}: {store.root} does not support empty "
+                "folders; the schema's first table creates it"
             )
         make_folder(store)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """As `KeepsSchemas`; files that are no table's are never deleted.
+        """As `KeepsSchemas`; files that do not belong to a table are never deleted.
 
         Raises:
             UnsafePathError: the schema, or a table in it, is a link.
         """
         store, shown = self._schema_store(schema), shown_name(schema)
         if schema not in self.list_schemas():
-            raise CatalogError(f"cannot drop schema {shown}: there is none", status=404)
+            raise CatalogError(f"cannot drop schema {shown}: it does not exist", status=404)
         tables = self.list_tables(schema)
         if tables and not cascade:
             raise InvalidInputError(
                 f"cannot drop schema {shown}: it has tables, such as {shown_name(tables[0])}; drop "
-                "them first, or say CASCADE"
+                "them first, or use CASCADE"
             )
         others = set(self._folders(schema[0])) - {table[1] for table in tables}
         files, _ = self._place.list_level(schema[0])
         if others or files:
             first = min([*others, *(file.name for file in files)])
             raise InvalidInputError(
-                f"cannot drop schema {shown}: {first!r} in its folder {store.root} is no table"
+                f"cannot drop schema {shown}: {first!r} in its folder {store.root} is not a table"
             )
         for table in tables:
             check_deletable(self._store(table))
@@ -139,22 +139,22 @@ class FileCatalog(OffersTransactions):
             remove_folder(store)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """As `TableCatalog`. Cost: one listing."""
+        """See `TableCatalog`. Cost: one listing."""
         store = self._store(name)
         if not has_table(store):
             return None
         return CatalogTable(name=name, location=store.root, table_type=TableType.MANAGED)
 
     def open(self, name: Name) -> TableContext:
-        """As `TableCatalog`. Cost: one listing."""
+        """See `TableCatalog`. Cost: one listing."""
         return utc_context(self._existing(name))
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """As `TableCatalog`; the table is visible from its first commit on."""
+        """As `TableCatalog`; the first commit makes the table visible."""
         if location is not None:
             raise InvalidInputError(
                 f"cannot create {shown_name(name)} at a location of its own: a directory of tables "
-                "knows only those below it; leave the location out"
+                "only contains tables below it; omit the location"
             )
         store = self._store(name)
         if has_table(store):
@@ -167,7 +167,7 @@ class FileCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """As `TableCatalog`: the log is there, which is all that it takes."""
+        """As `TableCatalog`: the existing log is enough."""
         return CatalogTable(
             name=staged.name,
             location=snapshot.store.root,
@@ -178,15 +178,15 @@ class FileCatalog(OffersTransactions):
         )
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """As `TableCatalog`: nothing is kept besides the table."""
+        """As `TableCatalog`: there is no entry besides the table."""
         del snapshot
         self._store(name)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """As `TableCatalog`; without `purge` refused, as the folder is all that there is.
+        """As `TableCatalog`; refused without `purge`, because the table is only its folder.
 
-        The log goes first: if the work is interrupted, no table is left that lacks files. Links in
-        the folder are deleted, and not followed.
+        The log goes first: an interrupted drop leaves no table that lacks files. Links in the
+        folder are deleted, and not followed.
 
         Raises:
             UnsafePathError: the table's folder, one above it, or the log is a link.
@@ -194,22 +194,22 @@ class FileCatalog(OffersTransactions):
         store = self._existing(name)
         if not purge:
             raise InvalidInputError(
-                f"cannot drop {shown_name(name)} and keep its files: in a directory of tables the "
-                f"folder {store.root} is the table; drop(…, purge=True) deletes it"
+                f"cannot drop {shown_name(name)} and keep its files: in a directory of tables, the "
+                f"folder {store.root} is the table; delete it with drop(…, purge=True)"
             )
         delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """As `TableCatalog`; refused where the store cannot rename a folder at once."""
+        """As `TableCatalog`; refused if the store cannot rename a folder atomically."""
         store, target = self._existing(name), self._store(new_name)
         if has_table(target):
             raise TableExistsError(
-                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: there is a table"
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: that table exists"
             )
         if not is_local(store):
             raise InvalidInputError(
                 f"cannot rename {shown_name(name)}: the store of {store.root} cannot rename a "
-                "folder at once; clone the table and drop it"
+                "folder atomically; clone the table, then drop it"
             )
         try:
             rename_table_folder(store, target)
@@ -219,14 +219,14 @@ class FileCatalog(OffersTransactions):
             ) from error
 
     def relocate(self, name: Name, location: str) -> None:
-        """As `TableCatalog`: refused, as the place is the name."""
+        """As `TableCatalog`: refused, because the path is the name."""
         del location
         raise InvalidInputError(
-            f"cannot relocate {shown_name(name)}: in a directory of tables its folder is its name"
+            f"cannot relocate {shown_name(name)}: in a directory of tables, its folder is its name"
         )
 
     def journal_store(self) -> Store:
-        """The folder of journals of transactions over several tables; no schema has its name."""
+        """The folder with journals of multi-table transactions; no schema can have its name."""
         return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
@@ -247,7 +247,7 @@ class FileCatalog(OffersTransactions):
         return self._below(schema[0])
 
     def _below(self, path: str) -> Store:
-        # Whoever may make a table here is not to reach, by a link, what is elsewhere.
+        # A user who may create tables here must not reach other folders through a link.
         location = f"{self._root.rstrip('/')}/{path}"
         return FsspecStore(location, self._options, within=self._root)
 
@@ -259,7 +259,7 @@ class FileCatalog(OffersTransactions):
 
 
 def _is_safe(part: str) -> bool:
-    """Whether a name stays in its folder, wherever that is: no separator, drive or parent."""
+    """Whether a name cannot leave its folder: it has no separator, drive or parent reference."""
     return (
         part.isprintable()
         and part[:1] not in {".", "_"}
@@ -272,6 +272,6 @@ def _check_safe(name: Name) -> None:
     for part in name:
         if not _is_safe(part):
             raise InvalidInputError(
-                f"cannot take {part!r} for a folder's name: expected one without / \\ : and "
-                "control characters that begins with neither a dot nor an underscore"
+                f"cannot use {part!r} as a folder's name: expected a name without / \\ : and "
+                "control characters that does not begin with a dot or an underscore"
             )

@@ -1,7 +1,7 @@
-"""`GlueCatalog`: the tables of AWS Glue's data catalog, as Spark and Athena write their entries.
+"""`GlueCatalog`: the tables of AWS Glue's data catalog, with entries like Spark's and Athena's.
 
-Owns how an entry says that it is a Delta table, and where. Glue decides on no commits: tables are
-files, and their entries are kept in step after commits.
+Owns the form in which an entry marks a Delta table and its location. Glue does not decide on
+commits: tables are files, and their entries are updated after commits.
 
 Protocol: none
 """
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "spark.sql.sources.provider"
 _DELTA: Final = "delta"
-# Spark writes such a location where the true one is the `path` of the entry.
+# Spark writes such a placeholder location if the true one is the `path` of the entry.
 _PLACEHOLDER: Final = "__PLACEHOLDER__"
 _STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
-# Athena's: engines that know Delta do not look at them.
+# Athena's formats; engines that support Delta ignore them.
 _FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
@@ -64,18 +64,18 @@ _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
 class GlueCatalog(OffersTransactions):
-    """The tables of AWS Glue's data catalog: databases are schemas.
+    """The tables of AWS Glue's data catalog; its databases are schemas.
 
-    Tables are reached with the caller's own credentials. A commit that changes schema or properties
-    updates the entry afterwards. Instances are shared by threads; pickles hold no keys, so another
-    process uses those of its environment, unless `pickles_secrets` says otherwise.
+    Tables are read and written with the caller's own credentials. A commit that changes schema or
+    properties updates the entry afterwards. Threads may share an instance. Pickles contain no keys,
+    so another process uses those of its environment, unless `pickles_secrets` is True.
 
     Args:
-        catalog_id: of the account whose catalog it is; None is the caller's.
+        catalog_id: the account of the catalog; None is the caller's.
         client_options: keyword arguments of `boto3.client`, such as `region_name`.
-        storage_options: of the tables' stores; None uses the environment's.
+        storage_options: the options of the tables' stores; None uses the environment.
         allows_local_files: whether tables may be files of this machine.
-        pickles_secrets: whether pickles hold keys that `client_options` has.
+        pickles_secrets: whether pickles contain the keys in `client_options`.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class GlueCatalog(OffersTransactions):
         self._allows_local = allows_local_files
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """As `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog`. Cost: a request for each page."""
         found = self._glue.pages("list the databases", "get_databases", "DatabaseList")
         names = sorted((str(one["Name"]),) for one in found)
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """As `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog`. Cost: a request for each page."""
         check_parts(schema, 1, "a database of Glue")
         what = f"list the tables of {shown_name(schema)}"
         found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
@@ -114,31 +114,31 @@ class GlueCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas`. Cost: a request."""
         check_parts(schema, 1, "a database of Glue")
         self._glue.create_database(schema[0], comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """As `KeepsSchemas`; the files of tables stay. Cost: a request, and a listing."""
+        """See `KeepsSchemas`; the files of tables stay. Cost: a request, and a listing."""
         check_parts(schema, 1, "a database of Glue")
         try:
             tables = [] if cascade else self.list_tables(schema)
-        except TableNotFoundError:  # there is none, as the deletion says
+        except TableNotFoundError:  # the schema does not exist, which the deletion reports
             tables = []
         if tables:
             raise InvalidInputError(
                 f"cannot drop schema {shown_name(schema)}: it has tables, such as "
-                f"{shown_name(tables[0])}; drop them first, or say CASCADE"
+                f"{shown_name(tables[0])}; drop them first, or use CASCADE"
             )
         self._glue.delete_database(schema[0])
 
     def find(self, name: Name) -> CatalogTable | None:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         entry = self._glue.table(name)
         return None if entry is None else _described(name, entry)
 
     def open(self, name: Name) -> TableContext:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         table = self._existing(name)
         if table.provider != _DELTA:
             raise InvalidInputError(
@@ -149,13 +149,13 @@ class GlueCatalog(OffersTransactions):
         return TableContext(store=store, time_zone="UTC", committer=committer)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """As `TableCatalog`; without a location it lies below that of its database.
+        """As `TableCatalog`; the default location is below that of the database.
 
         Cost: two requests.
         """
         check_parts(name, 2, "a table of Glue")
         if self._glue.table(name) is not None:
-            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has a table")
+            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has that table")
         place = location or self._glue.default_location(name)
         return StagedTable(
             name=name,
@@ -165,38 +165,39 @@ class GlueCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         entry = _entry(staged, snapshot)
         try:
             self._glue.create(staged.name, entry)
         except TableExistsError:
-            found = self.find(staged.name)  # perhaps only the first answer was lost
+            found = self.find(staged.name)  # a repeated request: perhaps the first one succeeded
+
             if found is None or found.location.rstrip("/") != staged.location.rstrip("/"):
                 raise
         return _described(staged.name, entry)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """As `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog`. Cost: two requests."""
         state = _state(snapshot.version, snapshot.commit_timestamp_ms)
         self._glue.change(name, lambda entry: _updated(entry, snapshot.metadata, state))
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         if purge:
             raise InvalidInputError(
-                f"cannot purge {shown_name(name)}: the files of a table of Glue are not its own"
+                f"cannot purge {shown_name(name)}: Glue does not own the files of its tables"
             )
         self._glue.delete(name)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """As `TableCatalog`: refused, as Glue cannot."""
+        """As `TableCatalog`: refused, because Glue does not support it."""
         raise InvalidInputError(
-            f"cannot rename {shown_name(name)} to {shown_name(new_name)}: Glue renames no table; "
-            "register its location under the new name and drop the old one"
+            f"cannot rename {shown_name(name)} to {shown_name(new_name)}: Glue cannot rename "
+            "tables; register its location under the new name and drop the old one"
         )
 
     def relocate(self, name: Name, location: str) -> None:
-        """As `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog`. Cost: two requests."""
         check_location(location, allows_local=self._allows_local)
         self._glue.change(name, lambda entry: _moved(entry, location))
 
@@ -216,13 +217,13 @@ class GlueCatalog(OffersTransactions):
 
 @dataclass(frozen=True, slots=True)
 class GlueTeller:
-    """Keeps the entry of a table in step with its commits."""
+    """Updates the entry of a table after its commits."""
 
     glue: GlueRequests
     name: Name
 
     def tell(self, _store: Store, commit: WinningCommit) -> None:
-        """As `Teller`."""
+        """See `Teller`."""
         metadata = commit.metadata
         if metadata is None:
             return
@@ -250,7 +251,7 @@ def _location(entry: Mapping[str, Any]) -> str:
 
 
 def _provider(parameters: Mapping[str, str]) -> str:
-    """The format of a table: as Spark says it, as Athena does, or as crawlers do."""
+    """Return the format of a table, from the parameters of Spark, Athena or crawlers."""
     for key in (_PROVIDER, "table_type", "classification"):
         if (found := parameters.get(key, "").lower()) != "":
             return found
@@ -267,7 +268,7 @@ def _entry(staged: StagedTable, snapshot: Snapshot) -> dict[str, Any]:
             "table_type": _DELTA.upper(),
             "classification": _DELTA,
         },
-        "PartitionKeys": [],  # the log knows the partitions, and their values
+        "PartitionKeys": [],  # the log has the partitions and their values
         "StorageDescriptor": {
             **_FORMAT,
             "Columns": [],
@@ -283,7 +284,7 @@ def _entry(staged: StagedTable, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]) -> dict[str, Any]:
-    """An entry with schema, properties and comment of a table."""
+    """Return an entry with the table's schema, properties and comment."""
     columns = [
         {
             "Name": field.name,
@@ -293,7 +294,7 @@ def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]
         for field in parse_schema(metadata.schema_string)
     ]
     storage = {**(entry.get("StorageDescriptor") or {}), "Columns": columns}
-    # What is about tables comes from the table alone, and stays nowhere else.
+    # Delta's own parameters come from the table only; old ones in the entry are dropped.
     kept = {
         key: text
         for key, text in (entry.get("Parameters") or {}).items()
@@ -328,7 +329,7 @@ def _state(version: int, time_ms: int) -> dict[str, str]:
     return dict(zip(_STATE, (str(version), str(time_ms)), strict=True))
 
 
-# The requests to AWS Glue, and what its errors mean.
+# The requests to AWS Glue, and the meaning of its errors.
 
 
 _MISSING: Final = frozenset({"EntityNotFoundException"})
@@ -357,7 +358,7 @@ _BUSY: Final = frozenset(
     }
 )
 _SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# What `get_table` says and `update_table` takes.
+# The members that `get_table` returns and `update_table` accepts.
 _INPUT: Final = (
     "Name",
     "Description",
@@ -372,7 +373,7 @@ _INPUT: Final = (
 
 
 class GlueRequests:
-    """The requests to Glue, and what its errors mean."""
+    """Sends requests to Glue, and maps its errors."""
 
     def __init__(
         self, catalog_id: str | None, options: dict[str, Any], *, pickles_secrets: bool
@@ -383,7 +384,7 @@ class GlueRequests:
         self._client = _client(options)
 
     def table(self, name: Name) -> dict[str, Any] | None:
-        """The entry of a table; None if there is none."""
+        """Return the entry of a table; None if there is none."""
         check_parts(name, 2, "a table of Glue")
         try:
             with self._errors(f"load table {shown_name(name)}"):
@@ -395,7 +396,7 @@ class GlueRequests:
     def pages(
         self, what: str, operation: str, member: str, **more: Any
     ) -> Iterator[dict[str, Any]]:
-        """The entries of a listing."""
+        """Yield the entries of a listing, from all pages."""
         with self._errors(what):
             pages = self._client.get_paginator(operation).paginate(**self._account, **more)
             for page in pages:
@@ -411,7 +412,7 @@ class GlueRequests:
         """Make a database.
 
         Raises:
-            CatalogError: with the status 409 if there is one.
+            CatalogError: with the status 409 if the database exists.
         """
         more = {"Description": comment, "LocationUri": location, "Parameters": properties}
         given = {"Name": name, **{key: value for key, value in more.items() if value}}
@@ -420,29 +421,29 @@ class GlueRequests:
             with self._errors(what):
                 self._client.create_database(**self._account, DatabaseInput=given)
         except TableExistsError as error:
-            raise CatalogError(f"cannot {what}: there is one", status=409) from error
+            raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def delete_database(self, name: str) -> None:
         """Drop a database with its entries.
 
         Raises:
-            CatalogError: with the status 404 if there is none.
+            CatalogError: with the status 404 if the database does not exist.
         """
         what = f"drop schema {shown_name((name,))}"
         try:
             with self._errors(what):
                 self._client.delete_database(**self._account, Name=name)
         except TableNotFoundError as error:
-            raise CatalogError(f"cannot {what}: there is none", status=404) from error
+            raise CatalogError(f"cannot {what}: it does not exist", status=404) from error
 
     def default_location(self, name: Name) -> str:
-        """Where a table lies if nobody says so."""
+        """Return the default location of a table."""
         with self._errors(f"load database {shown_name(name[:1])}"):
             answer = self._client.get_database(**self._account, Name=name[0])
         place = answer["Database"].get("LocationUri")
         if not place:
             raise InvalidInputError(
-                f"cannot create {shown_name(name)}: its database has no location; give the table's"
+                f"cannot create {shown_name(name)}: its database has no location; give a location"
             )
         return f"{str(place).rstrip('/')}/{name[1]}"
 
@@ -458,7 +459,7 @@ class GlueRequests:
             self._client.delete_table(**self._of(name), Name=name[1])
 
     def change(self, name: Name, make: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Replace an entry by what is made of it."""
+        """Replace an entry by the result of `make`."""
         entry = self.table(name)
         if entry is None:
             raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
@@ -475,7 +476,7 @@ class GlueRequests:
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Turn boto3's errors into ours."""
+        """Raise boto3's errors as errors of deltalog."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  # the mapping is total

@@ -1,8 +1,7 @@
-"""Check the table locations that a catalog returns, and the credentials that it lends for them.
+"""Checks of the table locations that a catalog returns, and of the credentials that it lends.
 
-Owns what is refused: local files unless the caller allows them, stores that are off limits for
-internet catalogs, and names that lead out of the log's directory. A catalog's answer is never
-trusted.
+Refused are local files (unless the caller allows them), kinds of stores that catalog tables do not
+use, and names that lead out of the log's directory. A catalog's answer is never trusted.
 
 Protocol: Catalog-managed tables (staged commits)
 """
@@ -36,27 +35,27 @@ _STAGED_NAME: Final = re.compile(rf"(?P<version>\d{{20}})\.{_UUID}\.json")
 
 
 def check_location(location: str, *, allows_local: bool) -> None:
-    """Refuse a place to which a catalog must not lead.
+    """Refuse a location that a catalog must not use.
 
     Args:
-        location: as the catalog has it.
+        location: the catalog's location.
         allows_local: whether the caller allows files of this machine.
 
     Raises:
-        UnsafePathError: it is a local file, a kind of store that catalog tables do not use, or a
-            string that is more than a location.
+        UnsafePathError: the location is a local file, in a kind of store that catalog tables do not
+            use, or not a plain URL.
     """
     shown = shown_location(location)
     kind = store_kind(location)
     _, authority, path = split_location(location)
     is_plain = location.isprintable() and not has_login(location)
     if not is_plain or ".." in re.split(r"[/\\]", path):
-        raise UnsafePathError(f"the catalog's location {shown!r} is refused: it is no plain URL")
+        raise UnsafePathError(f"the catalog's location {shown!r} is refused: it is not a plain URL")
     if kind.is_native:
         if not allows_local or not path.startswith("/"):
             raise UnsafePathError(
-                f"the catalog's location {shown!r} is refused: a catalog must not lead to files of "
-                "this machine; allows_local_files=True permits it"
+                f"the catalog's location {shown!r} is refused: a catalog may not return files of "
+                "this machine, unless allows_local_files=True"
             )
     elif not kind.is_hadoop or not authority:
         raise UnsafePathError(
@@ -65,16 +64,16 @@ def check_location(location: str, *, allows_local: bool) -> None:
 
 
 def check_staged_name(name: str, version: int) -> str:
-    """Return the name of a staged commit, if it is such a name for that version.
+    """Return the name of a staged commit, after checking it.
 
     Raises:
-        UnsafePathError: it could lead out of the directory, or belongs to another version.
+        UnsafePathError: the name could lead out of the directory, or is for another version.
     """
     found = _STAGED_NAME.fullmatch(name)
     if found is None or not name.isascii() or int(found["version"]) != version:
         raise UnsafePathError(
-            f"the catalog's file name {name[:100]!r} is refused: expected that of a staged commit "
-            f"of version {version}"
+            f"the catalog's file name {name[:100]!r} is refused: expected the name of a staged "
+            f"commit of version {version}"
         )
     return name
 
@@ -85,7 +84,7 @@ class LentCredential:
 
     Args:
         prefix: the location.
-        options: as storage options.
+        options: the credentials as storage options.
         expires_ms: milliseconds since 1970, UTC; None is unknown.
     """
 
@@ -118,7 +117,7 @@ class LentOptions:
     Args:
         lender: returns credentials.
         location: the location that the credentials are for.
-        own: the caller's options, to which credentials are added; None if there are none.
+        own: the caller's options, to which credentials are added; None if it gave none.
     """
 
     def __init__(self, lender: Lender, location: str, own: Mapping[str, Any] | None) -> None:
@@ -151,7 +150,7 @@ class LentOptions:
             self._is_asked = False
 
     def take(self, lent: Sequence[LentCredential]) -> None:
-        """Start with credentials that came with another answer."""
+        """Start with credentials from an earlier answer."""
         with self._lock:
             self._keep(lent)
 
@@ -163,7 +162,7 @@ class LentOptions:
         """Request new credentials; without new ones, the current ones are used until they expire.
 
         Raises:
-            DeltaError: they have ended.
+            DeltaError: the current credentials have expired.
         """
         try:
             self._ask()
@@ -171,7 +170,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Not for each request: half of what is left, until it is up.
+            # Do not retry for each request: wait half of the remaining time.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -182,7 +181,7 @@ class LentOptions:
         try:
             lent = self._lender.lend()
         except CatalogError as error:
-            # No refusal, or nothing that may open the place instead.
+            # Not a refusal, or there is nothing else that could open the location.
             if error.status is None or self._own is None or not names_credentials(self._own):
                 raise
             logger.warning(
@@ -197,12 +196,12 @@ class LentOptions:
         self._lent = _chosen(lent, self._location)
         if self._lent is None and self._own is None and not store_kind(self._location).is_native:
             raise CatalogAccessError(
-                f"the catalog lends no credentials for {shown_location(self._location)!r}: give "
-                "storage_options of your own to use these instead"
+                f"the catalog lends no credentials for {shown_location(self._location)!r}: pass "
+                "storage_options with credentials"
             )
         expires = None if self._lent is None else self._lent.expires_ms
         now = self._lender.clock.now_ms()
-        # Those that last only for minutes are used for four fifths of that time.
+        # Credentials that last only for minutes are used for four fifths of their lifetime.
         self._renew_at_ms = (
             None if expires is None else expires - min(_MARGIN_MS, max(0, expires - now) // 5)
         )
@@ -210,8 +209,8 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Those which end soon would be of no use there, and a task may have no token.
-            with suppress(DeltaError):  # the task asks, and has the error
+            # Credentials that expire soon are useless in a task, and a task may have no token.
+            with suppress(DeltaError):  # the task will request credentials and raise the error
                 self()
         with self._lock:
             state = self.__dict__.copy()
@@ -229,15 +228,15 @@ class LentOptions:
 
 
 def _chosen(lent: Sequence[LentCredential], location: str) -> LentCredential | None:
-    """The credentials with the longest prefix of a location.
+    """Return the credentials whose prefix of a location is longest; None if the list is empty.
 
     Raises:
-        CatalogError: there are some, and none is for it.
+        CatalogError: there are credentials, but none is for the location.
     """
     fitting = [one for one in lent if _covers(one.prefix, location)]
     if lent and not fitting:
         raise CatalogError(
-            f"the catalog lends credentials for another place than "
+            f"the catalog lends credentials for another location than "
             f"{shown_location(location)!r}; they are not used"
         )
     return max(fitting, key=lambda one: len(one.prefix), default=None)

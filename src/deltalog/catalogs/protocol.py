@@ -1,7 +1,7 @@
 """Tables by name: the interface between deltalog and a catalog.
 
 Owns the interface that statements and table names are resolved through. A name is a tuple of parts
-without the catalog's own alias: `("sales", "orders")`. Knows no catalog.
+without the catalog's own alias: `("sales", "orders")`. Independent of any specific catalog.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Name = tuple[str, ...]
 
 
 class TableType(Enum):
-    """Whose the files of a table are."""
+    """Whether the catalog owns the files of a table."""
 
     MANAGED = "MANAGED"
     EXTERNAL = "EXTERNAL"
@@ -48,14 +48,14 @@ class CatalogTable:
     """A catalog's entry for a table; if it contradicts the table's log, the log decides.
 
     Args:
-        name: its parts.
-        location: path or URL.
+        name: the parts of the name.
+        location: the path or URL.
         table_type: `MANAGED` if the catalog chose the location.
-        table_id: of the catalog; None if it has none.
-        comment: of the table.
-        properties: as the catalog keeps them.
-        columns: None if the catalog does not know them.
-        provider: of the data, in lower case: `delta`, else deltalog cannot open it.
+        table_id: the catalog's id; None if it has none.
+        comment: the comment of the table.
+        properties: the catalog's copy of the properties.
+        columns: the catalog's copy of the schema; None if it has none.
+        provider: the format in lower case; deltalog can only open `delta`.
     """
 
     name: Name
@@ -70,16 +70,16 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTable:
-    """A place for a table that no catalog shows yet.
+    """A new table that its catalog does not show yet.
 
     Version 0 is written through `context`, with the features and properties, before
     `TableCatalog.register` makes the table visible.
 
     Args:
         name: the name of the new table.
-        context: of the new table.
-        location: as the catalog spells it.
-        table_type: as of `CatalogTable`.
+        context: the context of the new table.
+        location: the location in the catalog's spelling.
+        table_type: as in `CatalogTable`.
         table_id: the id that the catalog assigned.
         features: table features that the table must support.
         properties: properties that the table must have.
@@ -119,23 +119,23 @@ class StagedTable:
 
 @runtime_checkable
 class TableCatalog(Protocol):
-    """Finds tables by name, and keeps names.
+    """Finds tables by name, and stores names.
 
     Implementations are thread-safe. An operation that the catalog does not support raises an
-    `InvalidInputError` that states so. Other errors: `TableNotFoundError`, `TableExistsError`, and
+    `InvalidInputError`. Other errors: `TableNotFoundError`, `TableExistsError`, and
     `StorageError` (such as `CatalogError`) if the catalog or its storage failed.
     """
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """The schemas, by name; those of a catalog of catalogs have two parts.
+        """Return the schemas, sorted; in a catalog of catalogs, their names have two parts.
 
         Args:
-            within: only those whose name begins with this.
+            within: only schemas whose name begins with these parts.
         """
         ...
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """The tables of a schema, by name; also those that are not Delta tables."""
+        """Return the tables of a schema, sorted, including those that are not Delta tables."""
         ...
 
     def find(self, name: Name) -> CatalogTable | None:
@@ -154,11 +154,11 @@ class TableCatalog(Protocol):
         ...
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """A place for a new table.
+        """Return the location for a new table, which stays invisible until `register`.
 
         Args:
-            name: which it will have.
-            location: of an external table; None lets the catalog choose.
+            name: the name of the new table.
+            location: the location of an external table; None lets the catalog choose.
 
         Raises:
             TableExistsError: the name is taken.
@@ -169,7 +169,7 @@ class TableCatalog(Protocol):
         """Show a staged table under its name.
 
         Args:
-            staged: of `stage`.
+            staged: the result of `stage`.
             snapshot: its version 0, or a later version of an existing external table.
 
         Raises:
@@ -178,51 +178,51 @@ class TableCatalog(Protocol):
         ...
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """Tell the catalog schema, properties and comment as the table has them.
+        """Send the table's schema, properties and comment to the catalog.
 
-        Commits through `open` do so by themselves.
+        Commits through `open` do this automatically.
         """
         ...
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """Forget a table.
+        """Drop a table from the catalog.
 
         Args:
-            name: of the table.
-            purge: delete its files too, if they belong to the catalog.
+            name: the name of the table.
+            purge: delete its files too, if the catalog owns them.
         """
         ...
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """Give a table another name."""
+        """Rename a table."""
         ...
 
     def relocate(self, name: Name, location: str) -> None:
-        """Change the location of a table's entry; no file is moved."""
+        """Change the location in a table's entry; moves no files."""
         ...
 
 
 @runtime_checkable
 class KeepsJournals(Protocol):
-    """A catalog with a place for journals of transactions over several tables."""
+    """A catalog with a folder for the journals of multi-table transactions."""
 
     def journal_store(self) -> Store:
-        """The store whose root is the folder of journals."""
+        """Return the store whose root is the folder of journals."""
         ...
 
 
 @runtime_checkable
 class CatalogOfCatalogs(Protocol):
-    """A catalog whose names begin with a catalog of its own, such as a Unity Catalog."""
+    """A catalog whose names begin with the name of an inner catalog, such as Unity Catalog."""
 
     def list_catalogs(self) -> list[str]:
-        """The catalogs, by name."""
+        """Return the names of the inner catalogs, sorted."""
         ...
 
 
 @runtime_checkable
 class KeepsSchemas(Protocol):
-    """A catalog in which schemas are made and dropped."""
+    """A catalog in which users can create and drop schemas."""
 
     def create_schema(
         self,
@@ -232,16 +232,17 @@ class KeepsSchemas(Protocol):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a schema.
+        """Create a schema.
 
         Args:
-            schema: its name.
-            comment: about it.
-            location: below which its tables are; None lets the catalog choose.
-            properties: of the schema.
+            schema: the name.
+            comment: a comment.
+            location: the parent directory of its tables; None lets the catalog choose.
+            properties: the properties of the schema.
 
         Raises:
-            CatalogError: with the status 409 if there is one, with 404 if its catalog is missing.
+            CatalogError: with the status 409 if the schema exists, with 404 if its catalog is
+                missing.
             InvalidInputError: the catalog cannot store an argument.
         """
         ...
@@ -254,14 +255,14 @@ class KeepsSchemas(Protocol):
             cascade: drop its tables, too; otherwise it must be empty.
 
         Raises:
-            CatalogError: with the status 404 if there is none.
+            CatalogError: with the status 404 if it does not exist.
         """
         ...
 
 
 @runtime_checkable
 class KeepsCatalogs(CatalogOfCatalogs, Protocol):
-    """A catalog of catalogs, in which these are made and dropped."""
+    """A catalog of catalogs, in which users can create and drop catalogs."""
 
     def create_catalog(
         self,
@@ -271,16 +272,16 @@ class KeepsCatalogs(CatalogOfCatalogs, Protocol):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a catalog; see `KeepsSchemas.create_schema`."""
+        """Create an inner catalog; see `KeepsSchemas.create_schema`."""
         ...
 
     def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
-        """Drop a catalog; see `KeepsSchemas.drop_schema`."""
+        """Drop an inner catalog; see `KeepsSchemas.drop_schema`."""
         ...
 
 
 def shown_name(name: Sequence[str]) -> str:
-    """`a.b.c`, with backticks around parts that need them, for messages."""
+    """Return `a.b.c` for messages, with backticks around parts that need them."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)
 
 
@@ -288,17 +289,15 @@ def check_parts(name: Name, count: int, what: str) -> None:
     """Refuse a name with another number of parts, or an empty one.
 
     Raises:
-        InvalidInputError: it names the forms.
+        InvalidInputError: the name has another form; the message shows the expected one.
     """
     given: object = name
     parts = given if isinstance(given, tuple) else ()
     if len(parts) != count or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidInputError(
-            f"cannot take {name!r} for {what}: expected a tuple of {count} names"
-        )
+        raise InvalidInputError(f"cannot use {name!r} as {what}: expected a tuple of {count} names")
 
 
-# A table by its name in a catalog: an existing table, or the place for a new one.
+# --- a table by its name in a catalog, existing or new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,13 +320,13 @@ class NamedTable:
         return found is not None and found.provider == "delta"
 
     def stage(self) -> NewNamedTable:
-        """Return a place for the table, if there is no table of that name."""
+        """Return a location for the table, if no table has that name."""
         return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNamedTable:
-    """A place for a new table, and the catalog that is notified when version 0 is written."""
+    """The location of a new table, and the catalog to notify when version 0 is written."""
 
     catalog: TableCatalog
     staged: StagedTable
@@ -343,14 +342,14 @@ class NewNamedTable:
         return replace(context, time_zone=snapshot.context.time_zone)
 
 
-# What a commit changes that catalogs keep a copy of: metadata, protocol, domains, its counts.
+# The changes of a commit that catalogs copy: metadata, protocol, domains, counts.
 
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 
 def read_commit(version: int, data: bytes) -> WinningCommit:
-    """The actions of a commit that is being made.
+    """Parse the actions of a new commit.
 
     Raises:
         MalformedLogError: the bytes are not a commit.
@@ -360,7 +359,7 @@ def read_commit(version: int, data: bytes) -> WinningCommit:
 
 
 def changes_table(commit: WinningCommit) -> bool:
-    """Whether a commit changes more than rows, so that a catalog's entry must follow."""
+    """Whether a commit changes more than rows, so that a catalog's entry must be updated."""
     is_other = commit.metadata is not None or commit.protocol is not None
     return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
 
@@ -369,7 +368,7 @@ class Teller(Protocol):
     """Notifies a catalog of a commit's changes; picklable."""
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
-        """Tell it."""
+        """Send the changes of the commit to the catalog."""
         ...
 
 
@@ -384,7 +383,7 @@ class FollowedCommitter:
     teller: Teller
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """As `Committer`."""
+        """See `Committer`."""
         file = FileSystemCommitter().commit(store, version, data)
         try:
             commit = read_commit(version, data)
@@ -392,7 +391,7 @@ class FollowedCommitter:
                 self.teller.tell(store, commit)
         except DeltaError as error:
             logger.warning(
-                "version %d of %s stands, and its catalog does not know of it: %s",
+                "version %d of %s is committed, but its catalog was not notified: %s",
                 version,
                 store.root,
                 error,
@@ -400,18 +399,18 @@ class FollowedCommitter:
         return file
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """See `Committer`: the store's listing knows the newest commits."""
+        """See `Committer`: the store's listing shows the newest commits."""
         return None
 
 
-# Where a catalog begins transactions over several of its tables.
+# The entry point for transactions over several tables of a catalog.
 
 
 class OffersTransactions:
-    """A catalog whose users begin a transaction over several of its tables here."""
+    """A catalog with a method that begins a transaction over several of its tables."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let errors about arguments name the class that is called."""
+        """Make errors about arguments name the called class."""
         super().__init_subclass__(**options)
         name_methods_after(cls, OffersTransactions)
 
@@ -425,14 +424,14 @@ class OffersTransactions:
 
         Args:
             journals: as for `CatalogTransactions`, which also completes a failed run's commits.
-            storage_options: of the folder of journals.
+            storage_options: the options of the folder of journals.
             options: as for `CatalogTransactions.begin`.
 
         Returns:
             A `CatalogTransaction`.
 
         Raises:
-            InvalidInputError: the catalog has no folder for journals, and none is named.
+            InvalidInputError: the catalog has no folder for journals, and `journals` is None.
         """
         transactions = higher("CatalogTransactions")(self, journals, storage_options)
         found: AbstractContextManager[Any] = transactions.begin(**options)

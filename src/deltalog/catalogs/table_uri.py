@@ -1,4 +1,4 @@
-"""Where callers specify a table: a store, a path or a URL, which may name a version."""
+"""Resolving a table's location: a store, a path or a URL, which may name a version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 BY_NAME: Final = "uc://"
-"""With what a location begins that is a table's name in a catalog."""
+"""The prefix of a location that is a table's name in a catalog."""
 
 
 def open_table_store(
@@ -38,16 +38,16 @@ def open_table_store(
         storage_options
     ):
         raise InvalidInputError(
-            "cannot take storage_options: expected a mapping, or a callable that gives one, found "
+            "cannot use storage_options: expected a mapping, or a callable that returns one, found "
             f"a {type(storage_options).__name__}"  # its value may be a secret
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
-    # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
+    # Done before decoding: `%40v3` is part of a name, but `@v3` is a version.
     if table_uri.lower().startswith(BY_NAME):
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
-            "catalog; DeltaTable, DeltaTable.create and write_deltalake take names"
+            "catalog; DeltaTable, DeltaTable.create and write_deltalake accept names"
         )
     location = parse_table_uri(table_uri)
     whole, bare = (
@@ -72,8 +72,8 @@ def open_table_context(
     """Return the context of a table, and the version or timestamp in its URI.
 
     `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
-    storage options, and a `NamedTable` is a table of any catalog. For all others, only the store is
-    known.
+    storage options, and a `NamedTable` is a table of any catalog. The context of any other table
+    has only its store.
 
     Raises:
         TableNotFoundError: the catalog has no such table.
@@ -93,9 +93,9 @@ def one_version(
     """Return the version or timestamp to open a table at; None is the latest.
 
     Args:
-        root: of the table.
+        root: the location of the table.
         given: the caller's version or timestamp.
-        named: the one in the location.
+        named: the version or timestamp in the location.
 
     Raises:
         InvalidInputError: both are given.
@@ -111,10 +111,10 @@ def one_version(
 def named_table(
     table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
 ) -> NamedTable | None:
-    """The catalog and the name of a table; None if it is given by its location.
+    """Return the catalog and the name of a table; None if it is given by its location.
 
     Raises:
-        InvalidInputError: the name is malformed, or there is no catalog to ask.
+        InvalidInputError: the name is malformed, or no catalog is configured.
     """
     if isinstance(table_uri, PathLike) or (
         isinstance(table_uri, str) and not table_uri.lower().startswith(BY_NAME)
@@ -126,12 +126,12 @@ def named_table(
         return None
     if filesystem is not None:
         raise InvalidInputError(
-            f"cannot open {table_uri!r} in a file system: its catalog knows where it is"
+            f"cannot open {table_uri!r} in a file system: its catalog determines the location"
         )
     if isinstance(table_uri, NamedTable):
         if storage_options is not None:
             raise InvalidInputError(
-                f"cannot open {table_uri!r} with storage_options: give them to its catalog"
+                f"cannot open {table_uri!r} with storage_options: pass them to its catalog"
             )
         return table_uri
 
@@ -141,21 +141,21 @@ def named_table(
 
 
 def at_root_of(filesystem: Any) -> Store:
-    """Return a store of the table at the root of a file system, as deltalake's readers take one.
+    """Return a store for the table at the root of a file system, a form that deltalake accepts.
 
     Raises:
-        InvalidInputError: it is not a file system.
+        InvalidInputError: the argument is not a file system.
     """
     return open_store("/", filesystem=filesystem)
 
 
 def check_elsewhere(target: object, root: str, table_root: str) -> None:
-    """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
+    """Refuse a target at or below a table, because the table's vacuum would delete its files."""
     is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
     if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
         raise InvalidInputError(
-            f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
-            "vacuum would delete what it does not know"
+            f"cannot clone {table_root} to {root}: expected a location outside of the table: "
+            "its vacuum deletes unknown files"
         )
 
 
@@ -165,7 +165,7 @@ def _has_log(store: Store) -> bool:
 
 @contextmanager
 def naming(table: str) -> Iterator[None]:
-    """Errors of this block name the table, be it in a note."""
+    """Add the table's name to errors of the block, if necessary as a note."""
     try:
         yield
     except DeltaError as error:

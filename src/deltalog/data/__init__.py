@@ -1,4 +1,7 @@
-"""Rows and data files: scan, write, rewrite.
+"""Rows and data files.
+
+- `scan`: from a snapshot to rows.
+- `write`: from rows to data files and their add actions.
 
 Protocol: none
 """

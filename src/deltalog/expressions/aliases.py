@@ -60,7 +60,7 @@ ALIASES: Final[dict[str, str]] = _by_word(
         "current_date": "curdate",
     }
 )
-# Each of these types is a function that casts to it.
+# Each of these type names is also a function that casts to the type.
 _CAST_TYPES: Final = (
     *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
 )  # fmt: skip
@@ -94,15 +94,15 @@ _MICROS_OF: Final = {
     "DAY": 86_400_000_000,
     "WEEK": 7 * 86_400_000_000,
 }
-_MIXED: Final = "an INTERVAL has either years and months, or days and less"
+_MIXED: Final = "an INTERVAL has either years and months, or days and shorter units"
 
 
 def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     """The expression that a call abbreviates, or None if it is an ordinary call.
 
     Args:
-        name: of the function, in lower case.
-        arguments: not resolved yet.
+        name: the name of the function, in lower case.
+        arguments: the arguments, not resolved yet.
     """
     if name == "struct" and arguments:
         return _struct(arguments)
@@ -131,18 +131,18 @@ def _date_part(part: Expression, source: Expression) -> Expression:
     if word in {"dow_iso", "dayofweek_iso"}:
         return nodes.Arithmetic("+", Call("weekday", (source,)), Literal(1))
     if word not in _PARTS:
-        raise InvalidInputError(f"there is no part {to_sql(part)} of a date in deltalog")
+        raise InvalidInputError(f"deltalog does not support the part {to_sql(part)} of a date")
     return Call(_PARTS[word], (source,))
 
 
 def _locate(part: Expression, text: Expression, start: Expression) -> Expression:
-    # In Spark, locate with a NULL start is 0, not NULL.
+    # In Spark, locate with a NULL start returns 0, not NULL.
     found = Call("find_from", (part, text, start))
     return nodes.Case(((nodes.IsNull(start), Literal(0)),), found)
 
 
 def names_of_fields(values: Sequence[Expression]) -> list[str]:
-    """The names that values have as fields of a struct, where none is given."""
+    """Return the default field names of a struct's values."""
     return [
         value.path[-1] if isinstance(value, Column) else f"col{place}"
         for place, value in enumerate(values, 1)
@@ -211,13 +211,13 @@ MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {
 def _text(node: Expression) -> str:
     if isinstance(node, Literal) and isinstance(node.value, str):
         return node.value
-    raise InvalidInputError("the escape character of LIKE must be a constant text")
+    raise InvalidInputError("the escape character of LIKE must be a constant string")
 
 
 def _collation(node: Expression) -> str:
     if isinstance(node, Literal) and isinstance(node.value, str):
         return collation_named(node.value)
-    raise InvalidInputError("the collation must be a constant text")
+    raise InvalidInputError("the collation must be a constant string")
 
 
 def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool) -> Expression:
@@ -248,14 +248,16 @@ def _moved_date(date: Expression, amounts: dict[str, int | Decimal]) -> Expressi
 
 
 def interval_value(interval: Call) -> Literal:
-    """The value of an interval constant, which is of months, or of days and less.
+    """Return the value of an interval constant of either months, or days and shorter units.
 
     Raises:
-        InvalidInputError: it is of both, or out of range.
+        InvalidInputError: the interval has both, or is out of range.
     """
     amounts = _amounts(interval, 1)
     if "QUARTER" in amounts:
-        raise InvalidInputError(f"{to_sql(interval)} has quarters, which an interval has not")
+        raise InvalidInputError(
+            f"{to_sql(interval)} has quarters, which an interval does not support"
+        )
     months = [amounts.pop(unit) * count for unit, count in _MONTHS.items() if unit in amounts]
     if months and amounts:
         raise InvalidInputError(_MIXED)
@@ -265,7 +267,7 @@ def interval_value(interval: Call) -> Literal:
         micros = sum(amount * _MICROS_OF[unit] for unit, amount in amounts.items())
         whole, bits, kind = int(micros), 63, DAY_TO_SECOND
     if not -(1 << bits) <= whole < 1 << bits:
-        raise InvalidInputError(f"{to_sql(interval)} is out of the range of an {kind}")
+        raise InvalidInputError(f"{to_sql(interval)} is out of range for an {kind}")
     value = whole if months else dt.timedelta(microseconds=whole)
     return Literal(value, kind)
 

@@ -1,6 +1,6 @@
 """Resolving expressions against a schema, before they are evaluated, pruned or translated.
 
-Owns what `TextRules` mean; the rules of each kind of node are `resolver`'s.
+Owns the meaning of `TextRules`, and the rules of each kind of node.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def resolve(
     *,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    """The expression with canonical names, typed constants and explicit casts.
+    """Return the expression with canonical names, typed constants and explicit casts.
 
     Args:
         expression: any tree; a resolved one is returned as it is.
-        schema: of the rows.
+        schema: the schema of the rows.
         session: the current time and the time zone.
-        text_rules: by what strings are compared.
+        text_rules: how strings are compared.
 
     Raises:
-        InvalidInputError: a column or function does not exist, types do not match, or the rules of
-            a collation are not known.
+        InvalidInputError: a column or function does not exist, types do not match, or deltalog
+            does not have the rules of a collation.
     """
     with _depth_limited(expression):
         found = resolved(expression, schema, session)
@@ -91,7 +91,7 @@ def resolve_predicate(
 
 
 def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expression:
-    """The tree with strings compared as it is requested."""
+    """Return the tree with its string comparisons following the given rules."""
     if not compares_texts_apart(found, schema):
         return found
     from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
@@ -110,7 +110,7 @@ def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expres
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
-    """The type of a resolved expression."""
+    """Return the type of a resolved expression."""
     return type_of_resolved(resolved, schema)
 
 
@@ -120,12 +120,12 @@ def _depth_limited(expression: Expression) -> Iterator[None]:
         yield
     except RecursionError:
         raise InvalidInputError(
-            f"the {type(expression).__name__} is nested too deep to be understood; write long "
+            f"the {type(expression).__name__} is nested too deep to be resolved; write long "
             "lists of options with IN, or with fewer brackets"
         ) from None
 
 
-# What `resolve` makes of each kind of node: names, types of constants, implicit casts.
+# The rules of each kind of node: names, types of constants, implicit casts.
 
 
 Typed = tuple[Expression, DataType]
@@ -143,21 +143,21 @@ def resolved(expression: Expression, schema: StructType, session: SqlSession) ->
 def resolved_condition(
     expression: Expression, schema: StructType, session: SqlSession
 ) -> Expression:
-    """`resolved` of what has to be a condition.
+    """`resolved` for a condition.
 
     Raises:
-        InvalidInputError: as `resolved`, or it is none.
+        InvalidInputError: as `resolved`, or the expression is not a condition.
     """
     return _Resolver(schema, session).condition(expression)
 
 
 def type_of_resolved(expression: Expression, schema: StructType) -> DataType:
-    """The type of an expression that `resolved` gave."""
+    """Return the type of an expression that `resolved` returned."""
     return _Typer(schema, RULES_OF_TABLES).typed(expression)[1]
 
 
 def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
-    """Whether a tree has COLLATE, or reads strings that have another collation than the default."""
+    """Whether a tree contains COLLATE, or reads strings with a non-default collation."""
     return any(
         isinstance(part, nodes.Collate)
         or (
@@ -185,7 +185,7 @@ class _Resolver:
         if isinstance(node, LOGIC):
             return flattened(with_children(node, operands))
         resolved, data_type = self.typed(node)
-        # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
+        # A string can be a condition: ANSI mode casts it to boolean, so 'abc' is an error.
         if data_type in {BOOLEAN, VOID, STRING}:
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
@@ -267,7 +267,7 @@ class _Resolver:
         return self._one_of(operand, options), BOOLEAN
 
     def _one_of(self, operand: Expression, options: Sequence[Expression]) -> Expression:
-        """A list of moments: those in another unit than the operand are compared one by one."""
+        """IN with moments: those in another unit than the operand are compared one by one."""
         kind = self.typed(operand)[1]
         alike = [one for one in options if not isinstance(one, Literal) or one.type == kind]
         others = [one for one in options if isinstance(one, Literal) and one.type != kind]
@@ -284,7 +284,7 @@ class _Resolver:
         return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
-        # A constant keeps its units here: a month is no number of days.
+        # A constant keeps its units here: a month is not a fixed number of days.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -309,9 +309,9 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        # A cast of a string to a string changes by what it is compared.
+        # A cast from string to string changes the collation that compares the value.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
-        if node.time_zone is not None or is_collated:  # the first was resolved before
+        if node.time_zone is not None or is_collated:  # a cast with a zone was resolved before
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
         return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
 
@@ -319,13 +319,13 @@ class _Resolver:
         operand, source = self.typed(node.operand)
         if source not in {STRING, VOID}:
             raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: a text is expected before COLLATE, found {source}"
+                f"cannot compute {to_sql(node)}: expected a string before COLLATE, found {source}"
             )
         return nodes.Collate(self._casts.coerce(operand, source, STRING), node.collation), STRING
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
-        # The type is common to all branches, also to those that no row takes.
+        # The type is common to all branches, including those that no row takes.
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
@@ -419,9 +419,9 @@ class _Resolver:
 
 
 class _Typer(_Resolver):
-    """Tells types of what is resolved, and does not check it again.
+    """Returns the types of resolved expressions without checking them again.
 
-    The types of its columns may be those of their Arrow arrays, of which some types share one.
+    A column's type may be derived from its Arrow array; some types share one Arrow type.
     """
 
     def typed(self, node: Expression) -> Typed:
@@ -437,8 +437,8 @@ class _Typer(_Resolver):
 def _refuse_opaque(data_type: DataType, node: Expression) -> None:
     if coercion.is_unordered(data_type):
         raise InvalidInputError(
-            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
-            "returns them, and has no rules for them but IS NULL"
+            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog only stores "
+            "and returns them; IS NULL is the only test on them"
         )
 
 
@@ -489,13 +489,13 @@ _TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
 }
 
 
-# Whether an expression means the same in every time zone.
+# Checks whether an expression means the same in every time zone.
 
 
 # A date, possibly with a time of day, without a zone at the end.
 WITHOUT_ZONE: Final = re.compile(r"['\"]\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*['\"]")
 _OF_TODAY: Final = re.compile(r"(?i)current_date|curdate|localtimestamp")
-# Functions of moments as such.
+# Functions that depend on the instant, not on the wall time.
 _OF_INSTANTS: Final = frozenset(
     {
         *("coalesce", "nvl", "nvl2", "ifnull", "nullif", "greatest", "least", "if"),
@@ -504,18 +504,19 @@ _OF_INSTANTS: Final = frozenset(
         *("timestamp_seconds", "timestamp_millis", "timestamp_micros"),
     }
 )
-# What a wall time is cast from or to.
+# The types from which or to which a wall time is cast.
 _WALL_TIMES: Final = frozenset({DATE, STRING, TIMESTAMP_NTZ})
 _ALWAYS: Final = frozenset({"from_unixtime", "unix_timestamp", "to_unix_timestamp"})
 
 
 def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool:
-    """Whether the value may differ between time zones; in doubt it does.
+    """Whether the value may differ between time zones; True if in doubt.
 
     Args:
-        text: as it was written: literals of `resolved` no longer tell whether they named a zone.
-        resolved: the same, resolved against `schema`.
-        schema: of the rows.
+        text: the expression as written. The literals in `resolved` no longer show whether they
+            named a zone.
+        resolved: the same expression, resolved against `schema`.
+        schema: the schema of the rows.
     """
     if _OF_TODAY.search(text):
         return True
@@ -528,13 +529,13 @@ def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool
         for node in nodes
         if isinstance(node, Column) and (found := _type(node, schema)) is not None
     )
-    # The type of a lambda's variable is known to its function only.
+    # Only the function around a lambda determines the type of the lambda's variable.
     unknown = TIMESTAMP if has_moments else None
     return any(_computes(node, schema, unknown) for node in nodes)
 
 
 def _computes(node: Expression, schema: StructType, unknown: DataType | None) -> bool:
-    """Whether one step takes a moment for a wall time, or the other way round."""
+    """Whether this one node turns an instant into a wall time, or the other way round."""
     if isinstance(node, Call) and node.function in _ALWAYS:
         return True
     if not isinstance(node, Call | Cast) or (

@@ -45,7 +45,7 @@ _QUOTIENT_UNIT: Final = decimal.Decimal(1).scaleb(-39)
 
 
 def calculate(operator: str, left: Datum, right: Datum) -> Datum:
-    """`left operator right`.
+    """Return `left operator right`.
 
     Raises:
         InvalidInputError: the divisor is zero, or the result does not fit its type.
@@ -76,13 +76,14 @@ def _check_divisor(left: Datum, right: Datum) -> None:
 
 
 def remainder(left: Datum, right: Datum) -> Datum:
-    """The remainder with the sign of the left side, as in Java; the right side is not zero.
+    """Return the remainder with the sign of the left side, as in Java; `right` is not zero.
 
     Cost: by row for floats and doubles.
     """
     if pt.is_floating(left.type):
         return by_row(fmod, left.type, left, right)
-    # The smallest integer divided by -1 overflows. Every remainder of -1 is 0, as that of 1.
+    # The smallest integer divided by -1 overflows. The remainder of a division by -1 is always 0,
+    # as by 1, so divide by 1 instead.
     is_one = compute.equal(right, pa.scalar(-1, right.type))
     is_unfit = pc.or_kleene(is_one, compute.equal(right, pa.scalar(0, right.type)))
     divisor = compute.if_else(is_unfit, pa.scalar(1, right.type), right)
@@ -153,11 +154,14 @@ _BY_ROW: Final = {
 }
 
 
-# Operators that give NULL where they would be an error: `try_add`, `try_divide`, ….
+# Operators that return NULL instead of an error: `try_add`, `try_divide`, ….
 
 
 def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
-    """Cost: a pass over the column, and a few more for each row that is an error."""
+    """Compute the operator, with NULL for errors.
+
+    Cost: a pass over the column, and a few more for each row with an error.
+    """
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return _attempt(operator, as_array(left, 1), as_array(right, 1))[0]
     rows = max(len(side) for side in (left, right) if not isinstance(side, pa.Scalar))
@@ -170,7 +174,7 @@ def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _pieces(operator: str, left: Array, right: Array) -> list[Any]:
-    """The results piece by piece; of rows that are errors, their number."""
+    """Return the results in pieces; an integer in the list counts adjacent rows with errors."""
     try:
         return [calculate(operator, left, right)]
     except InvalidInputError:

@@ -29,11 +29,11 @@ _MAX_INTEGER: Final = (1 << 31) - 1
 
 
 def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
-    """Arrays of other values, NULL where the given arrays are.
+    """Return arrays of new values; rows that are NULL in `lists` stay NULL.
 
     Args:
-        lists: give the number of values of each row, unless `parents` do.
-        values: of all rows, in their order.
+        lists: arrays with the number of values of each row, unless `parents` is given.
+        values: the values of all rows, ordered by row.
         parents: the row of each value.
     """
     counts = counts_of(len(lists), parents) if parents is not None else _lengths(lists)
@@ -46,13 +46,13 @@ def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
 
 
 def offsets_of(counts: Array) -> Array:
-    """Where the values of each row begin, and the end of the last."""
+    """Return the offset at which each row's values begin, and the end of the last row."""
     ends = compute.cumulative_sum(compute.cast(counts, pa.int64()))
     return pa.concat_arrays([pa.array([0], pa.int64()), ends])
 
 
 def counts_of(rows: int, parents: Array) -> Array:
-    """How many values each row has, of the row of each value."""
+    """Count the values of each row, given the row of each value."""
     counted = parents.value_counts()
     places = compute.index_in(
         row_numbers(rows), value_set=compute.cast(counted.field(0), pa.uint64())
@@ -65,7 +65,7 @@ def _lengths(lists: Array) -> Array:
 
 
 def _distinct(values: Iterable[Any], left_out: Iterable[Any] = ()) -> list[Any]:
-    """The values without repetitions and without some, in their order."""
+    """Return the distinct values in their order, without those in `left_out`."""
     seen = set(map(identity, left_out))
     found = []
     for value in values:
@@ -77,7 +77,7 @@ def _distinct(values: Iterable[Any], left_out: Iterable[Any] = ()) -> list[Any]:
 
 
 def _with_one_zero(value: Any) -> Any:
-    """The value as Spark keeps it in sets: 0.0 for either zero, also inside of it."""
+    """Return the value as Spark keeps it in sets: both zeros become 0.0, also in nested values."""
     match value:
         case float():
             return value + 0.0
@@ -98,7 +98,7 @@ def _overlap(left: list[Any], right: list[Any]) -> bool | None:
     keys = {identity(value) for value in left if value is not None}
     if any(identity(value) in keys for value in right if value is not None):
         return True
-    # With a NULL in one of them, the other one could have its value.
+    # A NULL in one array could stand for any value of the other array.
     return None if left and right and (None in left or None in right) else False
 
 
@@ -126,7 +126,7 @@ def _sorted_nulls_last(values: list[Any]) -> list[Any]:
 def _sort(values: list[Any], is_ascending: bool = True) -> list[Any]:  # noqa: FBT001, FBT002  # SQL's own
     if is_ascending:
         return sorted(values, key=sort_key)
-    # Equal values keep their order, which `reverse=True` does too.
+    # Equal values keep their order, also with `reverse=True`.
     return sorted(values, key=sort_key, reverse=True)
 
 
@@ -146,18 +146,18 @@ def _flatten(lists: list[list[Any] | None]) -> list[Any] | None:
 def _slice(values: list[Any], start: int, count: int) -> list[Any]:
     if start == 0 or count < 0:
         raise InvalidInputError(
-            f"slice counts from 1, or from -1 at the end, and takes a length of 0 or more; found "
+            f"slice counts from 1, or from -1 at the end, and needs a length of 0 or more; found "
             f"the position {start} and the length {count}"
         )
     begin = start - 1 if start > 0 else len(values) + start
     if begin < len(values) and begin + count > _MAX_INTEGER:
-        # Spark's compiled code gives the rest of the array, its interpreter nothing.
+        # Spark's compiled code returns the rest of the array; its interpreter returns nothing.
         raise InvalidInputError(f"slice from {start} on is too long: {count} elements")
     return values[begin : begin + count] if begin >= 0 else []
 
 
 def slots(lengths: Array) -> tuple[Array, Array]:
-    """Of each element of arrays with some lengths: its row and its position from 0."""
+    """Return the row and the position from 0 of each element, given the lengths of the arrays."""
     offsets = offsets_of(lengths)
     lists = pa.LargeListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py()))
     parents = compute.list_parent_indices(lists)
@@ -166,7 +166,7 @@ def slots(lengths: Array) -> tuple[Array, Array]:
 
 
 def array_repeat(value: Datum, count: Datum) -> Datum:
-    """An array of a value repeated; NULL of a NULL number, but not of a NULL value."""
+    """Repeat a value as an array; NULL if the count is NULL, but not if the value is NULL."""
     rows = max((len(side) for side in (value, count) if not isinstance(side, pa.Scalar)), default=1)
     counts = as_array(count, rows)
     lengths = compute.cast(compute.max_element_wise(compute.fill_null(counts, 0), 0), pa.int64())
@@ -174,14 +174,14 @@ def array_repeat(value: Datum, count: Datum) -> Datum:
     size = -(-values.nbytes // max(rows, 1))
     check_volume("array_repeat", lengths, unit_bytes=max(size, _ELEMENT_BYTES))
     parents, _ = slots(lengths)
-    # Arrow takes nothing from an array of the type null.
+    # Arrow's `take` does not work on an array of the type null.
     taken = pa.nulls(len(parents)) if pt.is_null(values.type) else values.take(parents)
     made = list_of(counts, taken, parents)
     return made[0] if isinstance(value, pa.Scalar) and isinstance(count, pa.Scalar) else made
 
 
 def sequence(start: Datum, stop: Datum, step: Datum | None = None) -> Datum:
-    """The values from one to another, both included, in steps of 1, a day, or as given."""
+    """Return the values from `start` to `stop`, both included; the default step is 1 or a day."""
     sides = [side for side in (start, stop, step) if side is not None]
     rows = max((len(side) for side in sides if not isinstance(side, pa.Scalar)), default=1)
     numbers = [compute.cast(_as_number(as_array(side, rows)), pa.int64()) for side in sides]
@@ -207,7 +207,7 @@ def sequence(start: Datum, stop: Datum, step: Datum | None = None) -> Datum:
 
 
 def _steps(unit: int, first: int, last: int, by: int | None = None) -> tuple[int, int]:
-    """The step from one value to the next, and the number of values."""
+    """Return the step from one value to the next, and the number of values."""
     width = last - first
     by = by if by is not None else unit if width >= 0 else -unit
     if by == 0 and width == 0:
@@ -234,14 +234,14 @@ def _all_valid(sides: list[Array]) -> Array:
 
 
 def reverse(value: Datum) -> Datum:
-    """A string or an array from its end to its beginning. Cost: by row, of arrays."""
+    """Reverse a string or an array. Cost: by row for arrays."""
     if pt.is_list(value.type):
         return by_row(lambda values: values[::-1], value.type, value)
     return strings.reverse(value)
 
 
 def concat(*parts: Datum) -> Datum:
-    """The parts as one; NULL if one of them is NULL. Cost: by row, of arrays."""
+    """Join the parts; NULL if one of them is NULL. Cost: by row for arrays."""
     if parts and pt.is_list(parts[0].type):
         result = loosened(parts[0].type)
         return by_row(lambda *values: list(chain.from_iterable(values)), result, *parts)
@@ -268,10 +268,10 @@ class Entries:
     """The entries of all maps of a column.
 
     Args:
-        is_known: of each row, whether its map is not NULL.
-        parents: of each entry, its row.
-        keys: of each entry.
-        items: of each entry, its value.
+        is_known: for each row, whether its map is not NULL.
+        parents: the row of each entry.
+        keys: the key of each entry.
+        items: the value of each entry.
     """
 
     is_known: Array
@@ -281,7 +281,7 @@ class Entries:
 
 
 def entries(maps: Array) -> Entries:
-    """The entries of a column of maps; those below a NULL are left out."""
+    """Return the entries of a column of maps, without those of NULL maps."""
     first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
     is_known = compute.is_valid(maps)
     places = pa.ListArray.from_arrays(
@@ -295,13 +295,13 @@ def entries(maps: Array) -> Entries:
 
 
 def map_of(is_known: Array, parents: Array, keys: Array, items: Array) -> Array:
-    """A column of maps of their entries, which are ordered by row."""
+    """Build a column of maps from entries that are ordered by row."""
     offsets = compute.cast(offsets_of(counts_of(len(is_known), parents)), pa.int32())
     return pa.MapArray.from_arrays(offsets, keys, items, mask=compute.invert(is_known))
 
 
 def checked_pairs(pairs: Iterable[tuple[Any, Any]]) -> Pairs:
-    """The entries of a map, if they are such.
+    """Return the entries of a map, if their keys are valid.
 
     Raises:
         InvalidInputError: a key is NULL or repeated (the default of Spark's
@@ -310,14 +310,14 @@ def checked_pairs(pairs: Iterable[tuple[Any, Any]]) -> Pairs:
     found = list(pairs)
     keys = [key for key, _ in found]
     if None in keys or len({identity(key) for key in keys}) < len(keys):
-        raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")
+        raise InvalidInputError(f"the keys of a map must be different and not NULL, found {keys}")
     return found
 
 
 def _from_arrays(keys: list[Any], values: list[Any]) -> Pairs:
     if len(keys) != len(values):
         raise InvalidInputError(
-            f"a map has as many keys as values, found {len(keys)} and {len(values)}"
+            f"a map needs as many keys as values, found {len(keys)} keys and {len(values)} values"
         )
     return checked_pairs(zip(keys, values, strict=True))
 

@@ -1,11 +1,11 @@
 """Evaluating resolved expressions over Arrow data.
 
-Owns three-valued logic, for which rows an operand is evaluated, and how results become arrays. The
-kernels of functions are in the modules that it imports.
+Owns three-valued logic, the choice of rows for which an operand is evaluated, and the conversion of
+results to arrays. The kernels of functions are in the modules that this one imports.
 
 Spark evaluates row by row and stops early: in `b <> 0 AND a / b > 1`, no row with b = 0 reaches the
-division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So an
-operand that can fail is evaluated only for the rows for which Spark evaluates it.
+division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So
+an operand that can fail is evaluated only for the rows that Spark evaluates.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _SAFE: Final = (
 _INPUTS: Final = (Column, Literal, nodes.Variable)
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
 
-# What a kernel raises for some values, and not for others: too large, too many, not to be parsed.
+# Errors that a kernel raises because of a value: too large, too many, cannot be parsed.
 _OF_VALUES: Final = (
     pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowIndexError, MemoryError, ValueError,
     ArithmeticError, RecursionError, re.error,
@@ -108,7 +108,7 @@ _OF_VALUES: Final = (
 def evaluate(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.Array[Any] | pa.ChunkedArray[Any]:
-    """As `evaluation.evaluate`, through which others come here."""
+    """The implementation of `evaluation.evaluate`, which other modules call."""
     if isinstance(data, pa.RecordBatch):
         array: pa.Array[Any] = as_array(_evaluate(resolved, data), data.num_rows)
         return array
@@ -127,7 +127,7 @@ def evaluate(
 def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
-    """The rows for which the condition is true; NULL counts as false, as in WHERE."""
+    """Return the rows for which the condition is true; NULL counts as false, as in WHERE."""
     mask: Any = evaluate(narrowed(resolved, data), data)
     found: pa.BooleanArray = compute.fill_null(mask, NO) if mask.null_count else mask
     return found
@@ -141,7 +141,7 @@ def _evaluate(node: Expression, data: Any) -> Datum:
     except _OF_VALUES as error:
         raise InvalidInputError(_failed(node, error)) from error
     except Exception as error:
-        # Kernels are many, and a rule of a table must not end in an error that names none.
+        # Any kernel may raise, so the message names the expression: a table rule must be findable.
         raise InternalError(_failed(node, error)) from error
 
 
@@ -158,7 +158,7 @@ def _column(node: Column, data: Any) -> Datum:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
         if isinstance(found, pa.StructArray) and not found.null_count:
-            found = found.field(name)  # the kernel takes time for every field of the struct
+            found = found.field(name)  # Arrow's kernel costs time for every field of the struct
         else:
             found = compute.struct_field(found, [name])
     return found
@@ -180,7 +180,7 @@ def _comparison(node: nodes.Comparison, data: Any) -> Datum:
 
 
 def _beside(first: Datum, node: Expression, data: Any) -> Datum:
-    """The other operand; where the first is NULL, Spark does not evaluate it."""
+    """Evaluate the second operand; Spark skips it in rows where the first is NULL."""
     has_nulls = not first.is_valid if isinstance(first, pa.Scalar) else first.null_count
     if not has_nulls or not can_fail(node):
         return _evaluate(node, data)
@@ -188,7 +188,7 @@ def _beside(first: Datum, node: Expression, data: Any) -> Datum:
 
 
 def _logic(node: nodes.And | nodes.Or | nodes.Not, data: Any) -> Datum:
-    """AND, OR and NOT, however deep they are inside of each other."""
+    """Evaluate AND, OR and NOT, however deep they are nested."""
     steps = [_operands_in_turn(node, data)]
     value: Any = None
     while steps:
@@ -207,16 +207,16 @@ def _logic(node: nodes.And | nodes.Or | nodes.Not, data: Any) -> Datum:
 
 
 def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any], Datum, Datum]:
-    """Ask for the value of each operand in some rows, and return that of the node."""
+    """Yield each operand with the rows that need it, and return the value of the node."""
     if isinstance(node, nodes.Not):
         return compute.invert(_as_boolean((yield node.operand, data)))
-    # One decisive operand (false of AND, true of OR) decides a row, even beside a NULL.
+    # One decisive operand (false in AND, true in OR) decides a row, even beside a NULL.
     decisive = isinstance(node, nodes.Or)
     kernel = pc.or_kleene if decisive else pc.and_kleene
     found: Any = pa.scalar(not decisive)
     operands = node.operands
     if not can_fail(node):
-        # In any order. What is nested comes first, so that nothing is kept while it is evaluated.
+        # The order is free. Nested operands come first, so that no results wait meanwhile.
         operands = sorted(operands, key=lambda operand: not isinstance(operand, LOGIC))
     for operand in operands:
         if not can_fail(operand):
@@ -237,8 +237,8 @@ def _as_boolean(datum: Datum) -> Datum:
 
 
 def can_fail(node: Expression) -> bool:
-    """Whether some value could make the evaluation an error."""
-    # Found for all conditions below at once, and kept for each of them.
+    """Whether the evaluation fails for some values."""
+    # Determined for all conditions of the tree at once, and kept for each of them.
     return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
 
 
@@ -252,7 +252,7 @@ def _can_fail(node: Expression, operands: Sequence[bool]) -> bool:
 
 
 def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
-    """The expression's value in the rows of `mask`; in the others NULL, without evaluation.
+    """Return the expression's value in the rows of `mask`; other rows are NULL, not evaluated.
 
     Args:
         node: a resolved expression.
@@ -266,12 +266,12 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
 
 
 def _unevaluated(node: Expression, data: Any) -> Datum:
-    # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
+    # `1 / 0` has no columns, so it would be evaluated even if no row of the data is left.
     return nulls(data.num_rows, _arrow_type_of(node, data.schema))
 
 
 def _arrow_type_of(node: Expression, schema: pa.Schema) -> Any:
-    """The type of the array that a node gives; some types of tables share one in Arrow."""
+    """Return the Arrow type of a node's result; some Delta types share one Arrow type."""
     match node:
         case Column(path):
             kind: Any = schema
@@ -292,7 +292,7 @@ def _is_null(node: nodes.IsNull, data: Any) -> Datum:
 
 
 def _members(node: nodes.In, kind: pa.DataType) -> comparing.Members:
-    """The constants of a list, which is converted once and not for each batch."""
+    """Return the constants of an IN list; it is converted once, not for each batch."""
 
     def find() -> comparing.Members:
         constants = [option for option in node.options if isinstance(option, Literal)]
@@ -341,7 +341,7 @@ def _case(node: nodes.Case, data: Any) -> Datum:
     branches = list(node.branches)
     if node.otherwise is not None:
         branches.append((Literal(YES, BOOLEAN), node.otherwise))
-    # A branch is evaluated only for the rows that no condition before it holds for.
+    # A branch is evaluated only for the rows for which no earlier condition is true.
     pending: Any = as_array(pa.scalar(YES), data.num_rows)
     found: Any = None
     for condition, value in branches:
@@ -360,7 +360,7 @@ def _arithmetic(node: nodes.Arithmetic, data: Any) -> Datum:
 
 
 def _operands(operator: str, operands: tuple[Expression, ...], data: Any) -> tuple[Datum, Datum]:
-    """Both operands; Spark looks at a divisor first."""
+    """Evaluate both operands; Spark evaluates a divisor first."""
     left, right = operands
     if operator in _DIVISIONS:
         divisor = _evaluate(right, data)
@@ -392,7 +392,7 @@ def _call(node: Call, data: Any) -> Datum:
 
 
 def _collated_test(node: Call, collation: str, data: Any) -> Datum:
-    # Of the strings themselves: in keys it is not seen which characters belong together.
+    # `_` matches characters of the strings: their collation keys may have other characters.
     text, part = (
         _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
         for one in node.arguments
@@ -411,20 +411,21 @@ def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
 
 
 def _argument(node: Expression, data: Any) -> Any:
-    """A value; of a lambda, a function that computes its body."""
+    """Return the value of an argument; for a lambda, a function that computes its body."""
     if not isinstance(node, nodes.Lambda):
         return _evaluate(node, data)
     return partial(_body, node, data)
 
 
 def _body(node: nodes.Lambda, data: Any, rows: Array, *parameters: Array) -> Array:
-    """The value of a lambda's body.
+    """Return the value of a lambda's body.
 
     Args:
         node: the lambda.
         data: the batch around the lambda.
-        rows: of each call, the row of `data` that it belongs to.
-        parameters: an array each, one value per call; more than the lambda names are left out.
+        rows: for each call, the row of `data` that it belongs to.
+        parameters: one array per parameter, with one value per call. Those that the lambda does
+            not name are ignored.
     """
     own = [VARIABLE + name for name in node.parameters]
     outer = {path[0] for path in columns(node.body)}
@@ -471,17 +472,17 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
 }
 
 
-# Leaving out of a long OR what no row of a batch can match.
+# Shortening a long OR: leave out the operands that no row of a batch can match.
 
 
 MANY: Final = 64
-"""An OR of so many operands is narrowed; of fewer, asking for all is as quick."""
+"""The least number of operands of an OR that is narrowed; a shorter OR is as fast as it is."""
 _FLIPPED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Limits:
-    """Of each operand of an OR, between what values it looks for in a column; NULL is open."""
+    """The lower and upper limit of a column in each operand of an OR; NULL means no limit."""
 
     name: str
     lows: pa.Array[Any]
@@ -489,13 +490,13 @@ class _Limits:
 
 
 def narrowed(condition: Expression, data: pa.RecordBatch | pa.Table) -> Expression:
-    """The condition without operands of a long OR that are true of no row.
+    """Return the condition without the operands of a long OR that match no row.
 
     Args:
-        condition: resolved; of a filter.
+        condition: the resolved condition of a filter.
         data: the rows.
 
-    Cost: of the whole OR once, then a few kernels for each batch.
+    Cost: a pass over the OR once, then a few kernels for each batch.
     """
     if not condition.fact("has long ORs", lambda: any(map(_is_long, conjuncts(condition)))):
         return condition
@@ -530,14 +531,14 @@ def _narrowed(part: Any, data: Any) -> Expression:
 
 
 def _limits(operands: Sequence[Expression]) -> list[_Limits]:
-    """The columns of which every operand says something."""
+    """Return the limits of each column that every operand restricts."""
     each = [_of_operand(operand) for operand in operands]
     common = set(each[0]).intersection(*each[1:])
     found = []
     for name, kind in sorted(common, key=str):
         arrow_type = to_arrow_type(kind)
         if pt.is_floating(arrow_type):
-            continue  # NaN is above all that a batch's greatest value tells
+            continue  # NaN is greater than the batch's maximum shows
         try:
             lows, highs = (
                 array_of([to_scalar(ends[name, kind][side], kind) for ends in each], arrow_type)
@@ -550,7 +551,7 @@ def _limits(operands: Sequence[Expression]) -> list[_Limits]:
 
 
 def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[Any, Any]]:
-    """Between what constants an operand looks for, by column and type; None is open."""
+    """Return an operand's lower and upper limit by column and type; None means no limit."""
     found: dict[tuple[str, PrimitiveType], tuple[Any, Any]] = {}
     for part in conjuncts(operand):
         if isinstance(part, Comparison):
@@ -571,7 +572,7 @@ def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[An
         ends = _ends(operator, values)
         if ends is not None:
             low, high = found.get((left.path[0], first.type), (None, None))
-            # Of two limits on one side, either is one.
+            # Of two limits on one side, either one is valid.
             found[left.path[0], first.type] = (
                 ends[0] if low is None else low,
                 ends[1] if high is None else high,

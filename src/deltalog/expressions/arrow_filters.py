@@ -1,8 +1,8 @@
 """Converting pyarrow's filters of any size to expressions.
 
-Owns AND, OR, NOT and tests for NULL, of which long filters are made, and comparisons of a column
-with a constant of its type. Other parts are converted by way of Substrait. Its messages double in
-size with each nested function, so only small parts are converted that way.
+Owns AND, OR, NOT, tests for NULL, and comparisons of a column with a constant of its type. Other
+parts are converted by way of Substrait. A Substrait message doubles in size with each nested
+function, so only small parts are converted that way.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MOST_SHOWN: Final = 1_000
 
 
 def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """The condition as an expression, not resolved yet.
+    """Return the condition as an expression, not resolved yet.
 
     Args:
         expression: a pyarrow filter.
-        schema: of the columns that it names, by exact name.
+        schema: the schema of the columns; the filter names them exactly.
 
     Raises:
         InvalidInputError: pyarrow cannot serialise it, or a part has no exact counterpart.
@@ -50,13 +50,13 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
 
 
 def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """A condition that is true wherever the filter is, and maybe elsewhere; None if there is none.
+    """Return a condition that is true at least wherever the filter is, or None.
 
     Operands of an outer AND that have no exact counterpart are left out.
 
     Args:
         expression: a pyarrow filter.
-        schema: of the columns that it names, by exact name.
+        schema: the schema of the columns; the filter names them exactly.
     """
     try:
         filter_ = _Filter(expression, schema)
@@ -72,10 +72,10 @@ def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -
 
 
 def for_arrow(expression: pc.Expression) -> pc.Expression:
-    """The same filter, so that Arrow can follow it: it ends the process where one is too deep.
+    """Return the same filter, flat enough for Arrow, which crashes on a deeply nested one.
 
     Raises:
-        InvalidInputError: it is too deep in another way than by a long chain of AND or OR.
+        InvalidInputError: the filter is too deep, and not because of a long chain of AND or OR.
     """
     try:
         pickled = Pickled(expression)
@@ -87,8 +87,8 @@ def for_arrow(expression: pc.Expression) -> pc.Expression:
     if (deep := depth(root)) > SAFE_DEPTH * 4:
         raise InvalidInputError(
             f"cannot filter by the pyarrow expression {_shown(expression)}: its functions are "
-            f"nested {deep:,} deep, and Arrow can follow {SAFE_DEPTH * 4:,}; write it as SQL or "
-            'with deltalog.col("…")'
+            f"nested {deep:,} deep, but Arrow supports {SAFE_DEPTH * 4:,} levels; write it as SQL "
+            'or with deltalog.col("…")'
         )
     return pickled.expression(root)
 
@@ -99,7 +99,7 @@ def _shown(expression: pc.Expression) -> str:
 
 
 class _Filter:
-    """A filter, and what its small parts are converted to."""
+    """A filter, and the converted form of its small parts."""
 
     def __init__(self, expression: pc.Expression, schema: pa.Schema) -> None:
         self._schema = schema
@@ -116,14 +116,14 @@ class _Filter:
         self._convert_leaves()
 
     def conjuncts(self) -> list[FilterPart]:
-        """The operands of the outer AND."""
+        """Return the operands of the outer AND."""
         return self.root.operands() if self.root.function == "and_kleene" else [self.root]
 
     def found(self, root: FilterPart) -> Expression:
-        """A part as an expression.
+        """Return a part as an expression.
 
         Raises:
-            InexactPartError: it has none.
+            InexactPartError: the part has no exact counterpart.
         """
         return fold_tree(root, self._inner, self._combined)
 
@@ -167,7 +167,7 @@ class _Filter:
     def _is_logic(self, part: FilterPart) -> bool:
         if part.function in {"and_kleene", "or_kleene", "invert"}:
             return True
-        # Of a column Arrow says more: what of NaN, and that of a struct.
+        # Arrow's test for NULL has options for NaN, and a rule for the fields of a struct.
         is_of_call = len(part.parts) == 1 and part.parts[0].function is not None
         if part.function == "is_null" and is_of_call:
             options: Any = None if part.column is None else self._pickled.constant(part)
@@ -175,7 +175,7 @@ class _Filter:
         return part.function == "is_valid" and is_of_call
 
     def _compared(self, part: FilterPart) -> Expression | None:
-        """A column compared with a constant of its type; None if the part is something else."""
+        """Convert the comparison of a column with a constant of its type; None for other parts."""
         operator = COMPARISONS.get(part.function or "")
         if operator is None or len(part.parts) != 2:
             return None
@@ -187,7 +187,7 @@ class _Filter:
         return comparison(operator, [side[0] for side in sides if side], self._schema)
 
     def _side(self, part: FilterPart) -> tuple[Expression, pa.DataType] | None:
-        """A column or constant of a plain type, and the type."""
+        """Return a column or constant of a plain type, and the type."""
         if part.is_column:
             kind = self._type_of(part.path)
             return None if kind is None or not _is_plain(kind) else (Column(part.path), kind)
@@ -215,7 +215,7 @@ class _Filter:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether equal values of the type are one Python value, which `Literal` takes for that."""
+    """Whether equal values of the type are equal in Python, so that `Literal` can hold them."""
     if pt.is_timestamp(kind):
         return kind.unit == "us" and kind.tz in {None, "UTC"}
     return (
@@ -237,13 +237,13 @@ def _levels(root: FilterPart) -> Iterator[int]:
         waiting += [(one, level + 1) for one in part.parts]
 
 
-# pyarrow's expressions, taken apart and put together by way of their pickles.
+# pyarrow's expressions, read and rebuilt by way of their pickles.
 
 
 _CHAINS: Final = frozenset({"and_kleene", "or_kleene", "and", "or"})
 _MOST_OPERANDS: Final = 64
 SAFE_DEPTH: Final = 3 * _MOST_OPERANDS
-"""How deep Arrow follows an expression on any thread: it takes about 1 KiB of stack for a level."""
+"""The depth that Arrow can follow on any thread; each level needs about 1 KiB of stack."""
 
 _Pair = tuple[bytes, bytes]
 
@@ -254,8 +254,8 @@ class FilterPart:
 
     Args:
         function: the name of the function of a call.
-        path: names of a column and of the fields inside it.
-        column: of a constant the column that has it; of a call that of its options.
+        path: the names of a column and of the fields inside it.
+        column: the column that contains a constant, or the options of a call.
         parts: the arguments of a call.
     """
 
@@ -275,7 +275,7 @@ class FilterPart:
         return self.function is None and not self.path
 
     def operands(self) -> list[FilterPart]:
-        """The arguments; of AND and OR those of all that are nested in it, as Arrow takes them."""
+        """Return the arguments; nested ANDs or ORs count as one, as in Arrow."""
         if self.function not in _CHAINS:
             return self.parts
         found: list[FilterPart] = []
@@ -296,7 +296,8 @@ class Pickled:
         expression: any.
 
     Raises:
-        InvalidInputError: pyarrow cannot pickle it, such as one that names columns by number.
+        InvalidInputError: pyarrow cannot pickle the expression, for instance because it names
+            columns by number.
     """
 
     def __init__(self, expression: pc.Expression) -> None:
@@ -312,13 +313,13 @@ class Pickled:
             ) from error
 
     def constant(self, part: FilterPart) -> pa.Scalar[Any]:
-        """The value of a constant, or the options of a call as a struct."""
+        """Return the value of a constant, or the options of a call as a struct."""
         assert part.column is not None  # noqa: S101  # a constant has one, as has a call that is asked
         found: pa.Scalar[Any] = self._constants.column(part.column)[0]
         return found
 
     def expression(self, part: FilterPart) -> pc.Expression:
-        """A part as an expression of pyarrow."""
+        """Return a part as an expression of pyarrow."""
         pairs: list[_Pair] = []
         columns: list[int] = []
 
@@ -361,7 +362,7 @@ def _one_row(arrays: Sequence[pa.Array[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def depth(root: FilterPart) -> int:
-    """How deep Arrow follows the tree: it folds each chain of AND or OR from its first operand."""
+    """Return the depth of the tree for Arrow, which folds chains of AND or OR from the left."""
     deepest, waiting = 0, [(root, 1)]
     while waiting:
         part, above = waiting.pop()
@@ -373,10 +374,10 @@ def depth(root: FilterPart) -> int:
 
 
 def shallow(root: FilterPart) -> FilterPart:
-    """The same condition, in which a long chain of AND or OR is one of shorter chains.
+    """Return the same condition, with each long chain of AND or OR split into shorter chains.
 
-    Arrow folds what is nested in a chain into one chain again, unless something stands between:
-    NOT twice, which changes nothing.
+    Arrow joins directly nested chains again. A double NOT between them prevents that without
+    changing the result.
     """
     done: dict[int, FilterPart] = {}
     waiting = [(root, False)]
@@ -417,7 +418,7 @@ def _chain(function: str, parts: list[FilterPart]) -> FilterPart:
 
 
 def _tree(pairs: Sequence[_Pair]) -> FilterPart:
-    """The tree that pairs of metadata tell."""
+    """Build the tree from pairs of metadata."""
     holder = FilterPart("")
     stack = [holder]
     names = 0
@@ -442,14 +443,14 @@ def _tree(pairs: Sequence[_Pair]) -> FilterPart:
         elif key == b"field_ref":
             stack[-1].parts.append(FilterPart(path=(value.decode(),)))
         else:
-            raise NotImplementedError(f"it has a part of another kind, {key.decode()!r}")
+            raise NotImplementedError(f"it has a part of an unknown kind, {key.decode()!r}")
     return holder.parts[0]
 
 
 def _pairs(schema: pa.Schema) -> list[_Pair]:
-    """A schema's metadata in order; pyarrow shows it as a dictionary, of which each key is once."""
+    """Return a schema's metadata in order; pyarrow's dictionary would lose repeated keys."""
     message = schema.serialize().to_pybytes()
-    # Behind the length: the offset of the table `Message`, whose third field is the `Schema`.
+    # After the length comes the offset of the table `Message`. Its third field is the `Schema`.
     start = 8
     (offset,) = struct.unpack_from("<I", message, start)
     header = _followed(message, _field(message, start + offset, 2))
@@ -468,7 +469,7 @@ def _pairs(schema: pa.Schema) -> list[_Pair]:
 
 
 def _field(message: bytes, table: int, number: int) -> int:
-    """Where a table of FlatBuffers has a field; 0 if it does not."""
+    """Return the position of a field in a FlatBuffers table; 0 if the field is missing."""
     (distance,) = struct.unpack_from("<i", message, table)
     virtual = table - distance
     (size,) = struct.unpack_from("<H", message, virtual)

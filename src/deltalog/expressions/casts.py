@@ -1,7 +1,8 @@
 """`CAST` of Arrow arrays by Spark's ANSI rules.
 
-Owns the conversion between primitive types and the values that a cast refuses. A kernel returns
-the converted array and a mask of the refused rows: an error, or NULL for `TRY_CAST`.
+Owns the conversion between primitive types, and the decision which values a cast refuses. A kernel
+returns the converted array and a mask of the refused rows. These are an error in `CAST` and NULL in
+`TRY_CAST`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     Convert = Callable[[Array, DataType, DataType], Array]
 
 _WIDE: Final = pa.decimal256(76, 38)
-# Microseconds from or to 1970 whose nanoseconds have 64 bits.
+# The greatest distance from 1970 in microseconds whose nanoseconds fit 64 bits.
 _MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
@@ -69,7 +70,7 @@ class Converted(NamedTuple):
 
 
 def needs_zone(source: DataType, to: DataType) -> bool:
-    """Whether a cast between the types gives or takes a time zone, at any depth."""
+    """Whether a cast between the types adds or drops a time zone, at any depth."""
     if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
         return {source, to} == _WITH_AND_WITHOUT_ZONE
     match source, to:
@@ -86,21 +87,21 @@ def needs_zone(source: DataType, to: DataType) -> bool:
 
 
 def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) -> Datum:
-    """Values cast to another type in UTC; see `cast_in_zone`."""
+    """Cast values to another type in UTC; see `cast_in_zone`."""
     return cast_in_zone(datum, source, to, is_try=is_try, time_zone=None)
 
 
 def cast_in_zone(
     datum: Datum, source: DataType, to: DataType, *, is_try: bool, time_zone: str | None
 ) -> Datum:
-    """Values cast to another type.
+    """Cast values to another type.
 
     Args:
         datum: values of type `source`, or one constant.
         source: the type of the values.
-        to: the type wanted.
-        is_try: whether a value that cannot be converted is NULL instead of an error.
-        time_zone: of `timestamp_ntz` values beside `timestamp`; None is UTC.
+        to: the target type.
+        is_try: whether a value that cannot be converted becomes NULL instead of an error.
+        time_zone: the zone for casts between `timestamp_ntz` and `timestamp`; None is UTC.
 
     Raises:
         InvalidInputError: there is no such cast, or a value cannot be converted.
@@ -123,7 +124,7 @@ def cast_in_zone(
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     if is_try and source in FINE_MOMENTS:
-        # Spark cuts off what is finer, and this would be NULL.
+        # Spark cuts off finer digits; TRY_CAST here would return NULL instead.
         raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
@@ -138,8 +139,8 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     raise InvalidInputError(
-        f"cannot cast {shown} to {to}: it is no value of that type, or out of range "
-        "(TRY_CAST gives NULL instead)"
+        f"cannot cast {shown} to {to}: it is not a value of that type, or out of range "
+        "(TRY_CAST returns NULL instead)"
     )
 
 
@@ -178,7 +179,7 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
         return to_decimal(array, decimal_of(source), to)
     if source in FRACTIONALS:
         return _fractional_to_integral(array, to)
-    # One digit more, because Arrow truncates no decimal that has none before the point.
+    # One digit more: Arrow does not truncate a decimal without digits before the point.
     whole = pc.trunc(_widened(array, 1)) if is_decimal(source) else array
     return _to_integral(whole, to)
 
@@ -209,7 +210,7 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     # NaN compares false with both limits, so it is refused.
     fits = compute.and_(compute.greater_equal(whole, -limit), compute.less_equal(whole, top))
     refused = compute.invert(fits)
-    # No double is 2^63 - 1: Java compares with 2^63 and casts that to 2^63 - 1.
+    # 2^63 - 1 is not a double: Java compares with 2^63, and casts 2^63 to 2^63 - 1.
     is_top = compute.equal(whole, limit)
     values = _without(whole, compute.or_(refused, is_top)).cast(to_arrow_type(to))
     if to == LONG:
@@ -226,7 +227,7 @@ def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveTyp
 
 
 def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
-    """Exact numbers as decimals, halves rounded away from zero."""
+    """Convert exact numbers to decimals; halves are rounded away from zero."""
     arrow_type = to_arrow_type(to)
     if not pa.types.is_decimal(array.type):
         array = array.cast(pa.decimal128(source.precision, 0))
@@ -258,8 +259,8 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
-    # The zone is UTC: timestamps with and without zone hold the same number, and a
-    # date is midnight.
+    # The zone is UTC: timestamps with and without zone contain the same number, and a date
+    # is midnight.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
@@ -319,14 +320,14 @@ def _number_to_timestamp(array: Array, source: PrimitiveType, to: DataType) -> C
 
 
 def floor_divide(array: Array, divisor: int) -> Array:
-    """Integers divided by a positive constant, rounded down."""
+    """Divide integers by a positive constant, and round down."""
     quotient = compute.divide(array, divisor)
     is_above = compute.greater(compute.multiply(quotient, divisor), array)
     return compute.subtract(quotient, is_above.cast(quotient.type))
 
 
 def _to_string(array: Array, source: DataType, _to: DataType) -> Converted:
-    """Values as Spark's strings."""
+    """Convert values to strings in Spark's form."""
     if source == BINARY:
         return Converted(array.cast(pa.string()))
     if source in FRACTIONALS:
@@ -384,7 +385,7 @@ def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
 
 
 def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
-    """Strings, with or without exponent, as decimals; halves are rounded away from zero."""
+    """Convert strings, also with an exponent, to decimals; halves are rounded away from zero."""
     valid = compute.match_substring_regex(
         trimmed, r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
     )
@@ -448,7 +449,7 @@ def _without(array: Array, refused: Array) -> Array:
 
 
 def cast_nested(array: Array, source: DataType, to: DataType, convert: Convert) -> Array:
-    """The values of a nested type, with every part converted."""
+    """Cast the values of a nested type, part by part."""
     match source, to:
         case ArrayType(), ArrayType():
             values = convert(compute.list_flatten(array), source.element_type, to.element_type)
@@ -487,7 +488,7 @@ def _cast_map(array: Array, source: MapType, to: MapType, convert: Convert) -> A
 
 
 def map_parts(array: Array) -> tuple[Array, Array, Array]:
-    """The keys and items of maps as flat arrays without gaps, and each map's number of entries."""
+    """Return the keys and items of maps as flat arrays, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
     # Arrow has no kernel that flattens maps, and the entries of NULL maps must be left out.
@@ -503,7 +504,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
 def nested_texts(
     array: Array, source: DataType, texts_of: Callable[[Array, DataType], list[str | None]]
 ) -> list[str | None]:
-    """Nested values as strings of Spark: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
+    """Convert nested values to Spark's strings: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
     valid = compute.is_valid(array).to_pylist()
     match source:
         case ArrayType():

@@ -40,7 +40,7 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
-# Nanoseconds are the same moments: what is not a whole microsecond, or too far, is an error.
+# Nanosecond types have the same instants: a cast to microseconds must be exact and in range.
 FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
     DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
@@ -72,7 +72,7 @@ def is_numeric(data_type: DataType) -> bool:
 
 
 def is_opaque(data_type: DataType) -> bool:
-    """Whether expressions hand values of the type on, and do not look into them."""
+    """Whether expressions only pass values of the type through and never look into them."""
     if isinstance(data_type, PrimitiveType):
         return data_type.primitive.is_opaque
     return any(
@@ -82,23 +82,23 @@ def is_opaque(data_type: DataType) -> bool:
 
 
 def is_ordered(data_type: DataType) -> bool:
-    """Whether values of an opaque type are compared with each other, and no more."""
+    """Whether values of an opaque type can be compared with each other."""
     return isinstance(data_type, PrimitiveType) and data_type.primitive.is_ordered
 
 
 def is_unordered(data_type: DataType) -> bool:
-    """Whether expressions cannot tell which of two values of the type is less, nor if they are."""
+    """Whether values of the type have no order and no equality in expressions."""
     return is_opaque(data_type) and not is_ordered(data_type)
 
 
 def holds_integer(data_type: DataType, value: int) -> bool:
-    """Whether an integral type is wide enough for a number."""
+    """Whether a number fits an integral type."""
     most = _GREATEST.get(data_type, -1)
     return -most - 1 <= value <= most
 
 
 def decimal_of(data_type: DataType) -> PrimitiveType:
-    """The decimal that holds every value of an integral or decimal type."""
+    """Return the decimal type that fits every value of an integral or decimal type."""
     if isinstance(data_type, PrimitiveType):
         if data_type.is_decimal:
             return data_type
@@ -106,14 +106,14 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
         if row.family is Family.INTEGRAL:
             # A long has at most 19 digits; Spark's DecimalType.LongDecimal is decimal(20,0).
             return decimal_type(row.digits + (row.bits == 64), 0)
-    raise InvalidInputError(f"{data_type} is no exact number")
+    raise InvalidInputError(f"{data_type} is not an exact number type")
 
 
 def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
-    """The decimal of a constant; an integer has the precision of its own digits.
+    """Return the decimal type of a constant; an integer has the precision of its own digits.
 
-    So `price * 2` has one digit more, not ten. A tinyint is a decimal(3,0) all the same: Spark's
-    `DecimalType.fromLiteral` leaves it out.
+    So `price * 2` has one more digit, not ten. A tinyint is always a decimal(3,0), because Spark's
+    `DecimalType.fromLiteral` has no case for it.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
         return decimal_type(len(str(abs(value))), 0)
@@ -121,9 +121,9 @@ def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
 
 
 def common_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that both sides of a comparison are cast to, or None if there is none.
+    """Return the type to which both sides of a comparison are cast, or None if there is none.
 
-    In ANSI mode the string is cast to the other type, never the other way as in Hive.
+    In ANSI mode a string is cast to the other type; Hive casts the other side to string.
     """
     if left == right:
         return left
@@ -142,7 +142,7 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
 
 def _common_number(left: DataType, right: DataType) -> DataType:
     if left in FRACTIONALS or right in FRACTIONALS:
-        # In ANSI mode, float and any other number make a double: a float would lose digits.
+        # In ANSI mode, float with any other number becomes double: a float would lose digits.
         return DOUBLE
     if left in INTEGRALS and right in INTEGRALS:
         return INTEGRALS[max(INTEGRALS.index(left), INTEGRALS.index(right))]
@@ -176,7 +176,7 @@ def _common_nested(left: DataType, right: DataType) -> DataType | None:
 
 
 def _common_struct(left: StructType, right: StructType) -> StructType | None:
-    """The struct of the fields' common types by position, with the names of the left side."""
+    """Return the struct of the fields' common types by position, with the left side's names."""
     if len(left) != len(right):
         return None
     fields: list[Field] = []
@@ -189,15 +189,16 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
 
 
 def comparable_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that two sides are compared in.
+    """Return the type in which two sides are compared.
 
-    The values of a row, as in `(a, b) = (1, 2)`, are called `col1`, `col2`, …, which no column is.
+    The fields of a row, as in `(a, b) = (1, 2)`, are named `col1`, `col2`, …; a column takes no
+    part in these names.
     """
     return common_type(left, _with_names_of(left, right))
 
 
 def _with_names_of(named: DataType, other: DataType) -> DataType:
-    """A type whose values of rows have the names that another type has at the same places."""
+    """Return the type with its generated field names replaced by the other type's names."""
     match named, other:
         case ArrayType(), ArrayType():
             return replace(
@@ -215,7 +216,7 @@ def _with_names_of(named: DataType, other: DataType) -> DataType:
 
 
 def has_same_structure(left: DataType, right: DataType) -> bool:
-    """Whether two types differ in names of fields, and in what may be NULL, at most."""
+    """Whether two types are equal, except for field names and nullability."""
     match left, right:
         case ArrayType(), ArrayType():
             return has_same_structure(left.element_type, right.element_type)
@@ -233,7 +234,7 @@ def has_same_structure(left: DataType, right: DataType) -> bool:
 
 
 def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
-    """The decimal that holds both; beyond 38 digits, digits of the fraction are dropped first."""
+    """Return the decimal type that fits both; above 38 digits, the fraction is shortened first."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     excess = max(0, whole + scale - MAX_DIGITS)
@@ -241,7 +242,7 @@ def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
 
 
 def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
-    """The result type of arithmetic of two decimals, by the rules of Hive and SQL Server."""
+    """Return the result type of decimal arithmetic, by the rules of Hive and SQL Server."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     match operator:
         case "+" | "-":
@@ -258,9 +259,9 @@ def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) ->
 
 
 def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
-    """A decimal type cut to 38 digits: the scale shrinks first, but not below six digits.
+    """Limit a decimal type to 38 digits: the scale shrinks first, but not below six digits.
 
-    As Spark's `DecimalType.adjustPrecisionScale`.
+    The rule is Spark's `DecimalType.adjustPrecisionScale`.
     """
     if precision <= MAX_DIGITS:
         return decimal_type(precision, scale)
@@ -271,8 +272,7 @@ def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
 def can_cast(source: DataType, to: DataType) -> bool:
     """Whether ANSI mode has a `CAST` from one type to the other.
 
-    Unlike Spark's legacy casts, there are none from numbers to binary values, nor from dates to
-    numbers.
+    Unlike in Spark's legacy mode, numbers cannot be cast to binary, nor dates to numbers.
     """
     if source in (to, VOID) or to == STRING:
         return source in (to, VOID) or (to != VOID and not is_opaque(source))
@@ -298,7 +298,7 @@ def can_cast(source: DataType, to: DataType) -> bool:
 
 
 def is_relabelled(source: DataType, to: DataType) -> bool:
-    """Whether values are stored in the type as they are: bytes as the geometry that they say."""
+    """Whether a cast keeps the value and changes only its type: bytes (WKB) to geometry."""
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
     one, other = source.primitive, to.primitive

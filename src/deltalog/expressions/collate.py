@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class _Strength(IntEnum):
-    """How much the collation of a string counts beside that of another one."""
+    """The strength of a string's collation; of two collations, the stronger one wins."""
 
     DEFAULT = 0
     IMPLICIT = 1
@@ -53,13 +53,13 @@ class _Strength(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The strings of a value.
+    """The strings in a value, and their collation.
 
     Args:
-        collation: its identifier.
-        strength: of it.
-        source: the part of the tree that they come from.
-        is_nested: whether they are inside a list, a map or a struct.
+        collation: the identifier of the collation.
+        strength: the strength of the collation.
+        source: the part of the tree that the strings come from.
+        is_nested: whether the strings are inside a list, a map or a struct.
     """
 
     collation: str
@@ -79,57 +79,57 @@ def collated(
 
     Args:
         resolved: with names, types and casts.
-        schema: of the rows.
-        type_of: the type of a part of the tree.
-        by_bytes: whether bytes compare strings, whatever collation their column has.
+        schema: the schema of the rows.
+        type_of: returns the type of a part of the tree.
+        by_bytes: whether strings are compared by bytes, whatever collation their column has.
 
     Raises:
-        InvalidInputError: two texts have different collations, deltalog does not have the rules of
-            one, or something else than a comparison looks into strings with a collation.
+        InvalidInputError: two strings have different collations, deltalog does not have the rules
+            of a collation, or an operation other than a comparison uses strings with a collation.
     """
     return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
 
 
 def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) -> Expression:
-    """`collated` of a value that bytes may compare with others.
+    """`collated` for a value that an engine may compare by bytes.
 
     Raises:
-        InvalidInputError: likewise, or the value is a string with a collation.
+        InvalidInputError: as `collated`, or the value is a string with a collation.
     """
     found, texts = _Collator(schema, type_of, by_bytes=False).visit(resolved)
     if texts is not None and texts.collation != BY_BYTES:
         raise InvalidInputError(
-            f"cannot compute {to_sql(resolved)}: a query gives no text with the collation "
-            f"{texts.collation}, as DuckDB compares bytes; compare it where it stands, or write "
-            "CAST(… AS STRING) for the text itself"
+            f"cannot compute {to_sql(resolved)}: a query returns no string with the collation "
+            f"{texts.collation}, because DuckDB compares bytes; compare it in the same expression, "
+            "or write CAST(… AS STRING) for the plain string"
         )
     return found
 
 
 def check_uncollated(resolved: Expression, schema: StructType) -> None:
-    """Refuse what a collation decides, or might decide: an engine may have other rules.
+    """Refuse an expression whose result may depend on a collation: engines differ in the rules.
 
     Raises:
-        InvalidInputError: more is asked of strings with a collation than whether they are NULL, or
-            how long they are.
+        InvalidInputError: the expression uses strings with a collation for more than a test for
+            NULL or their length.
     """
     known = _collations(resolved, schema)
     for node in walk(resolved):
         if isinstance(node, Collate):
-            raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
+            raise InvalidInputError(f"cannot compute {to_sql(node)} here: COLLATE is not supported")
         if isinstance(node, _HANDING_ON) or (
             isinstance(node, Call) and node.function in OF_LENGTH | OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):
             raise InvalidInputError(
-                f"cannot compute {to_sql(node)} here: the texts of column {'.'.join(path)!r} have "
-                f"the collation {known[path]}, whose rules are not those of every engine"
+                f"cannot compute {to_sql(node)} here: the strings of column {'.'.join(path)!r} "
+                f"have the collation {known[path]}, whose rules differ between engines"
             )
 
 
 def _collations(resolved: Expression, schema: StructType) -> dict[tuple[str, ...], str]:
-    """The collations of the columns in a tree, or of what is inside them."""
+    """Return the collations of the columns in a tree, and of the fields inside them."""
     return {
         path: collation
         for path in columns(resolved)
@@ -146,7 +146,7 @@ def _has_collate(node: Expression) -> bool:
 
 
 def _texts_in(node: Expression) -> set[tuple[str, ...]]:
-    """The columns in a node of which more is asked than whether they are NULL, or how long."""
+    """Return the columns that a node uses for more than a test for NULL or their length."""
     found: set[tuple[str, ...]] = set()
     waiting = [node]
     while waiting:
@@ -167,7 +167,7 @@ class _Collator:
         self._by_bytes = by_bytes
 
     def visit(self, node: Expression) -> Found:
-        """A part of the tree without COLLATE, and its strings; None if it has none."""
+        """Return a part of the tree without COLLATE, and its strings or None."""
         return _RULES.get(type(node), _Collator.other)(self, node)
 
     def column(self, node: Column) -> Found:
@@ -193,7 +193,7 @@ class _Collator:
         return operand, _Texts(node.collation, _Strength.EXPLICIT, node.operand)
 
     def other(self, node: Expression) -> Found:
-        """A part whose value is no text: its parts are."""
+        """Visit a node whose value is not a string; its parts may be strings."""
         if isinstance(node, LOGIC):
             return fold_up(node, self._combined, inside=LOGIC), None
         return rebuild(node, lambda part: self.visit(part)[0]), None
@@ -273,7 +273,7 @@ class _Collator:
         return node, _Texts(BY_BYTES, _Strength.IMPLICIT, node)
 
     def _of_part(self, node: Call, call: Call, texts: _Texts | None) -> _Texts | None:
-        """The strings of an element of a list, a value of a map, or a field of a struct."""
+        """Return the strings of an element of a list, a value of a map, or a field of a struct."""
         holder = call.arguments[0]
         if texts is None or not _has_texts(self._type_of(node)):
             return None
@@ -297,13 +297,13 @@ class _Collator:
         if collation == BY_BYTES:
             return Call(node.function, tuple(map(self._plain, found)))
         text, part = (argument for argument, _ in found)
-        # Which of its lower characters belong together is not known of the key of a constant.
+        # The key of a constant does not show which of its lower characters belong together.
         if isinstance(text, Literal) and DOTTED_I in str(text.value):
             self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
         return Call(node.function, tuple(_keyed((text, part), collation)))
 
     def _sides(self, node: Expression, sides: Sequence[Expression]) -> Sequence[Expression]:
-        """What a comparison compares: keys, where a collation other than the default compares."""
+        """Return the sides to compare: keys, if the collation is not the default."""
         found = [self.visit(side) for side in sides]
         collation = self._common(node, [texts for _, texts in found])
         if collation == BY_BYTES:
@@ -311,16 +311,16 @@ class _Collator:
         return _keyed([side for side, _ in found], collation)
 
     def _plain(self, found: Found) -> Expression:
-        """A value whose strings bytes compare, which is said if they have a collation."""
+        """Return a value that is compared by bytes; a collation adds COLLATE UTF8_BINARY."""
         value, texts = found
         is_said = texts is not None and bool(_collations(value, self._schema))
         return Collate(value, BY_BYTES) if is_said else value
 
     def _common(self, node: Expression, texts: Sequence[_Texts | None]) -> str:
-        """The collation by which strings are compared.
+        """Return the collation that compares some strings.
 
         Raises:
-            InvalidInputError: there is none, or deltalog does not have its rules.
+            InvalidInputError: they have no common collation, or deltalog does not have its rules.
         """
         met = self._met(node, texts)
         if met is None:
@@ -334,14 +334,14 @@ class _Collator:
         return met.collation
 
     def _met(self, node: Expression, texts: Sequence[_Texts | None]) -> _Texts | None:
-        """The strings of a value that is made of others; Spark's least common string type."""
+        """Return the strings of a value made of other values: Spark's least common string type."""
         known = [one for one in texts if one is not None]
         if not known:
             return None
         strength = max(one.strength for one in known)
         strongest = [one for one in known if one.strength == strength]
         if len({one.collation for one in strongest}) == 1:
-            # What is nested stays so, whatever stands beside it.
+            # Nested strings stay nested, whatever they are combined with.
             nested = [one for one in known if one.is_nested and one.collation != BY_BYTES]
             return nested[0] if nested else strongest[0]
         if strength is _Strength.EXPLICIT:
@@ -359,24 +359,25 @@ class _Collator:
         known = [one for one in texts if one is not None and one.strength > _Strength.DEFAULT]
         names = list(dict.fromkeys(one.collation for one in known))
         raise InvalidInputError(
-            f"cannot compute {to_sql(node)}: its texts have the collations {', '.join(names)}, and "
-            "nothing says which is meant; write it behind one of them, such as "
+            f"cannot compute {to_sql(node)}: its strings have the collations {', '.join(names)}, "
+            "which is ambiguous; write COLLATE after one of them, such as "
             f"{to_sql(Collate(known[-1].source, known[0].collation))}"
         )
 
     def _refuse(self, node: Expression, texts: _Texts) -> NoReturn:
         what, shown = to_sql(texts.source), texts.collation
         if texts.collation in RULES:
-            why = "of which deltalog computes comparisons alone"
+            why = "for which deltalog computes only comparisons"
             if texts.is_nested:
-                why = "and texts inside of values are not compared by one"
+                why = "and strings inside of nested values cannot be compared by a collation"
         else:
             why = (
                 "whose rules deltalog does not have; "
                 f"{to_sql(Collate(texts.source, BY_BYTES))} is compared by its bytes"
             )
         raise InvalidInputError(
-            f"cannot compute {to_sql(node)}: the texts of {what} have the collation {shown}, {why}"
+            f"cannot compute {to_sql(node)}: the strings of {what} have the collation {shown}, "
+            f"{why}"
         )
 
 
@@ -389,7 +390,7 @@ def _nested(texts: _Texts, node: Expression) -> _Texts:
 
 
 def _keyed(sides: Sequence[Expression], collation: str) -> list[Expression]:
-    """The keys of sides; of constants, they are constants."""
+    """Return the keys of the sides; the key of a constant is a constant."""
     constants = [side for side in sides if isinstance(side, Literal)]
     known = iter(keys_of([side.value for side in constants], collation))
     return [

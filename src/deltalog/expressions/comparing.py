@@ -1,7 +1,8 @@
 """Comparisons with Spark's rules, over Arrow arrays and constants.
 
 Owns NaN (equal to itself, greater than all other values), zeros of either sign, moments in two
-units, NULL-safe equality, IN and LIKE. `resolve` guarantees that other operands have one type.
+units, NULL-safe equality, IN and LIKE. Except for moments, `resolve` guarantees that both operands
+have one type.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _NAN: Final = object()
-# Of each operator: Arrow's kernel, and Python's for nested values.
+# For each operator: Arrow's kernel, and Python's function for nested values.
 _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]]] = {
     "=": (compute.equal, operators.eq),
     "<>": (compute.not_equal, operators.ne),
@@ -42,7 +43,7 @@ _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "
 
 
 def compare(operator: str, left: Datum, right: Datum) -> Datum:
-    """`left operator right`; NULL where a side is NULL, except for `<=>`."""
+    """Return `left operator right`; NULL where a side is NULL, except for `<=>`."""
     if operator == "<=>":
         return _null_safe_equal(left, right)
     if pt.is_null(left.type) or pt.is_null(right.type):
@@ -58,7 +59,7 @@ def compare(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
-    """Moments in microseconds beside moments in nanoseconds, none of which is rounded."""
+    """Compare moments in microseconds with moments in nanoseconds, without rounding."""
     if left.type.unit == "ns":
         return _compare_units(_FLIPPED[operator], right, left)
     micros = compute.cast(left, pa.int64())
@@ -79,7 +80,7 @@ def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def all_null(*sides: Datum) -> Datum:
-    """NULL of type boolean, with the number of rows of the sides."""
+    """Return NULL of type boolean for each row of the sides."""
     for side in sides:
         if not isinstance(side, pa.Scalar):
             return pa.nulls(len(side), pa.bool_())
@@ -108,12 +109,12 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
             answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
-    # A NULL beside NaN stays NULL.
+    # NULL compared with NaN stays NULL.
     return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
-    """The rows that are NaN; None if there are none, so that the usual case costs one pass."""
+    """Return a mask of the NaN rows, or None if there are none: the usual case costs one pass."""
     is_nan: Any = compute.is_nan(side)
     if isinstance(is_nan, pa.Scalar):
         return is_nan if is_nan.as_py() else None
@@ -129,13 +130,13 @@ def _null_safe_equal(left: Datum, right: Datum) -> Datum:
 
 
 def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
-    """Lists and structs, compared element by element. Cost: by row."""
+    """Compare lists and structs element by element. Cost: by row."""
     test = _OPERATORS[operator][1]
     return by_row(lambda a, b: test(sort_key(a), sort_key(b)), pa.bool_(), left, right)
 
 
 def sort_key(value: Any) -> Any:
-    """A key by which Python orders values as Spark: NULL first (inside of values), NaN last."""
+    """Return a sort key for Spark's order: NULL first (inside of values), NaN last."""
     match value:
         case None:
             return (0,)
@@ -152,7 +153,7 @@ def sort_key(value: Any) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """A hashable value, the same for all values that Spark takes for equal: NaN is NaN."""
+    """Return a hashable value that is equal for values equal in Spark, such as two NaN."""
     match value:
         case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
             return _NAN
@@ -169,8 +170,8 @@ class Members:
     """The constants of a list, for operands of one type.
 
     Args:
-        known: those that are not NULL.
-        values: the same as an array; None for types that are compared one by one.
+        known: the constants that are not NULL.
+        values: the same constants as an array; None for types that are compared one by one.
         has_null: whether there is a NULL too.
     """
 
@@ -180,7 +181,7 @@ class Members:
 
 
 def members(options: list[pa.Scalar[Any]], kind: pa.DataType) -> Members:
-    """Constants as `is_member` looks for them."""
+    """Prepare constants for `is_member`."""
     known = [option for option in options if option.is_valid]
     values: Any = None
     if not pt.is_nested(kind) and not pt.is_null(kind):
@@ -212,7 +213,7 @@ def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  #
 
 
 def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Datum:
-    """`operand LIKE pattern`; common patterns become tests of a prefix, a suffix or a substring."""
+    """Return `operand LIKE pattern`; simple patterns become prefix, suffix or substring tests."""
     parts = like_parts(pattern, escape)
     if ignore_case:
         operand = pc.utf8_lower(operand)
@@ -241,11 +242,11 @@ def _quoted(text: str) -> str:
 
 
 def like_parts(pattern: str, escape: str) -> list[str]:
-    """A LIKE pattern as `%`, `_` and plain text (with a leading `=`).
+    """Split a LIKE pattern into `%`, `_` and plain text (with a leading `=`).
 
     Raises:
-        InvalidInputError: the escape character is not before `%`, `_` or itself, which is an error
-            in Spark too.
+        InvalidInputError: the escape character does not precede `%`, `_` or itself. Spark refuses
+            this too.
     """
     if len(escape) != 1:
         raise InvalidInputError(f"LIKE needs one character as ESCAPE, found {escape!r}")
@@ -257,7 +258,7 @@ def like_parts(pattern: str, escape: str) -> list[str]:
             if following not in {"%", "_", escape}:
                 raise InvalidInputError(
                     f"cannot use the LIKE pattern {pattern!r}: the escape character {escape!r} "
-                    "must stand before %, _ or itself"
+                    "must precede %, _ or itself"
                 )
             _append_text(parts, following)
         elif char in "%_":
@@ -276,7 +277,7 @@ def _append_text(parts: list[str], char: str) -> None:
 
 
 def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: bool) -> Datum:
-    """LIKE with a pattern that is not constant. Cost: by row, with one compiled pattern each."""
+    """Return LIKE with a pattern that is not constant. Cost: by row; each pattern is compiled."""
 
     def matches(text: str, shape: str) -> bool | None:
         found: bool | None = like(pa.scalar(text), shape, escape, ignore_case=ignore_case).as_py()
@@ -289,20 +290,20 @@ def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: boo
 
 
 _PLAIN: Final = CollationRules(lowers=False, trims=False)
-# Of all characters this one alone has two lower ones, which Arrow has not.
+# The only character whose lower case has two characters, which Arrow does not support.
 DOTTED_I: Final = "\u0130"
 _LOWER_DOTTED_I: Final = "i\u0307"
-# A sigma is lower whether a word ends with it or not.
+# Both lower-case sigmas are equal, at the end of a word or not.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
 
 
 def keys(texts: Datum, collation: str) -> Datum:
-    """The key of each text; NULL of NULL.
+    """Return the collation key of each string; NULL for NULL.
 
     Args:
-        texts: strings.
-        collation: one of `RULES`, or the default, by which a string is its own key.
+        texts: the strings.
+        collation: one of `RULES`, or the default, in which a string is its own key.
 
     Cost: some kernels; by row if a string has a character of a rare script.
     """
@@ -313,7 +314,7 @@ def keys(texts: Datum, collation: str) -> Datum:
 
 
 def keys_of(texts: Sequence[str | None], collation: str) -> list[str | None]:
-    """The keys of some constants."""
+    """Return the collation keys of some constants."""
     found: list[str | None] = keys(pa.array(texts, pa.string()), collation).to_pylist()
     return found
 
@@ -322,13 +323,13 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
     """Whether strings start with, end with or contain a part.
 
     Args:
-        function: of `TESTS`.
+        function: one of `TESTS`.
         text: strings, or their keys.
-        part: likewise.
+        part: strings or keys to look for.
         collation: one of `RULES`, or the default.
 
-    Cost: by row if the part is not constant, or a text has the capital I with a dot: the two lower
-    characters of it are found together only.
+    Cost: by row if the part is not constant, or a string contains the capital I with a dot: its two
+    lower characters only match together.
     """
     kernel, rowwise = TESTS[function]
     if is_constant(part) and not _has(text, DOTTED_I):
@@ -358,7 +359,7 @@ def _lower(texts: Datum) -> Datum:
 
 
 class _Table(NamedTuple):
-    """Keys of characters, and what matches a string of which kernels make the same keys."""
+    """Keys of characters, and a pattern for the strings whose keys Arrow's kernels compute."""
 
     keys: dict[int, int | str]
     settled_text: str
@@ -376,7 +377,7 @@ def _has(text: Datum, character: str) -> bool:
 
 
 def _lower_pieces(text: str) -> list[str]:
-    """The lower characters of each character of a string."""
+    """Return the lower case of each character of a string."""
     table = _table().keys
     return [character.translate(table) for character in text]
 
@@ -400,10 +401,10 @@ TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[list[str], str], bo
 }
 
 
-# The lower character of each character, by Unicode 17: one for one, and in no context.
+# The lower case of each character by Unicode 17: one for one, independent of context.
 
 
-# The first and the last of some characters, their distance, and that of their lower ones.
+# Ranges: the first and last character, the step, and the distance to their lower case.
 _RUNS: Final = (
     (0x41, 0x5A, 1, 32), (0xC0, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x12E, 2, 1),
     (0x132, 0x136, 2, 1), (0x139, 0x147, 2, 1), (0x14A, 0x176, 2, 1), (0x178, 0x178, 1, -121),
@@ -468,9 +469,9 @@ LOWER: Final = {
     for first, last, step, distance in _RUNS
     for code in range(first, last + 1, step)
 }
-"""Code point to code point; of the capital I with a dot it has none, as it has two lower ones."""
+"""Code point to lower-case code point, without the capital I with a dot, which has two."""
 
-# Every code point here had its character in Unicode 14, and what is lower of it will not change.
+# Each code point here was assigned in Unicode 14, so its lower case will never change.
 _SETTLED: Final = (
     (0x0, 0x377), (0x384, 0x38A), (0x38E, 0x3A1), (0x3A3, 0x52F), (0x5D0, 0x5EA), (0x600, 0x70D),
     (0x900, 0x983), (0xE01, 0xE3A), (0xE3F, 0xE5B), (0x1E00, 0x1F15), (0x2000, 0x2064),
@@ -481,4 +482,4 @@ _SETTLED: Final = (
 SETTLED_TEXT: Final = (
     r"\A[" + "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in _SETTLED) + r"]*\z"
 )
-"""Matches strings of characters alone that every release of Unicode since 14 lowers in one way."""
+"""Matches strings whose lower case is the same in every release of Unicode since 14."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def size(value: Datum) -> Datum:
-    """The number of elements or entries; NULL of NULL (in ANSI mode; the legacy result is -1)."""
+    """Return the number of elements or entries; NULL for NULL (the legacy mode returns -1)."""
     if pt.is_null(value.type):
         return compute.cast(value, pa.int32())
     return compute.cast(on_array(_lengths, value), pa.int32())
@@ -104,8 +104,8 @@ def _field(holder: Datum, name: str) -> Datum:
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
-# In ANSI mode an index out of range is an error for `[]` and element_at; `get` and try_element_at
-# give NULL. `[]` and `get` count from 0, the others from 1, or from -1 at the end.
+# In ANSI mode an index out of range is an error in `[]` and element_at; `get` and try_element_at
+# return NULL. `[]` and `get` count from 0, the others from 1, or from -1 at the end.
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
@@ -142,7 +142,7 @@ def _element(
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
-    # Positions in `list_flatten`, which leaves out NULL lists; their offsets may not be empty.
+    # Positions in `list_flatten`, which skips NULL lists, even if their offsets span elements.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
     starts = compute.subtract(ends, compute.fill_null(lengths, 0))
     return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
@@ -164,13 +164,13 @@ def make_array(*values: Datum) -> Datum:
     if not values:
         return pa.scalar([], pa.list_(pa.field("element", pa.null())))
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    # The parts may differ in whether their own parts can be NULL; those of the result can be.
+    # The inputs may differ in the nullability of nested parts; in the result, all are nullable.
     element = pa.field("element", loosened(values[0].type))
     if rows is None:
         return pa.scalar([value_or_count(value) for value in values], pa.list_(element))
     columns = [as_array(value, rows).cast(element.type) for value in values]
     flat = pa.concat_arrays(columns)
-    # From column by column to row by row: slot n of the result belongs to row n // width.
+    # Reorder from columns to rows: slot n of the result belongs to row n // width.
     slots = row_numbers(len(flat))
     row = compute.divide(slots, len(values))
     column = compute.subtract(slots, compute.multiply(row, len(values)))
@@ -199,7 +199,7 @@ def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
     # Spark's default for duplicate keys is an error (spark.sql.mapKeyDedupPolicy).
     keys = row[::2]
     if None in keys or len({identity(key) for key in keys}) < len(keys):
-        raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")
+        raise InvalidInputError(f"the keys of a map must be different and not NULL, found {keys}")
     return list(zip(keys, row[1::2], strict=True))
 
 
@@ -247,22 +247,22 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 # Functions that take lambdas, as in Spark: `transform`, `filter`, `aggregate`, ….
 
 
-# Of one round of `aggregate` or `exists`, besides what the body takes.
+# The cost of one round of `aggregate` or `exists`, besides the body.
 _CALLS: Final = 10
-# Of an element, in bytes and steps: its row, its place, and both again as they are found.
+# Memory per element: its row and its position, and both again while they are computed.
 _OF_ELEMENT: Final = 24
-# Of a key that Python looks at.
+# The cost of a key that Python compares.
 _STEPS_OF_KEY: Final = 100
 
 
 def transform(rows: int, holder: Datum, body: Body) -> Array:
-    """Each element's value of the body, which may take its position too."""
+    """Replace each element by the body's value; the body may use the position too."""
     lists = as_array(holder, rows)
     return list_of(lists, body(*_elements(lists)))
 
 
 def filter_array(rows: int, holder: Datum, body: Body) -> Array:
-    """The elements for which the condition is true."""
+    """Return the elements for which the condition is true."""
     lists = as_array(holder, rows)
     parents, elements, positions = _elements(lists)
     is_kept = compute.fill_null(_as_boolean(body(parents, elements, positions)), NO)
@@ -274,7 +274,7 @@ def _as_boolean(values: Array) -> Array:
 
 
 def _elements(lists: Array) -> tuple[Array, Array, Array]:
-    """Of each element: its row, its value and its position from 0."""
+    """Return the row, the value and the position from 0 of each element."""
     many = compute.sum(_lengths_of_lambdas(lists)).as_py() or 0
     spend(_OF_ELEMENT * many, _OF_ELEMENT * many)
     parents = compute.list_parent_indices(lists)
@@ -285,7 +285,7 @@ def _elements(lists: Array) -> tuple[Array, Array, Array]:
 
 
 def _starts(lists: Array) -> Array:
-    """Where the elements of each row begin in `list_flatten`, which leaves out NULL lists."""
+    """Return where each row's elements begin in `list_flatten`, which skips NULL lists."""
     lengths = compute.cast(_lengths_of_lambdas(lists), pa.int64())
     return compute.subtract(compute.cumulative_sum(lengths), lengths)
 
@@ -295,12 +295,12 @@ def _lengths_of_lambdas(lists: Array) -> Array:
 
 
 def exists(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true of one element; NULL if not, but it is NULL of one."""
+    """Whether the condition is true for an element; else NULL if it is NULL for one."""
     return _search(rows, holder, body, decisive=True)
 
 
 def forall(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true of every element; NULL if so, except where it is NULL."""
+    """Whether the condition is true for every element; NULL if it is true or NULL for each."""
     return _search(rows, holder, body, decisive=False)
 
 
@@ -334,7 +334,7 @@ def _spread(members: Array, rows: int) -> Array:
 def aggregate(
     rows: int, holder: Datum, zero: Datum, merge: Body, finish: Body | None = None
 ) -> Array:
-    """The elements folded into a value, from left to right."""
+    """Fold the elements into one value, from left to right."""
     lists = as_array(holder, rows)
     elements, starts, lengths = (
         compute.list_flatten(lists),
@@ -357,14 +357,14 @@ def aggregate(
 
 
 def _with(values: Array, mask: Array, changed: Array) -> Array:
-    """The values, in the rows of the mask those of `changed`, which has these rows only."""
+    """Return `values` with the rows of the mask replaced by `changed`, one value per such row."""
     counts = compute.cumulative_sum(compute.cast(mask, pa.int64()))
     places = compute.if_else(mask, compute.subtract(counts, 1), pa.scalar(None, pa.int64()))
     return compute.if_else(mask, changed.take(places), compute.cast(values, changed.type))
 
 
 def zip_with(rows: int, left: Datum, right: Datum, body: Body) -> Array:
-    """The body's value of each pair of elements; NULL beside the elements of the longer array."""
+    """Return the body's value for each pair of elements; the shorter array is filled with NULL."""
     sides = as_array(left, rows), as_array(right, rows)
     known = compute.and_(*map(compute.is_valid, sides))
     lengths = compute.max_element_wise(*map(_lengths_of_lambdas, sides))
@@ -386,7 +386,7 @@ def _at(lists: Array, parents: Array, positions: Array) -> Array:
 
 
 def map_filter(rows: int, holder: Datum, body: Body) -> Array:
-    """The entries for which the condition is true."""
+    """Return the entries for which the condition is true."""
     found = entries(as_array(holder, rows))
     is_kept = compute.fill_null(_as_boolean(body(found.parents, found.keys, found.items)), NO)
     parts = (part.filter(is_kept) for part in (found.parents, found.keys, found.items))
@@ -414,7 +414,7 @@ def transform_keys(rows: int, holder: Datum, body: Body) -> Array:
 
 
 def _any(keys: Array) -> Any:
-    # NULL is no key for Arrow; `_check_keys` refuses it afterwards with its own message.
+    # Arrow does not accept NULL as a key; `_check_keys` refuses it later with its own message.
     known = keys.drop_null()
     return known[0] if len(known) else pa.scalar(0, pa.int8()).cast(keys.type, safe=False)
 
@@ -429,7 +429,7 @@ def _check_keys(parents: Array, keys: Array) -> None:
 
 
 def map_zip_with(rows: int, left: Datum, right: Datum, body: Body) -> Array:
-    """Of each key of both maps, the body's value of the key and both values. Cost: by row."""
+    """Return the body's value of each key in either map and both its values. Cost: by row."""
     sides = as_array(left, rows), as_array(right, rows)
     known = compute.and_(*map(compute.is_valid, sides))
     first, second = (entries(_masked(side, known)) for side in sides)

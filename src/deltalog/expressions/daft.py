@@ -62,13 +62,13 @@ class _Operands:
 
 
 class DaftConverter:
-    """Makes of a Daft filter a condition that is true wherever the filter is.
+    """Converts a Daft filter to a condition that is true at least wherever the filter is.
 
-    The methods are those of Daft's `PredicateVisitor`, with which it is to be mixed; a part without
-    a counterpart raises `InexactError`.
+    The methods implement Daft's `PredicateVisitor`; mix this class with it. A part without a
+    counterpart raises `InexactError`.
 
     Args:
-        schema: of the rows; names are exact.
+        schema: the schema of the rows; names must match exactly.
     """
 
     visit: Any  # Daft's
@@ -78,7 +78,7 @@ class DaftConverter:
         self._is_negated = False
 
     def parts(self, expression: Any) -> list[Expression]:
-        """The operands of an outer AND that have a counterpart."""
+        """Return the operands of an outer AND that have a counterpart."""
         try:
             found = self.visit(expression)
         except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
@@ -96,12 +96,12 @@ class DaftConverter:
         return Literal(value)
 
     def visit_alias(self, expr: Any, alias: str) -> Expression:
-        """A name."""
+        """A named expression."""
         del alias
         return self.visit(expr)  # type: ignore[no-any-return]  # of this class
 
     def visit_cast(self, expr: Any, dtype: Any) -> Expression:
-        """A cast, whose rules are Daft's."""
+        """A cast: not converted, because Daft's rules differ."""
         del expr, dtype
         raise InexactError
 
@@ -116,18 +116,18 @@ class DaftConverter:
         raise InexactError
 
     def visit_and(self, left: Any, right: Any) -> Any:
-        """Both; outside of NOT and OR, one of them will do."""
+        """AND; outside of NOT and OR, one convertible operand is enough."""
         if self._is_negated:
             return nodes.And((self.visit(left), self.visit(right)))
         return _Operands(tuple(part for side in (left, right) for part in self.parts(side)))
 
     def visit_or(self, left: Any, right: Any) -> Expression:
-        """Either; both have a counterpart."""
+        """OR; both operands need a counterpart."""
         sides = [self._whole(side) for side in (left, right)]
         return nodes.Or((sides[0], sides[1]))
 
     def visit_not(self, expr: Any) -> Expression:
-        """The opposite, whose operand is exact."""
+        """NOT; the operand needs an exact counterpart."""
         before, self._is_negated = self._is_negated, True
         try:
             return nodes.Not(self.visit(expr))
@@ -135,36 +135,36 @@ class DaftConverter:
             self._is_negated = before
 
     def visit_equal(self, left: Any, right: Any) -> Expression:
-        """The same value."""
+        """`=`."""
         return self._compared("=", left, right)
 
     def visit_not_equal(self, left: Any, right: Any) -> Expression:
-        """Another value."""
+        """`<>`."""
         return self._compared("<>", left, right)
 
     def visit_less_than(self, left: Any, right: Any) -> Expression:
-        """Less."""
+        """`<`."""
         return self._compared("<", left, right)
 
     def visit_less_than_or_equal(self, left: Any, right: Any) -> Expression:
-        """Less, or the same."""
+        """`<=`."""
         return self._compared("<=", left, right)
 
     def visit_greater_than(self, left: Any, right: Any) -> Expression:
-        """More."""
+        """`>`."""
         return self._compared(">", left, right)
 
     def visit_greater_than_or_equal(self, left: Any, right: Any) -> Expression:
-        """More, or the same."""
+        """`>=`."""
         return self._compared(">=", left, right)
 
     def visit_between(self, expr: Any, lower: Any, upper: Any) -> Expression:
-        """Within bounds, these included."""
+        """BETWEEN, with both bounds included."""
         above, below = self._compared(">=", expr, lower), self._compared("<=", expr, upper)
         return nodes.And((above, below))
 
     def visit_is_in(self, expr: Any, items: list[Any]) -> Expression:
-        """One of some values."""
+        """IN."""
         column = self.visit(expr)
         options = tuple(self._constant(column, self.visit(item)) for item in items)
         if not options:
@@ -172,15 +172,15 @@ class DaftConverter:
         return nodes.In(column, options)
 
     def visit_is_null(self, expr: Any) -> Expression:
-        """NULL."""
+        """IS NULL."""
         return nodes.IsNull(self._column(self.visit(expr)))
 
     def visit_not_null(self, expr: Any) -> Expression:
-        """Not NULL."""
+        """IS NOT NULL."""
         return nodes.Not(nodes.IsNull(self._column(self.visit(expr))))
 
     def _whole(self, expression: Any) -> Expression:
-        """An operand of an OR, of which nothing is left out."""
+        """Convert an operand of OR or NOT, which must be exact."""
         before, self._is_negated = self._is_negated, True
         try:
             found: Expression = self.visit(expression)
@@ -200,7 +200,7 @@ class DaftConverter:
         return operand
 
     def _constant(self, column: Any, operand: Any) -> Literal:
-        """A constant of the column's own type; NaN is ordered in ways of its own everywhere."""
+        """Return a constant of the column's own type; NaN is refused: its order varies."""
         if not isinstance(operand, Literal):
             raise InexactError
         kind, value = self._types[self._column(column).path[0]], operand.value

@@ -1,6 +1,6 @@
 """Spark's date and time patterns (`yyyy-MM-dd HH:mm`), for formatting and parsing.
 
-Owns the pattern letters. A letter that is not here, or that Spark refuses, is an error; the time
+Owns the pattern letters. A letter that deltalog or Spark does not support is an error. The time
 zone is UTC, and names are English.
 """
 
@@ -52,7 +52,7 @@ class Segment(NamedTuple):
 
 
 def segments(pattern: str) -> list[Segment]:
-    """The segments of a pattern.
+    """Split a pattern into segments.
 
     Raises:
         InvalidInputError: a quote is not closed.
@@ -74,7 +74,7 @@ def segments(pattern: str) -> list[Segment]:
 
 
 def format_timestamps(wall: Datum, pattern: str) -> Datum:
-    """Timestamps without time zone as strings.
+    """Format timestamps without time zone as strings.
 
     Raises:
         InvalidInputError: the pattern has an unknown letter.
@@ -137,13 +137,13 @@ def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeF
         return lambda at: f"{at.micros:06d}000"[: part.width]
     if write is None:
         raise InvalidInputError(
-            f"deltalog does not know {part.letter * part.width!r} of the pattern {pattern!r}"
+            f"deltalog does not support {part.letter * part.width!r} of the pattern {pattern!r}"
         )
     return write
 
 
 def _year(at: DateTimeFields, *, width: int, of_era: bool) -> str:
-    """A year as Java writes it: from four letters on, one with more digits has a sign."""
+    """Format a year as Java does: with four letters or more, a year with more digits has a sign."""
     year = 1 - at.year if of_era and at.year < 1 else at.year
     sign = "-" if year < 0 else "+" if width >= 4 and year >= 10**width else ""
     return f"{sign}{abs(year):0{width}d}"
@@ -213,7 +213,7 @@ _READERS: Final[dict[tuple[str, int], str]] = {
 
 
 def parse_timestamps(text: Datum, pattern: str) -> Datum:
-    """Strings parsed by a pattern, as microseconds since 1970.
+    """Parse strings by a pattern, and return microseconds since 1970.
 
     Raises:
         InvalidInputError: the pattern has a letter that cannot be parsed, or a string does not
@@ -247,9 +247,9 @@ def _reader(part: Segment, pattern: str) -> str:
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:
-    # Fields that the pattern does not have are those of 1970-01-01 00:00:00, as in Spark.
+    # Fields that the pattern lacks come from 1970-01-01 00:00:00, as in Spark.
     year = int(fields.get("y") or 1970)
-    # Two digits are years from 2000 to 2099, not the nearest ones.
+    # Two digits mean years from 2000 to 2099, not the nearest century.
     if fields.get("yy"):
         year = 2000 + int(fields["yy"] or 0)
     month = _month(fields)

@@ -59,7 +59,7 @@ _MICROS: Final = {
 
 
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
-    # Fields are those of the wall time in UTC, so the type must have no zone: Arrow would apply it.
+    # Fields come from the wall time in UTC. The type must have no zone, or Arrow would apply it.
     def run(value: Datum) -> Datum:
         texts.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -69,15 +69,15 @@ def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Da
 
 
 def date_trunc(unit: Datum, moment: Datum) -> Datum:
-    """The timestamp truncated to a unit; NULL for an unknown unit, which is no error in Spark.
+    """Truncate a timestamp to a unit; as in Spark, an unknown unit returns NULL.
 
-    Cost: by distinct unit, if it is not constant.
+    Cost: a pass per distinct unit, if the unit is not constant.
     """
     return _truncated(moment, unit, _CLOCK_UNITS)
 
 
 def trunc(date: Datum, unit: Datum) -> Datum:
-    """The date truncated to a unit; NULL for an unknown unit."""
+    """Truncate a date to a unit; an unknown unit returns NULL."""
     return _truncated(date, unit, _UNITS)
 
 
@@ -153,8 +153,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.add(new_year, compute.cast(is_december, pa.int64())),
         compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
-    # The day stays, or becomes the last of its month; the last day does not stay the last: Spark 3
-    # adds a month to February 28 and gets March 28.
+    # The day stays, but is at most the last of the new month. A last day need not stay a last day:
+    # Spark 3 adds a month to February 28 and gets March 28.
     day = pc.min_element_wise(
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
@@ -164,7 +164,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
 
 
 def _first_of_month(year: Array, month: Array) -> Array:
-    """Days since 1970 of a month's first day, in the proleptic Gregorian calendar."""
+    """Return the first day of a month as days since 1970 (proleptic Gregorian calendar)."""
     # Howard Hinnant's `days_from_civil`: years start in March, so that the leap day is the last.
     shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
     march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
@@ -189,7 +189,7 @@ def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
 
 
 def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
-    """A function whose first argument is an array, applied to an array or a constant."""
+    """Apply a function of an array and a datum, also if its first argument is a constant."""
     if not isinstance(first, pa.Scalar):
         return function(first, second)
     if isinstance(second, pa.Scalar):
@@ -224,7 +224,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
-    # The last month is complete only if its day and time of day are reached.
+    # The last month counts only if its day and time of day are reached.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -239,7 +239,9 @@ def _constant_unit(unit: Datum) -> str:
     name: Any = unit.as_py() if isinstance(unit, pa.Scalar) else None
     name = name.upper() if isinstance(name, str) else name
     if name not in _MONTHS and name not in _MICROS:
-        raise InvalidInputError(f"{name!r} is no unit: expected {', '.join([*_MONTHS, *_MICROS])}")
+        raise InvalidInputError(
+            f"{name!r} is not a unit: expected {', '.join([*_MONTHS, *_MICROS])}"
+        )
     return str(name)
 
 
@@ -297,7 +299,7 @@ def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
 def _pattern(pattern: Datum) -> str:
     shape: Any = pattern.as_py() if isinstance(pattern, pa.Scalar) else None
     if not isinstance(shape, str):
-        raise InvalidInputError("a date or time pattern must be a constant text")
+        raise InvalidInputError("a date or time pattern must be a constant string")
     return shape
 
 
@@ -331,7 +333,7 @@ _EIGHT_DIGITS: Final = decimal.Decimal("1e-8")
 
 
 def next_day(date: Datum, day: Datum) -> Datum:
-    """The first given weekday after a date. Cost: by row.
+    """Return the first date after `date` that is the given weekday. Cost: by row.
 
     Raises:
         InvalidInputError: there is no such day of the week.
@@ -344,13 +346,13 @@ def next_day(date: Datum, day: Datum) -> Datum:
 def _next_day(days: int, name: str) -> int:
     wanted = _DAY_NUMBERS.get(name.upper())
     if wanted is None:
-        raise InvalidInputError(f"{name!r} is no day of the week")
+        raise InvalidInputError(f"{name!r} is not a day of the week")
     # Day 0, 1970-01-01, was a Thursday.
     return days + 1 + (wanted - 4 - days) % 7
 
 
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
-    """Months from `start` to `end`; the rest counts as parts of a 31-day month. Cost: by row."""
+    """Return the months from `start` to `end`; a month has 31 days for the rest. Cost: by row."""
     rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
     micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
@@ -362,7 +364,7 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
         _parts(start),
     )
     months = float((year - from_year) * 12 + month - from_month)
-    # Of the same day, or of two last days of months, the time of day is ignored.
+    # If both are the same day of a month, or last days of months, the time of day is ignored.
     is_last = day == civil.days_in_month(year, month)
     is_from_last = from_day == civil.days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):
@@ -380,7 +382,7 @@ def _parts(micros: int) -> tuple[int, int, int, int]:
 
 
 def make_timestamp(*parts: Datum) -> Datum:
-    """A timestamp from its parts; 60 seconds are the next minute. Cost: by row.
+    """Build a timestamp from its parts; 60 seconds mean the next minute. Cost: by row.
 
     Raises:
         InvalidInputError: there is no such timestamp.
@@ -401,14 +403,14 @@ def _micros(
 
 
 def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """The wall time of a zone at a timestamp, as if it were UTC."""
+    """Return a zone's wall time at a timestamp, as a timestamp in UTC."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     return compute.cast(wall_clocks(moment, _zone(zone)), moment.type)
 
 
 def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """The time at which a zone's wall time is what the timestamp shows in UTC."""
+    """Return the moment at which a zone's wall time equals the timestamp's UTC time."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     wall = compute.cast(moment, pa.timestamp("us"))

@@ -1,6 +1,6 @@
-"""Conditions in every form that users pass, as resolved expressions.
+"""Converting conditions in every form that users pass to resolved expressions.
 
-Owns deltalake's filter tuples, and the one entry point `as_expression`.
+Owns deltalake's filter tuples, and the entry point `as_expression`.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def as_expression(
     *,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    """A condition in any form, resolved against a schema, with constant parts folded.
+    """Convert a condition in any form: resolve it against a schema and fold constant parts.
 
     Args:
         predicate: an expression, Spark SQL, filter tuples or a pyarrow expression.
-        schema: of the rows.
+        schema: the schema of the rows.
         parameters: values for `?` or `:name` in SQL.
         session: the current time and the time zone.
-        text_rules: by what strings are compared; in a pyarrow expression, by their bytes.
+        text_rules: how strings are compared; a pyarrow expression always compares bytes.
 
     Raises:
-        InvalidInputError: it is not a condition on this schema.
+        InvalidInputError: the predicate is not a condition on this schema.
     """
     found: Expression
     if isinstance(predicate, Expression):
@@ -70,13 +70,13 @@ def as_expression(
             "(column, operator, value) or a pyarrow expression"
         )
     if isinstance(predicate, pc.Expression):
-        # An engine that hands in such an expression has compared strings by their bytes.
+        # An engine that passes a pyarrow expression compares strings by their bytes.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:
-    """The condition of deltalake's filters: all tuples of a list hold, or all of one list of lists.
+    """Convert deltalake's filters: a list of tuples means AND, a list of lists means OR of ANDs.
 
     A string is cast to the column's type. None means NULL; so does an empty string for a column
     that is not a string, as in partition values.
@@ -84,7 +84,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
     Args:
         filters: `[(column, operator, value)]` or `[[…], […]]`; operators are `= == != <> < <= >
             >= in`, and `not in`. A column is a name, a dotted path, or a tuple of names.
-        schema: of the rows, if known.
+        schema: the schema of the rows, if known.
 
     Raises:
         InvalidInputError: a filter has another form.
@@ -137,11 +137,11 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     symbol = _OPERATORS.get(word)
     if symbol is None:
         raise InvalidInputError(
-            f"cannot read the filter {tuple(item)!r}: the operator {operator!r} is none of "
-            f"{', '.join([*_OPERATORS, 'in', 'not in'])}"
+            f"cannot read the filter {tuple(item)!r}: the operator {operator!r} is not one "
+            f"of {', '.join([*_OPERATORS, 'in', 'not in'])}"
         )
     constant = _constant(value, data_type)
-    # deltalake's ("p", "=", None) selects NULL, where `=` of SQL would select nothing.
+    # deltalake's ("p", "=", None) selects NULL; SQL's `=` would select nothing.
     if constant.value is None and symbol in {"=", "<>"}:
         is_null = nodes.IsNull(column)
         return is_null if symbol == "=" else nodes.Not(is_null)
@@ -149,10 +149,10 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
 
 
 def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
-    """The column that a filter names; where names have dots, deltalake's users do not quote them.
+    """Return the column that a filter names; deltalake's users do not quote names with dots.
 
-    So `a.b` is the column of that name if there is one, else the field `b` of `a`; and `a.b.c` may
-    be the field `b.c` of `a`, if it cannot be read otherwise.
+    So `a.b` is the column of that name if it exists, else the field `b` of `a`. `a.b.c` may be the
+    field `b.c` of `a`, if no other reading fits.
     """
     if isinstance(name, tuple):
         return Column(name)
@@ -168,7 +168,7 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
     paths = [path for path in fields if _has_field(schema, path)]  # not those in lists
     if len(paths) > 1:
         meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)
-        raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write which")
+        raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write one of these")
     return Column(paths[0]) if paths else column
 
 

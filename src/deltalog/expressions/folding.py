@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 _NO_COLUMNS: Final = StructType()
 _INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)
-# Fewer comparisons stay as they were written.
+# A chain with fewer comparisons stays as it was written.
 _MANY: Final = 16
 
 
 def fold(resolved: Expression) -> Expression:
-    """The expression with every constant part replaced by its value.
+    """Replace every constant part of an expression by its value.
 
     `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
-    whose evaluation is an error stays: perhaps no row reaches it. Beside FALSE, AND has no other
-    part, and OR none beside TRUE, as in Spark. A long OR of `x = constant` becomes `x IN (…)`, and
+    whose evaluation is an error stays: perhaps no row reaches it. As in Spark, `FALSE AND x`
+    becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant` becomes `x IN (…)`, and
     a long AND of `x <> constant` becomes NOT IN: a list is looked up, not compared one by one.
     """
     return fold_up(resolved, _folded)[0]
 
 
 def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple[Expression, bool]:
-    """A node of folded children, and whether it has no inputs."""
+    """Fold a node whose children are folded; return it, and whether it is constant."""
     if isinstance(resolved, Literal):
         return resolved, True
     is_constant = not isinstance(resolved, _INPUTS) and all(known for _, known in found)
@@ -77,7 +77,7 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
         operand, options = tested
         key = to_sql(operand), options[0].type
         if key not in lists:
-            # Where the first one stands: it is evaluated when that was.
+            # The list takes the place of the first comparison, so it is evaluated at the same time.
             lists[key], operands[key], others[place] = [], operand, operand
         lists[key] += options
     if sum(map(len, lists.values())) - len(lists) < _MANY:
@@ -94,7 +94,7 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
 
 
 def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]] | None:
-    """What a condition looks for in a list of constants, and the constants; None if it does not."""
+    """Return the operand of a test against constants, and the constants; None for other nodes."""
     if isinstance(part, nodes.Comparison) and part.operator == operator:
         operand, option = part.left, part.right
         if isinstance(operand, Literal):
@@ -109,7 +109,7 @@ def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]]
     held = operand.operand if isinstance(operand, Cast) else operand
     constants = [one for one in options if isinstance(one, Literal)]
     is_plain = isinstance(held, Column) and len(constants) == len(options) > 0
-    # A comparison with a constant of another unit is none of a list.
+    # A comparison with a constant in another time unit cannot join a list.
     same = {one.type for one in constants}
     if not is_plain or len(same) != 1 or not isinstance(constants[0].type, PrimitiveType):
         return None

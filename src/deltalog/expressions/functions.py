@@ -1,7 +1,8 @@
 """The table of functions: the types of their arguments and results.
 
 Owns argument types and result types. Aliases, and functions that abbreviate another expression, are
-in `macros`; the kernels compute the values. A function in neither table is an error, so that a
+in `aliases`. Values are computed by the tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one
+row) and `ROWS_WITH_NULLS` of `strings`, `strings_by_row`, `numbers`, `datetimes`, … A function in neither table is an error, so that a
 constraint with it is refused and never skipped (ledger E-04).
 """
 
@@ -55,10 +56,10 @@ if TYPE_CHECKING:
 
 
 def array_of(data_type: DataType | None) -> ArrayType:
-    """The type as an array.
+    """Return the type if it is an array type.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: the type is not an array.
     """
     if not isinstance(data_type, ArrayType):
         raise InvalidInputError(f"an array is expected, found {data_type}")
@@ -66,10 +67,10 @@ def array_of(data_type: DataType | None) -> ArrayType:
 
 
 def map_of(data_type: DataType | None) -> MapType:
-    """The type as a map.
+    """Return the type if it is a map type.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: the type is not a map.
     """
     if not isinstance(data_type, MapType):
         raise InvalidInputError(f"a map is expected, found {data_type}")
@@ -77,7 +78,7 @@ def map_of(data_type: DataType | None) -> MapType:
 
 
 def _refuse_maps(data_type: DataType) -> None:
-    """Spark has no order and no equality of maps."""
+    """Refuse maps: Spark has no order and no equality of maps."""
     if isinstance(data_type, MapType):
         raise InvalidInputError("maps cannot be compared")
     if isinstance(data_type, ArrayType):
@@ -102,9 +103,11 @@ def set_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _tightest(found: Sequence[DataType]) -> DataType:
-    """The common type of elements, where no decimal has to change."""
+    """Return the common type of elements, if no decimal has to change."""
     if any(is_decimal(own) for own in found) and len(set(found) - {VOID}) > 1:
-        raise InvalidInputError(f"{' and '.join(map(str, found))} differ: cast one of them")
+        raise InvalidInputError(
+            f"the types {' and '.join(map(str, found))} differ: cast one of them"
+        )
     return common_of(found, with_strings=False)
 
 
@@ -114,7 +117,7 @@ def overlap_types(arguments: Sequence[Typed]) -> Types:
 
 
 def element_types(arguments: Sequence[Typed]) -> Types:
-    """An array, of which one element is the result."""
+    """An array; the result has the type of its elements."""
     own = _compared(arguments[0][1])
     return [own], own.element_type
 
@@ -123,7 +126,7 @@ def sort_types(arguments: Sequence[Typed]) -> Types:
     """An array and whether its order is ascending."""
     own = _compared(arguments[0][1])
     if len(arguments) > 1 and arguments[1][1] != BOOLEAN:
-        raise InvalidInputError(f"the order is a boolean, found {arguments[1][1]}")
+        raise InvalidInputError(f"the order must be a boolean, found {arguments[1][1]}")
     taken: list[DataType] = [own, BOOLEAN]
     return taken[: len(arguments)], own
 
@@ -149,7 +152,7 @@ def flatten_types(arguments: Sequence[Typed]) -> Types:
 
 
 def join_types(arguments: Sequence[Typed]) -> Types:
-    """An array of strings, a delimiter and what stands for NULL."""
+    """An array of strings, a delimiter and a replacement for NULL."""
     own = array_of(arguments[0][1])
     texts = ArrayType(STRING, own.contains_null)
     taken: list[DataType] = [texts, STRING, STRING]
@@ -166,7 +169,7 @@ def repeat_types(arguments: Sequence[Typed]) -> Types:
     """A value of any type and a number."""
     own, count = (data_type for _, data_type in arguments)
     if count not in {BYTE, SHORT, INTEGER, VOID}:
-        raise InvalidInputError(f"a number is of type integer, found {count}: cast it")
+        raise InvalidInputError(f"the count must be of type integer, found {count}: cast it")
     return [own, INTEGER], ArrayType(own, contains_null=True)
 
 
@@ -177,14 +180,14 @@ def sequence_types(arguments: Sequence[Typed]) -> Types:
     moments = {DATE, TIMESTAMP, TIMESTAMP_NTZ}
     if common not in {*INTEGRALS, *moments} or (common in moments and len(found) > 2):
         raise InvalidInputError(
-            "a sequence has integers, or dates or timestamps in steps of a day, found "
+            "a sequence needs integers, or dates or timestamps in steps of a day, found "
             + ", ".join(map(str, found))
         )
     return [common] * len(found), ArrayType(common, contains_null=False)
 
 
 def zip_types(arguments: Sequence[Typed]) -> Types:
-    """Arrays; the result is an array of structs, whose fields have the names of columns."""
+    """Arrays; the result is an array of structs whose fields have the arguments' names."""
     found = [array_of(data_type) for _, data_type in arguments]
     fields = [
         Field(_zipped_name(node, place), own.element_type)
@@ -236,7 +239,7 @@ def map_concat_types(arguments: Sequence[Typed]) -> Types:
 
 def _condition(arguments: Sequence[Typed], place: int) -> None:
     if arguments[place][1] not in {BOOLEAN, VOID}:
-        raise InvalidInputError(f"the lambda is a condition, found {arguments[place][1]}")
+        raise InvalidInputError(f"the lambda must return a boolean, found {arguments[place][1]}")
 
 
 def _own(arguments: Sequence[Typed]) -> list[DataType]:
@@ -244,7 +247,7 @@ def _own(arguments: Sequence[Typed]) -> list[DataType]:
 
 
 def transform_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a lambda, which makes the elements."""
+    """An array and a lambda that returns the new elements."""
     own = _own(arguments)
     return own, ArrayType(own[1], contains_null=True)
 
@@ -262,29 +265,29 @@ def search_types(arguments: Sequence[Typed]) -> Types:
 
 
 def aggregate_types(arguments: Sequence[Typed]) -> Types:
-    """An array, a first value, a lambda that makes the next, and one of the last."""
+    """An array, a start value, a lambda for the next value, and one for the final result."""
     own = _own(arguments)
     if own[2] != own[1]:
         raise InvalidInputError(
-            f"the lambda makes {own[2]} of {own[1]}: cast the first value to that type"
+            f"the lambda returns {own[2]}, but the start value is {own[1]}: cast it to {own[2]}"
         )
     return own, own[-1] if len(own) > 3 else own[1]
 
 
 def zip_with_types(arguments: Sequence[Typed]) -> Types:
-    """Two arrays and a lambda, which makes the elements."""
+    """Two arrays and a lambda that returns the new elements."""
     own = _own(arguments)
     return own, ArrayType(own[2], contains_null=True)
 
 
 def transform_values_types(arguments: Sequence[Typed]) -> Types:
-    """A map and a lambda, which makes the values."""
+    """A map and a lambda that returns the new values."""
     own = _own(arguments)
     return own, MapType(map_of(own[0]).key_type, own[1], value_contains_null=True)
 
 
 def transform_keys_types(arguments: Sequence[Typed]) -> Types:
-    """A map and a lambda, which makes the keys."""
+    """A map and a lambda that returns the new keys."""
     own = _own(arguments)
     held = map_of(own[0])
     _refuse_maps(own[1])
@@ -292,7 +295,7 @@ def transform_keys_types(arguments: Sequence[Typed]) -> Types:
 
 
 def map_zip_with_types(arguments: Sequence[Typed]) -> Types:
-    """Two maps and a lambda, which makes the values."""
+    """Two maps and a lambda that returns the new values."""
     own = _own(arguments)
     return own, MapType(map_of(own[0]).key_type, own[2], value_contains_null=True)
 
@@ -303,12 +306,12 @@ def element_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
 
 
 def indexed_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of an element and, if it likes, its position."""
+    """A lambda of an element and, optionally, its position."""
     return {1: Parameters((array_of(types[0]).element_type, INTEGER), 1)}
 
 
 def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of the value so far and an element, and one of the last value."""
+    """A lambda of the value so far and an element, and a lambda of the final value."""
     element, zero = array_of(types[0]).element_type, types[1]
     if zero is None:
         raise InvalidInputError("argument 2 must be a value, not a lambda")
@@ -329,10 +332,12 @@ def pair_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
 
 
 def entries_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of a key and its value in either map."""
+    """A lambda of a key and its values in both maps."""
     left, right = (map_of(side) for side in types[:2])
     if left.key_type != right.key_type:
-        raise InvalidInputError(f"the keys are {left.key_type} and {right.key_type}: cast them")
+        raise InvalidInputError(
+            f"the keys have the types {left.key_type} and {right.key_type}: cast them"
+        )
     return {2: Parameters((left.key_type, left.value_type, right.value_type), 3)}
 
 
@@ -390,7 +395,7 @@ def overlay_types(arguments: Sequence[Typed]) -> Types:
     found = _own(arguments[:2])
     own = BINARY if set(found) <= {BINARY, VOID} else STRING
     if own == STRING and BINARY in found:
-        raise InvalidInputError("both are strings, or both binary")
+        raise InvalidInputError("both must be strings, or both binary")
     return [own, own, INTEGER, INTEGER][: len(arguments)], own
 
 
@@ -414,13 +419,13 @@ def format_number_types(arguments: Sequence[Typed]) -> Types:
 # Functions that Spark has and deltalog refuses by name, each with its reason.
 
 
-_XML: Final = "it needs an XPath 1.0 engine with Java's conversions, and none is a dependency"
-_INTERVAL: Final = "its value may have months, days and less at once, which Spark does not compare"
-_CSV: Final = "its options and leniency are those of Spark's CSV parser (univocity)"
+_XML: Final = "it needs an XPath 1.0 engine with Java's conversions, which deltalog does not have"
+_INTERVAL: Final = "its value may mix months, days and shorter units, which cannot be compared"
+_CSV: Final = "its options and tolerance depend on Spark's CSV parser (univocity)"
 _SCHEMA: Final = "its types depend on Spark's inference rules for each option"
 _TRIGONOMETRY: Final = (
-    "Java's Math may differ in the last digit between machines and versions, so no other value "
-    "is Spark's"
+    "Java's Math may differ in the last digit between machines and versions, so Spark's result "
+    "cannot be reproduced"
 )
 
 REFUSED: Final[dict[str, str]] = {
@@ -431,19 +436,19 @@ REFUSED: Final[dict[str, str]] = {
         _XML,
     ),
     "make_interval": _INTERVAL,
-    "window": "it is a grouping of rows in time, and makes several rows of one",
-    "json_tuple": "it generates columns, and cannot stand in an expression on one row",
-    "sentences": "its words are those of Java's BreakIterator, which differ between versions",
-    "parse_url": "which texts are URLs is decided by java.net.URI",
+    "window": "it groups rows by time, and turns one row into several",
+    "json_tuple": "it generates columns, so it cannot be used in an expression on one row",
+    "sentences": "it splits words with Java's BreakIterator, which differs between versions",
+    "parse_url": "java.net.URI decides which strings are URLs",
     "from_csv": _CSV,
     "to_csv": _CSV,
     "schema_of_csv": _SCHEMA,
     "schema_of_json": _SCHEMA,
-    "from_json": "its leniency and its options are those of Spark's JSON parser (Jackson)",
-    "to_json": "its options, and how it prints numbers and times, are those of Jackson",
-    "get_json_object": "it prints the parts of a text as Jackson does",
+    "from_json": "its tolerance and its options depend on Spark's JSON parser (Jackson)",
+    "to_json": "its options and its number and time formats depend on Jackson",
+    "get_json_object": "it prints the parts of a string as Jackson does",
     "time": "Delta tables have no type for a time of day",
-    "gettimestamp": "Spark uses it inside of to_date and to_timestamp; it has no SQL name",
+    "gettimestamp": "Spark uses it inside of to_date and to_timestamp; it is not a SQL function",
 }  # fmt: skip
 
 
@@ -461,10 +466,12 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 def days_types(arguments: Sequence[Typed]) -> Types:
     """A date and a number of days."""
-    # Spark's date_add takes a tinyint, smallint or int; a bigint is an error and not cast.
+    # Spark's date_add accepts a tinyint, smallint or int; a bigint is an error and not cast.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
-        raise InvalidInputError(f"a number of days is of type integer, found {given}: cast it")
+        raise InvalidInputError(
+            f"the number of days must be of type integer, found {given}: cast it"
+        )
     return [DATE, INTEGER], DATE
 
 
@@ -480,7 +487,7 @@ def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
 
 
 def add_types(arguments: Sequence[Typed]) -> Types:
-    """A unit, a number and a timestamp, with or without zone as the result."""
+    """A unit, a number and a timestamp; the result has a zone if the timestamp has one."""
     own = _timestamp_type(arguments[2][1])
     return [STRING, LONG, own], own
 
@@ -500,33 +507,33 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 # The table of functions: the types of their arguments and results.
 
 
-# They ask of a value no more than whether it is there, or where it is: it may be of any type.
+# Functions that only test whether a value is NULL, or only move it: it may have any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
-# What a string is compared by does not matter to them, and their result is no text.
+# Functions that do not depend on collations, and do not return strings.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# They hand on strings, or make others of their characters, whatever compares them.
+# Functions that return their strings, or others made of the characters; collations do not matter.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
         "rpad", "rtrim", "substring", "trim", "upper",
     }
 )  # fmt: skip
-# Of a string whose collation has a locale, they are that locale's.
+# Functions that follow the locale of the collation, if it has one.
 OF_LOCALES: Final = frozenset({"lower", "upper"})
-# With a second argument they compare characters.
+# Functions that compare characters if they have a second argument.
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
-    """The function with a name and a number of arguments.
+    """Find the function with a name and a number of arguments.
 
     Args:
-        name: in lower case.
-        count: number of arguments.
-        others: further existing names, for the hint.
+        name: the name in lower case.
+        count: the number of arguments.
+        others: further existing names, for the hint in the error.
 
     Raises:
-        InvalidInputError: there is no such function, or it takes another number of arguments.
+        InvalidInputError: the function does not exist, or expects another number of arguments.
     """
     function = FUNCTIONS.get(name)
     if name in REFUSED:
@@ -541,7 +548,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
             wanted += " or more"
         elif function.most > function.least:
             wanted += f" to {function.most}"
-        raise InvalidInputError(f"{name} takes {wanted} argument(s), found {count}")
+        raise InvalidInputError(f"{name} expects {wanted} argument(s), found {count}")
     return function
 
 

@@ -54,7 +54,7 @@ _DIGITS: Final = decimal.Context(prec=80)
 
 
 class _Murmur3:
-    """MurmurHash3 of 32 bits, whose tail Spark mixes byte by byte."""
+    """MurmurHash3 of 32 bits; Spark mixes the tail byte by byte."""
 
     bits = 32
 
@@ -194,7 +194,7 @@ def _hash_of_decimal(data_type: PrimitiveType, method: Any) -> Hash:
 
 
 def _java_bytes(value: int) -> bytes:
-    """The fewest bytes that hold an integer in two's complement, as `BigInteger.toByteArray`."""
+    """Return the shortest two's complement of an integer, as `BigInteger.toByteArray` does."""
     magnitude = value if value >= 0 else ~value
     return value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -221,7 +221,7 @@ def _days(value: dt.date | int) -> int:
 
 
 def _micros(value: dt.datetime | int) -> int:
-    if isinstance(value, int):  # of a year that Python does not have
+    if isinstance(value, int):  # a date outside of Python's years
         return value
     return (value.replace(tzinfo=None) - _MOMENT_ZERO) // _MICRO
 
@@ -261,7 +261,7 @@ _PRIMITIVES: Final[dict[DataType, Callable[[Any], Hash]]] = {
 
 
 def _hash(method: Any, result: pa.DataType) -> Callable[..., Datum]:
-    """Cost: by row."""
+    """Return the hash function of a method. Cost: by row."""
 
     def run(*values: Datum) -> Datum:
         parts = [_hash_of(from_arrow_type(value.type), method) for value in values]

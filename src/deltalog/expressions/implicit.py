@@ -1,7 +1,7 @@
 """Spark's implicit casts, as explicit nodes of the tree.
 
 Owns the common type of operands, constants that take the column's type instead, and the types of
-arithmetic. `resolver` finds columns and functions by name.
+arithmetic. `analyze` finds columns and functions by name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# Every long below this has its own double; from here on, two longs may become the same double.
+# Below this number each long has its own double; above, two longs may become the same double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
@@ -68,13 +68,13 @@ class Casts:
     """The casts of a session.
 
     Args:
-        time_zone: of `timestamp_ntz` values beside `timestamp`.
+        time_zone: the zone for casts between `timestamp_ntz` and `timestamp`.
     """
 
     time_zone: str
 
     def literal(self, literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
-        """A constant in another type.
+        """Convert a constant to another type.
 
         Raises:
             InvalidInputError: its value cannot be cast.
@@ -88,7 +88,7 @@ class Casts:
             if found.type == to or is_try:
                 return found if found.type == to else Literal(None, to)
             raise InvalidInputError(
-                f"cannot cast {to_sql(literal)} to {to}: its nanoseconds have no 64 bits"
+                f"cannot cast {to_sql(literal)} to {to}: its nanoseconds do not fit 64 bits"
             )
         if (
             source in coercion.INTEGRALS
@@ -107,14 +107,14 @@ class Casts:
         return Literal(from_scalar(scalar), to)
 
     def fine_literal(self, literal: Literal, to: DataType) -> Literal:
-        """A moment as a constant in nanoseconds, exactly; in microseconds if they are too many.
+        """Convert a moment to a constant in nanoseconds, or in microseconds if it is out of range.
 
         Args:
             literal: a string, a date or a moment, with a zone or without.
             to: `timestamp_nanos` or `timestamp_nanos_ntz`.
 
         Raises:
-            InvalidInputError: it is no moment.
+            InvalidInputError: the literal is not a moment.
         """
         value, source = plain_value(literal.value)
         source, nanos = literal.type or source, literal.nanos
@@ -133,7 +133,7 @@ class Casts:
         return Literal(fine, to) if -_MOST_NANOS <= fine < _MOST_NANOS else moved
 
     def coerce(self, node: Expression, source: DataType, to: DataType) -> Expression:
-        """A node cast to the expected type, as Spark casts arguments.
+        """Cast a node to the expected type, as Spark casts arguments.
 
         Raises:
             InvalidInputError: ANSI mode does not make this cast implicitly.
@@ -149,17 +149,18 @@ class Casts:
     def cast(
         self, node: Expression, source: DataType, to: DataType, *, is_try: bool = False
     ) -> Expression:
-        """A cast; of a constant, its result if it can be cast."""
+        """Return a cast of a node; for a constant, the result of the cast, if it succeeds."""
         if source == to:
             return node
         if isinstance(node, Literal):
-            # A failure is no error yet: CASE or AND may guard this branch, so that no row takes it.
+            # A failure is not yet an error: CASE or AND may guard this branch, so that no row takes
+            # it.
             with contextlib.suppress(InvalidInputError):
                 return self.literal(node, to, is_try=is_try)
         return Cast(node, to, is_try, self._zone_of(source, to))
 
     def unify(self, values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
-        """Alternative values (of CASE, COALESCE, …), all cast to their common type.
+        """Cast alternative values (of CASE, COALESCE, …) to their common type.
 
         Raises:
             InvalidInputError: they have no common type.
@@ -173,11 +174,10 @@ class Casts:
         return [self.cast(node, source, common) for node, source in values], common
 
     def unify_comparison(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-        """The sides of a comparison in one type, or None if they have none.
+        """Cast the sides of a comparison to one type; None if they have no common type.
 
-        Spark casts both sides to the common type. A constant gets the column's type instead
-        wherever the result is the same: then the column has no cast around it, and its statistics
-        can be used.
+        Spark casts both sides to the common type. If the result is the same, a constant gets the
+        column's type instead: the column then has no cast around it, so its statistics can be used.
         """
         if any(data_type in coercion.FINE_MOMENTS for _, data_type in sides):
             return self._unify_fine(sides)
@@ -185,7 +185,7 @@ class Casts:
         common: DataType | None = first
         if not all(coercion.has_same_structure(first, other) for other in others):
             for other in others:
-                # Names do not matter beside NULL, as they do not where all types are alike.
+                # Field names do not matter in a comparison with NULL, nor if all types are equal.
                 is_alike = common is not None and coercion.has_same_structure(common, other)
                 if common is not None and not is_alike:
                     common = coercion.comparable_type(common, other)
@@ -203,9 +203,9 @@ class Casts:
         return [self._exact(node, source, common) for node, source in sides], common
 
     def _unify_fine(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-        """The sides of a comparison with nanoseconds, in nanoseconds or microseconds.
+        """Unify the sides of a comparison with nanoseconds; each keeps its unit.
 
-        No value is rounded: the kernels of comparisons know both units. So only zones are cast.
+        No value is rounded: the kernels compare both units. So only zones are cast.
         """
         columns = [kind for node, kind in sides if not isinstance(node, Literal)]
         fine = [kind for kind in columns if kind in coercion.FINE_MOMENTS]
@@ -214,7 +214,7 @@ class Casts:
         found: list[Expression] = []
         for node, kind in sides:
             if isinstance(node, Literal) and (kind in {STRING, VOID} or kind in _MOMENTS):
-                # Where clocks are put back, two instants have one time on the clock.
+                # When clocks are put back, two instants have the same wall time.
                 if self._loses_instants(kind, to):
                     return None
                 found.append(self.fine_literal(node, to))
@@ -227,7 +227,7 @@ class Casts:
         return found, to
 
     def _loses_instants(self, source: DataType, to: DataType) -> bool:
-        """Whether instants become times on a clock that is put back some day."""
+        """Whether the cast maps instants to wall times of a zone whose clocks are put back."""
         source = _MICROSECONDS.get(source, source)
         return source == TIMESTAMP and self._zone_of(source, _MICROSECONDS[to]) is not None
 
@@ -238,13 +238,13 @@ class Casts:
         return self.cast(node, source, to)
 
     def _narrow(self, literal: Literal, common: DataType, target: DataType) -> Literal | None:
-        """The constant in the column's type, if comparisons in both types give the same result."""
+        """Return the constant in the column's type, if comparisons then have the same result."""
         widened = self.literal(literal, common)
         if common == target:
             return widened
         if widened.value is None:
             return Literal(None, target)
-        # Where clocks are put back, two timestamps have one wall time.
+        # When clocks are put back, two timestamps have the same wall time.
         if self._zone_of(target, common) or not _keeps_order(target, common, widened.value):
             return None
         narrowed = self.literal(widened, target, is_try=True)
@@ -255,20 +255,20 @@ class Casts:
         return narrowed if self.literal(narrowed, common).value == widened.value else None
 
     def _zone_of(self, source: DataType, to: DataType) -> str | None:
-        """The zone to note in a cast: only what differs from UTC."""
+        """Return the zone to record in a cast; None for UTC."""
         is_utc = self.time_zone in UTC_NAMES
         return None if is_utc or not needs_zone(source, to) else self.time_zone
 
 
 _IN_UTC: Final = Casts("UTC")
-# For constants and numbers, where no zone is met.
+# The casts of constants and numbers, which need no zone.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast
 fine_literal: Final = _IN_UTC.fine_literal
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` maps different values to different ones, in their order."""
+    """Whether casting `source` to `to` keeps values different and in their order."""
     if source in coercion.INTEGRALS:
         if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
@@ -292,14 +292,14 @@ def _is_lossless(source: PrimitiveType, to: DataType) -> bool:
 def arithmetic_of(
     operator: str, left: Typed, right: Typed, is_constant: tuple[bool, bool]
 ) -> Typed:
-    """`left operator right` with Spark's implicit casts, and its type.
+    """Return `left operator right` with Spark's implicit casts, and its type.
 
     Args:
-        operator: of `+ - * / %`.
+        operator: one of `+ - * / %`.
         left: the left side.
         right: the right side.
-        is_constant: whether each side is a constant in the text: its precision is then that of its
-            own digits, not that of its type.
+        is_constant: whether each side is a constant in the SQL. The precision of a constant comes
+            from its digits, not from its type.
 
     Raises:
         InvalidInputError: there is no such operation on these types.
@@ -364,6 +364,6 @@ def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
         name = "date_add" if operator == "+" else "date_sub"
         return Call(name, (lhs, make_cast(rhs, right_type, INTEGER))), DATE
     raise InvalidInputError(
-        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
-        "an INTERVAL; use datediff for the days between two dates"
+        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: add an integer or an INTERVAL "
+        "to a date; use datediff for the days between two dates"
     )

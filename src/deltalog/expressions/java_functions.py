@@ -34,7 +34,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _shift(operation: Callable[[int, int, int], int]) -> Callable[[Datum, Datum], Datum]:
-    """A shift of an integer or a long: as in Java, the lowest 5 or 6 bits of the number count."""
+    """Return a shift of integers or longs; as in Java, only the lowest 5 or 6 bits count."""
 
     def run(value: Datum, count: Datum) -> Datum:
         bits = 64 if pt.is_int64(value.type) else 32
@@ -68,7 +68,7 @@ def _to_radians(value: Datum) -> Datum:
 
 
 def _bround(value: Datum, digits: Datum | None = None) -> Datum:
-    """`round`, with halves to the even neighbour. Cost: by row, except for decimals."""
+    """Round halves to the even neighbour. Cost: by row, except for decimals."""
     places = 0 if digits is None else digits.as_py()
     if places is None:
         return null_of(value)
@@ -100,7 +100,7 @@ def _to_even(number: decimal.Decimal, places: int) -> decimal.Decimal:
 
 
 def _above(least: float, logarithm: Callable[[float], float]) -> Callable[[float], float | None]:
-    """A logarithm; NULL of numbers up to its asymptote, which is no error in Spark."""
+    """Return a logarithm that is NULL up to its asymptote, as in Spark."""
     return lambda value: None if value <= least else logarithm(value)
 
 
@@ -133,9 +133,11 @@ ROWS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _assert_true(condition: Datum, message: Datum | None = None) -> Datum:
-    """NULL of every row; an error unless the condition is true of all."""
+    """Return NULL for every row; raise unless the condition is true for all rows."""
     if not compute.all(compute.fill_null(condition, NO), min_count=0).as_py():
-        reason = message.as_py() if isinstance(message, pa.Scalar) else "a row is not as asserted"
+        reason = (
+            message.as_py() if isinstance(message, pa.Scalar) else "the assertion fails for a row"
+        )
         raise InvalidInputError(f"assert_true: {reason}")
     return pa.scalar(None, pa.null())
 

@@ -65,23 +65,23 @@ def high_word(value: float) -> int:
 
 
 def scaled(value: float, k: int) -> float:
-    """The value with k added to its exponent."""
+    """Return the value with k added to its exponent."""
     return with_high(value, high_word(value) + (k << 20))
 
 
 def with_high(value: float, high: int) -> float:
-    """The value with other upper 32 bits."""
+    """Return the value with its upper 32 bits replaced."""
     high = (high + (1 << 31)) % (1 << 32) - (1 << 31)
     return _of_bits((high << 32) | (_bits(value) & 0xFFFFFFFF))
 
 
 def low_cleared(value: float) -> float:
-    """The value with the lower 32 bits cleared."""
+    """Return the value with its lower 32 bits cleared."""
     return _of_bits(_bits(value) & ~0xFFFFFFFF)
 
 
 def polynomial(coefficients: tuple[float, ...], at: float) -> float:
-    """The sum of the coefficients times powers of a number, from the highest on."""
+    """Evaluate a polynomial; the first coefficient belongs to the highest power."""
     found = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         found = coefficient + at * found
@@ -113,7 +113,7 @@ def exp(x: float) -> float:
 
 
 def _reduced(x: float, high: int) -> tuple[int, float, float]:
-    """k, and the upper and lower part of x - k ln 2."""
+    """Return k, and the upper and lower part of x - k ln 2."""
     k = (1 if x > 0 else -1) if high < 0x3FF0A2B2 else int(_INV_LN2 * x + math.copysign(0.5, x))
     return k, x - k * _LN2_HI, k * _LN2_LO
 
@@ -225,7 +225,7 @@ def log1p(x: float) -> float:
     if high < 0x3FDA827A:
         if size < 0x3E200000:
             return x if size < 0x3C900000 else x - x * x * 0.5
-        # Of negative numbers, those above -0.2929; high words are signed here.
+        # High words are signed here: among negative numbers, this selects those above -0.2929.
         if high > 0 or high <= 0xBFD2BEC3 - (1 << 32):
             k, f = 0, x
     if k:
@@ -320,7 +320,7 @@ def asinh(x: float) -> float:
     if not math.isfinite(x) or high < 0x3E300000:
         return x
     size = abs(x)
-    # Spark's limits are these numbers; those of fdlibm are their upper halves, a little above.
+    # Spark uses exactly these limits; fdlibm compares upper halves, so its limits are a bit higher.
     if size > _TWO28:
         w = log(size) + _LN2
     elif size > 2.0:
@@ -350,7 +350,7 @@ def atanh(x: float) -> float:
     return 0.5 * (log1p(x) - log1p(-x))
 
 
-# Java's `StrictMath.asin`, `acos`, `atan` and `atan2`, to the last bit; see `java_math`.
+# Java's `StrictMath.asin`, `acos`, `atan` and `atan2`.
 
 
 _PIO2_HI: Final = 1.57079632679489655800e00
@@ -431,7 +431,7 @@ def atan(x: float) -> float:
 
 
 def atan2(y: float, x: float) -> float:
-    """The angle of a point."""
+    """The angle of the point (x, y)."""
     if math.isnan(x) or math.isnan(y):
         return math.nan
     if x == 1.0:
@@ -494,7 +494,7 @@ def acos(x: float) -> float:
     return 2.0 * (df + (_arc(z) * s + c))
 
 
-# Java's `StrictMath.pow`, `cbrt` and `hypot` on doubles, to the last bit; see `java_math`.
+# Java's `StrictMath.pow`, `cbrt` and `hypot`.
 
 
 _TWO53: Final = float(1 << 53)
@@ -523,7 +523,7 @@ _IVLN2_L: Final = 1.92596299112661746887e-08
 
 
 def power(x: float, y: float) -> float:
-    """The power of two numbers."""
+    """Return x to the power of y."""
     found = _of_special(x, y)
     if found is not None:
         return found
@@ -539,7 +539,7 @@ def power(x: float, y: float) -> float:
 
 
 def _of_special(x: float, y: float) -> float | None:
-    """Where the power is defined by a case of its own, or None."""
+    """Return the power for special operands; None for all others."""
     if y == 0:
         return 1.0
     if math.isnan(x) or math.isnan(y) or (abs(x) == 1 and math.isinf(y)):
@@ -548,7 +548,7 @@ def _of_special(x: float, y: float) -> float | None:
         return math.inf if (abs(x) > 1) == (y > 0) else 0.0
     if x == 0 or math.isinf(x) or abs(x) == 1:
         return _of_pole(x, y)
-    # These are exact, or rounded once.
+    # These results are exact, or rounded once.
     simple = {1.0: lambda: x, 2.0: lambda: x * x, -1.0: lambda: 1.0 / x}.get(y)
     if simple is None and y == 0.5 and x > 0:
         return math.sqrt(x)
@@ -556,7 +556,7 @@ def _of_special(x: float, y: float) -> float | None:
 
 
 def _of_pole(x: float, y: float) -> float:
-    """Of 0, 1 and infinity, of either sign."""
+    """Return the power of 0, 1 or infinity, of either sign."""
     size = abs(x)
     if y < 0:
         size = math.inf if size == 0 else 1.0 / size
@@ -667,7 +667,7 @@ def cbrt(x: float) -> float:
     t *= 3.57142857142857150787e-01 + 1.60714285714285720630e00 / (
         s + 1.41428571428571436819e00 + -7.05306122448979611050e-01 / s
     )
-    # Cut to 20 bits, and made larger than the root.
+    # Cut to 20 bits, and rounded up so that it is larger than the root.
     t = low_cleared(t)
     t = with_high(t, high_word(t) + 1)
     s = t * t

@@ -50,7 +50,7 @@ _LONG_BITS: Final = 63
 _OF_PYTHON: Final = frozenset(
     {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
 )
-# The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
+# Parses the kind and unit of a NumPy moment or span; Python has no nanoseconds and no months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
 _DAYS: Final = frozenset({"Y", "M", "W", "D"})
@@ -60,13 +60,13 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
-    """A constant as a Python value, with its type in Spark.
+    """Return a constant as a Python value, with its type in Spark.
 
     Arrow scalars keep their type; NumPy scalars become Python's. A moment with parts of a
-    microsecond is a number of nanoseconds, and a span of time never has them.
+    microsecond becomes a number of nanoseconds. A span of time cannot have parts of a microsecond.
 
     Raises:
-        InvalidInputError: a value of this kind cannot stand in an expression.
+        InvalidInputError: a value of this kind cannot be used in an expression.
     """
     if type(value) in _OF_PYTHON:
         return value, natural_type(value)
@@ -79,7 +79,7 @@ def plain_value(value: object) -> tuple[Any, DataType]:
         if unit is not None and isinstance(plain, int):
             return _of_numpy(value, plain, *unit.groups())
         value = plain
-    # Those of pandas are Python's, with nanoseconds beside them.
+    # Timestamps of pandas are Python's datetimes with extra nanoseconds.
     nanos: Any = getattr(value, "nanosecond", 0)
     if isinstance(value, dt.datetime) and isinstance(nanos, int) and nanos:
         fine = micros_of(value) * NANOS_OF_MICRO + nanos
@@ -113,22 +113,22 @@ def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
 
 
 def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
-    """A moment in nanoseconds: as microseconds, if it is a whole number of them."""
+    """Return a moment in nanoseconds; as microseconds, if it is a whole number of them."""
     if nanos % NANOS_OF_MICRO:
         return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
     kind = pa.timestamp("us", "UTC" if has_zone else None)
-    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # 64 bits of them end in 2262
+    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # 64 bits of nanoseconds end in 2262
     return value, natural_type(value)
 
 
 def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tuple[Any, DataType]:
-    """A moment or span of NumPy that Python has as a number: of nanoseconds, or of months."""
+    """Return a NumPy moment or span; nanoseconds and months become a number."""
     count *= int(step or 1)
     if kind == "m" and unit in _MONTHS:
         return _months(count * _MONTHS[unit], value), YEAR_TO_MONTH
     if unit in _FINEST or (kind == "m" and unit == "ns" and count % NANOS_OF_MICRO):
         raise _too_fine(value)
-    if unit != "ns":  # NumPy gives Python's own values where Python has them
+    if unit != "ns":  # NumPy returns Python's own values if Python has them
         if kind == "m":
             raise _outside(value, DAY_TO_SECOND)
         return _far_of_numpy(value, is_day=unit in _DAYS)
@@ -138,19 +138,19 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
 
 
 def _far_of_numpy(value: Any, *, is_day: bool) -> tuple[int, DataType]:
-    """A moment of a year that Python does not have: the days or microseconds since 1970."""
+    """Return a moment outside of Python's years as days or microseconds since 1970."""
     data_type = DATE if is_day else TIMESTAMP_NTZ
     counted = value.astype("datetime64[D]" if is_day else "datetime64[us]")
     count = int(counted.astype("int64"))
     bits = 32 if is_day else 64
-    # NumPy wraps around where a number is too large.
+    # NumPy wraps around if a number is too large.
     if counted.astype(value.dtype) != value or not -(1 << bits - 1) <= count < 1 << bits - 1:
         raise _outside(value, data_type)
     return count, data_type
 
 
 def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
-    """An interval of Arrow, which is one of months, or one of days and less."""
+    """Convert an Arrow interval, which must have either months, or days and shorter units."""
     micros, rest = divmod(value.nanoseconds, NANOS_OF_MICRO)
     if rest:
         raise _too_fine(value)
@@ -161,8 +161,8 @@ def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
             raise _outside(value, DAY_TO_SECOND) from error
     if value.days or value.nanoseconds:
         raise InvalidInputError(
-            f"cannot use {value!r} in an expression: an interval has either months, or days and "
-            "less"
+            f"cannot use {value!r} in an expression: an interval has either months, or days "
+            "and shorter units"
         )
     return value.months, YEAR_TO_MONTH
 
@@ -183,7 +183,7 @@ def _outside(value: object, data_type: DataType) -> InvalidInputError:
 
 
 def _shown(value: object) -> str:
-    """A value in messages; a scalar of Arrow shows itself as Python's, which may not be there."""
+    """Format a value for messages; an Arrow scalar's own repr fails if Python has no such value."""
     scalar: Any = value
     return f"the {scalar.type} {scalar.value}" if isinstance(value, pa.Scalar) else str(value)
 
@@ -191,16 +191,16 @@ def _shown(value: object) -> str:
 def _months(count: int, value: object) -> int:
     if not -(1 << _INT_BITS) <= count < 1 << _INT_BITS:
         raise InvalidInputError(
-            f"cannot use {value!r} in an expression: expected no more months than 32 bits hold"
+            f"cannot use {value!r} in an expression: expected a number of months that fits 32 bits"
         )
     return count
 
 
 def natural_type(value: object) -> DataType:
-    """The type of a constant in Spark: `5` is an integer, `3000000000` a long.
+    """Return the type of a constant in Spark: `5` is an integer, `3000000000` a long.
 
     Raises:
-        InvalidInputError: a value of this kind cannot stand in an expression.
+        InvalidInputError: a value of this kind cannot be used in an expression.
     """
     match value:
         case None:
@@ -234,10 +234,10 @@ def _integral_type(value: int) -> DataType:
 
 
 def type_of_decimal(value: Decimal) -> DataType:
-    """The narrowest type of a finite decimal.
+    """Return the narrowest type of a finite decimal.
 
     Raises:
-        InvalidInputError: it is not finite, or has too many digits.
+        InvalidInputError: the decimal is not finite, or has too many digits.
     """
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -257,7 +257,9 @@ def _nested_type(value: object) -> DataType:
         for item in value:
             element = element and common_type(element, natural_type(item))
         if element is None:
-            raise InvalidInputError(f"cannot use {value!r} in an expression: its types differ")
+            raise InvalidInputError(
+                f"cannot use {value!r} in an expression: its elements have different types"
+            )
         return ArrayType(element, contains_null=any(item is None for item in value))
     if isinstance(value, dict):
         return StructType([Field(str(name), natural_type(item)) for name, item in value.items()])
@@ -268,23 +270,23 @@ def _nested_type(value: object) -> DataType:
 
 
 def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
-    """A constant as an Arrow scalar of its type.
+    """Return a constant as an Arrow scalar of its type.
 
     Raises:
-        InvalidInputError: the value is none of that type.
+        InvalidInputError: the value does not have that type.
     """
     if isinstance(value, dt.timedelta):
         value = value // _MICROSECOND  # Arrow's own conversion overflows before 64 bits do
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
-        raise InvalidInputError(f"{value!r} is no value of type {data_type}: {error}") from error
+        raise InvalidInputError(f"{value!r} is not a value of type {data_type}: {error}") from error
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
-    """The Python value of an Arrow scalar; timestamps keep UTC, nanoseconds are a number.
+    """Return the Python value of an Arrow scalar; timestamps keep UTC, nanoseconds are a number.
 
-    A date or timestamp outside of the years 1 to 9999 is its number of days or microseconds.
+    A date or timestamp outside of the years 1 to 9999 becomes its number of days or microseconds.
 
     Raises:
         InvalidInputError: Python has no such value.
@@ -303,6 +305,6 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
-    """An array of constants of one type."""
-    counted = pt.is_temporal(arrow_type)  # as numbers, which Python has of all years
+    """Return an array of constants of one type."""
+    counted = pt.is_temporal(arrow_type)  # as numbers: Python's dates do not cover all years
     return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 
-# What all nodes of expression trees have: equality, text and pickles of whole trees.
+# The base of all nodes: equality, string form and pickling of whole trees.
 
 
 _Fact = TypeVar("_Fact")
 
 
 class Node:
-    """A frozen dataclass, whose parts are nodes, tuples of parts, and constants."""
+    """A frozen dataclass whose parts are nodes, tuples of parts, or constants."""
 
     __slots__ = ("_facts",)
     _facts: dict[str, Any]
@@ -35,7 +35,7 @@ class Node:
         return _shown(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all nodes side by side, not inside of each other."""
+        """Pickle all nodes as a flat list, so that deep trees need no recursion."""
         return _from_steps, (_steps(self),)
 
     def same_as(self, other: object) -> bool:
@@ -56,11 +56,11 @@ class Node:
         return True
 
     def fact(self, name: str, find: Callable[[], _Fact]) -> _Fact:
-        """What follows from the tree alone, found once: nodes never change.
+        """Return a fact about the tree, which is computed once because nodes never change.
 
         Args:
-            name: of the fact.
-            find: returns it.
+            name: the name of the fact.
+            find: computes the fact.
         """
         try:
             facts = self._facts
@@ -77,7 +77,7 @@ _PARTS: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def parts_of(expression: Node) -> tuple[str, ...]:
-    """The names of a node's parts: `dataclasses.fields` takes longer than the rest of a walk."""
+    """Return the names of a node's parts, cached: `dataclasses.fields` is slow."""
     kind = type(expression)
     if (known := _PARTS.get(kind)) is None:
         known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
@@ -107,7 +107,7 @@ def _shown(root: Node) -> str:
 
 
 def _steps(root: Node) -> list[Any]:
-    """How a tree is made: constants, and behind the parts of a tuple or node what makes it."""
+    """Return the steps to rebuild a tree: parts first, then the tuple or node made of them."""
     found: list[Any] = []
     waiting: list[Any] = [root]
     while waiting:
@@ -121,7 +121,7 @@ def _steps(root: Node) -> list[Any]:
             waiting += value
         else:
             found.append((None, value))
-    # Parents came first, and the last part of each before the others.
+    # The walk visited parents first and last parts before the others, so the order is reversed.
     return found[::-1]
 
 
@@ -273,10 +273,10 @@ class Expression(Node):
         return Cast(self, as_type(to))
 
     def collate(self, collation: str) -> Collate:
-        """`… COLLATE collation`: the text, compared by another collation than that of its column.
+        """`… COLLATE collation`: the string, compared by this collation instead of its column's.
 
         Args:
-            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` compares bytes.
+            collation: its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` compares bytes.
         """
         return Collate(self, collation_named(collation))
 
@@ -306,9 +306,9 @@ class Literal(Expression):
             naive: `timestamp_ntz`), timedelta, list or dict. Nanoseconds since 1970 and months
             are an int of their type, and so are the days or microseconds since 1970 of a date or
             timestamp outside of the years 1 to 9999.
-        type: its type; None lets `resolve` choose it from the other operand.
-        nanos: what the text of a moment has below its microseconds, which counts beside a column
-            of nanoseconds only.
+        type: the type; None lets `resolve` choose it from the other operand.
+        nanos: the nanoseconds below the microseconds of a moment written as a string. Only a
+            comparison with a column of nanoseconds uses them.
     """
 
     value: Any
@@ -317,7 +317,7 @@ class Literal(Expression):
 
     @property
     def is_far_moment(self) -> bool:
-        """Whether the value is the number of a moment that Python does not have."""
+        """Whether the value is the number of a moment outside of Python's years."""
         kind = self.type
         return (
             isinstance(self.value, int)
@@ -394,7 +394,7 @@ class Arithmetic(Expression):
 class Cast(Expression):
     """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail.
 
-    `time_zone` is set where a resolved cast takes or gives a zone that is not UTC.
+    `time_zone` is set if a resolved cast adds or drops a zone other than UTC.
     """
 
     operand: Expression
@@ -407,12 +407,12 @@ class Cast(Expression):
 class Collate(Expression):
     """`operand COLLATE name`: a string that is compared by a collation.
 
-    In a resolved tree it stands only where texts are compared, and is the key of the operand: bytes
-    compare keys as the collation compares strings.
+    In a resolved tree it is used only in comparisons, and its value is the key of the operand:
+    comparing keys by bytes equals comparing strings by the collation.
 
     Args:
         operand: a string.
-        collation: its identifier, such as `spark.UTF8_LCASE`.
+        collation: the identifier of the collation, such as `spark.UTF8_LCASE`.
     """
 
     operand: Expression
@@ -493,6 +493,6 @@ def _split_name(name: str) -> tuple[str, ...]:
     if quoted or (not all(parts) and not was_quoted):
         raise InvalidInputError(
             f"cannot make a column of {name!r}: expected names between dots, "
-            "quoted by backticks where they hold a dot"
+            "quoted by backticks if they contain a dot"
         )
     return tuple(parts)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_LONG: Final = (1 << 63) - 1
 _MIN_LONG: Final = -(1 << 63)
-# Arrow's names of the kinds of rounding.
+# Arrow's names of the rounding modes.
 Rounding = Literal["half_towards_infinity", "half_to_even", "up", "down"]
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
@@ -48,14 +48,14 @@ def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum
 
 
 def ceiling(value: Datum, digits: Datum | None = None) -> Datum:
-    """The smallest integer, or the smallest decimal of a number of digits, that is not less."""
+    """Round up to an integer, or to a decimal with `digits` digits."""
     if digits is not None:
         return round_decimal(value, digits.as_py(), "up")
     return _to_whole(pc.ceil, value, up=True)
 
 
 def floor(value: Datum, digits: Datum | None = None) -> Datum:
-    """The largest integer, or the largest decimal of a number of digits, that is not greater."""
+    """Round down to an integer, or to a decimal with `digits` digits."""
     if digits is not None:
         return round_decimal(value, digits.as_py(), "down")
     return _to_whole(pc.floor, value, up=False)
@@ -86,10 +86,10 @@ def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
 
 
 def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
-    """`round`: halves away from zero; negative digits round left of the decimal point.
+    """Round halves away from zero; negative digits round left of the decimal point.
 
-    Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value; and
-    that of a float's double, not of the float.
+    Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value. A
+    float is converted to double first.
 
     Cost: by row for floats and doubles.
     """
@@ -104,7 +104,7 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
 
 
 def null_of(value: Datum) -> Datum:
-    """NULL, of the type of a number that is rounded to no number of digits at all."""
+    """Return NULL of the type that `round` returns if the number of digits is NULL."""
     return pa.scalar(None, to_arrow_type(round_result(from_arrow_type(value.type), 0)))
 
 
@@ -129,12 +129,12 @@ def _round_integer(value: Datum, places: int) -> Datum:
 
 
 def round_decimal(value: Datum, places: int, mode: Rounding) -> Datum:
-    """Decimals with a number of digits; negative ones are left of the decimal point.
+    """Round decimals to a number of digits; negative digits are left of the decimal point.
 
     Args:
-        value: of a decimal type.
-        places: the digits after the point; not more than the type has are used.
-        mode: to the nearest, halves away from zero or to the even neighbour; or up or down.
+        value: decimals.
+        places: the digits after the point, limited to the scale of the type.
+        mode: up, down, or to the nearest with halves away from zero or to the even neighbour.
 
     Raises:
         InvalidInputError: a rounded value has more than 38 digits.
@@ -150,7 +150,7 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
     if places >= source.scale:
         rounded = array
     elif mode.startswith("half") and -places > source.precision - source.scale:
-        # No value is half of the unit.
+        # The unit is so large that no value reaches half of it.
         zero = pa.scalar(0, to_arrow_type(result))
         return pc.if_else(compute.is_null(array), pa.scalar(None, zero.type), zero)
     else:
@@ -162,10 +162,10 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
 
 
 def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
-    """Round by Arrow, which needs digits for the unit and for a carry."""
+    """Round by Arrow, which needs extra digits for the unit and for a carry."""
     precision, scale = array.type.precision, array.type.scale
     if not mode.startswith("half") and places < 0:
-        # First to whole numbers: the unit of the last digit of a type does not fit beside 38 more.
+        # Round to whole numbers first: the unit and 38 more digits do not fit one type.
         array = pc.round(compute.cast(array, pa.decimal256(precision + 1, scale)), 0, mode)
         array = compute.cast(array, pa.decimal256(MAX_DIGITS + 1, 0))
         precision, scale, places = MAX_DIGITS, 0, max(places, -MAX_DIGITS)
@@ -174,7 +174,10 @@ def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
 
 
 def positive_remainder(left: Datum, right: Datum) -> Datum:
-    """`pmod`: the remainder, positive for a positive divisor. Cost: by row except for integers."""
+    """Return `pmod`, a remainder that is positive for a positive divisor.
+
+    Cost: by row, except for integers.
+    """
     rest = calculate("%", left, right)
     if pt.is_decimal(rest.type):
         return by_row(_shifted_decimal, rest.type, rest, right)
@@ -216,12 +219,12 @@ def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.De
 
 
 def sign(value: Datum) -> Datum:
-    """-1.0, 0.0 or 1.0; NaN of NaN, and -0.0 of -0.0."""
+    """Return -1.0, 0.0 or 1.0; NaN for NaN, and -0.0 for -0.0."""
     return compute.if_else(compute.equal(value, 0.0), value, pc.sign(value))
 
 
 def is_nan(value: Datum) -> Datum:
-    """Whether it is NaN; false for NULL."""
+    """Whether a value is NaN; false for NULL."""
     return compute.fill_null(compute.is_nan(value), NO)
 
 
@@ -278,7 +281,7 @@ _MOST_SHOWN: Final = 100
 _HEX: Final = re.compile(r"[0-9A-Fa-f]*\Z")
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EXACT_DIGITS: Final = decimal.Context(prec=500, rounding=decimal.ROUND_HALF_EVEN)
-# Names of Spark's character sets, and Python's.
+# Spark's names of character sets, and Python's.
 _CHARSETS: Final = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -347,14 +350,14 @@ def _base64(data: bytes) -> str:
 
 
 def _unbase64(text: str) -> bytes:
-    """The bytes, as Java's MIME decoder reads them: it passes over all other characters."""
+    """Decode base 64 like Java's MIME decoder, which skips all other characters."""
     found, bits, count, at = bytearray(), 0, 0, 0
     while at < len(text):
         char, at = text[at], at + 1
         if char == "=":
-            # After two characters there are two signs, one directly after the other.
+            # After two characters of a group, two signs `=` follow, with nothing between them.
             if count == 0 or (count == 2 and text[at : at + 1] != "="):
-                raise InvalidInputError(f"{text!r} is no text in base 64: a sign = is misplaced")
+                raise InvalidInputError(f"{text!r} is not base 64: a sign = is misplaced")
             break
         place = _BASE64.find(char)
         if place >= 0:
@@ -363,7 +366,7 @@ def _unbase64(text: str) -> bytes:
             found += bits.to_bytes(3, "big")
             bits = count = 0
     if count == 1 or any(char in _BASE64 for char in text[at:]):
-        raise InvalidInputError(f"{text!r} is no text in base 64: it does not end where it should")
+        raise InvalidInputError(f"{text!r} is not base 64: the last group is incomplete")
     if count:
         found += (bits << 6 * (4 - count)).to_bytes(3, "big")[: count - 1]
     return bytes(found)
@@ -379,7 +382,7 @@ def _charset(name: str) -> str:
 
 
 def _encode(text: str, charset: str) -> bytes:
-    # Java writes UTF-16 with a mark and big-endian, UTF-32 without a mark.
+    # Java writes UTF-16 big-endian with a byte order mark, and UTF-32 without a mark.
     name = _charset(charset)
     try:
         if name == "utf-16":
@@ -396,7 +399,7 @@ def _decode(data: bytes, charset: str) -> str:
             name += "-be"
         return data.decode(name)
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"a binary value is no text in {charset}: {error}") from error
+        raise InvalidInputError(f"a binary value is not valid {charset}: {error}") from error
 
 
 def _format_number(value: Any, digits: int) -> str | None:

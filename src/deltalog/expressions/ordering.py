@@ -38,14 +38,14 @@ _ORDERS: Final = ("ascending", "descending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortKey:
-    """One column that rows are arranged by.
+    """One column of an ORDER BY.
 
     Args:
-        path: of the column.
-        type: of its values.
+        path: the path of the column.
+        type: the type of its values.
         descending: whether the greatest value comes first.
         nulls_first: whether NULL comes before all values.
-        collation: that compares its strings, if not bytes do.
+        collation: the collation that compares its strings; None compares bytes.
     """
 
     path: tuple[str, ...]
@@ -56,23 +56,23 @@ class SortKey:
 
     @property
     def value(self) -> Expression:
-        """What rows are arranged by: the column's value, or the key of its text."""
+        """Return the expression to sort by: the column, or the collation key of its string."""
         column = Column(self.path)
         return column if self.collation is None else Collate(column, self.collation)
 
     @property
     def has_nan(self) -> bool:
-        """Whether a value may be NaN, of which statistics know nothing."""
+        """Whether a value may be NaN, which statistics do not record."""
         return self.type in {FLOAT, DOUBLE}
 
     def not_after(self, value: Any) -> Expression | None:
-        """A condition that is true of all rows that do not come after one with this value.
+        """Return a condition for the rows that do not come after a row with this value.
 
         Args:
-            value: of a constant of the type; None is NULL.
+            value: a value of the column's type; None is NULL.
 
         Returns:
-            None if it would be true of every row.
+            The condition, or None if it would be true for every row.
         """
         if self.has_nan:
             return None
@@ -84,21 +84,22 @@ class SortKey:
         return Or((IsNull(column), condition)) if self.nulls_first else condition
 
     def __str__(self) -> str:
-        """As SQL says it."""
+        """Format the key as SQL."""
         turn = "DESC" if self.descending else "ASC"
         return f"{'.'.join(self.path)} {turn} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
 def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
-    """The keys of an order.
+    """Parse an order into its keys.
 
     Args:
-        order_by: SQL such as `at DESC, id`, or a sequence of such strings and of pairs as pyarrow
-            has them, `("at", "descending")`.
-        schema: of the table.
+        order_by: SQL such as `at DESC, id`, or a sequence of such strings and of pyarrow's pairs
+            `("at", "descending")`.
+        schema: the schema of the table.
 
     Raises:
-        InvalidInputError: it is neither, or names no column, or one whose values have no order.
+        InvalidInputError: the order has another form, or names a column that does not exist or
+            whose values have no order.
     """
     items = [order_by] if isinstance(order_by, str) else order_by
     if not isinstance(items, Sequence) or not items:
@@ -116,11 +117,11 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
 
 
 def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) -> pa.Table:
-    """Rows in an order; equal ones stay as they come.
+    """Sort rows; equal rows keep their order.
 
     Args:
-        rows: to be arranged.
-        keys: of the order.
+        rows: the rows to sort.
+        keys: the keys of the order.
         columns: the values of each key in these rows.
     """
     arrays: list[Any] = []
@@ -147,14 +148,14 @@ def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> 
     kind, collation = field.type, own_collation(field)
     if collation not in {BY_BYTES, *RULES}:
         raise InvalidInputError(
-            f"cannot order rows by {name!r}: its texts have the collation {collation}, whose order "
-            "deltalog does not have"
+            f"cannot order rows by {name!r}: its strings have the collation {collation}, "
+            "whose order deltalog does not support"
         )
     nested = isinstance(kind, StructType | ArrayType | MapType | VariantType)
     if len(path) > 1 or nested or is_unordered(kind):
         raise InvalidInputError(
-            f"cannot order rows by {name!r}, of type {kind}: expected a column of numbers, times, "
-            "texts, booleans or bytes that is in no other"
+            f"cannot order rows by {name!r}, of type {kind}: expected a top-level column of "
+            "numbers, times, strings, booleans or bytes"
         )
     return SortKey(
         path=path,
@@ -167,7 +168,7 @@ def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> 
 
 def _not_understood(order_by: object) -> InvalidInputError:
     return InvalidInputError(
-        "order_by: expected SQL such as 'at DESC, id', or a list of column names and of pairs "
+        "order_by: expected SQL such as 'at DESC, id', or a list of column names and pairs "
         f"such as ('at', 'descending'), found {order_by!r}"
     )
 
@@ -179,10 +180,10 @@ _HEAD: Final = "SELECT 1 ORDER BY "
 
 
 def read_order(sql: str) -> list[tuple[str, bool, bool]]:
-    """Name, whether it is descending, and whether NULL comes first, of each column.
+    """Return each column's name, whether it is descending, and whether NULL comes first.
 
     Raises:
-        InvalidInputError: it is no list of columns.
+        InvalidInputError: the string is not a list of columns.
     """
     import sqlglot  # noqa: PLC0415  # slow, and pairs do without
     from sqlglot import exp  # noqa: PLC0415

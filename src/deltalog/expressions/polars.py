@@ -1,7 +1,7 @@
 """Converting Polars' expressions, by way of their JSON.
 
-Owns which parts of a Polars filter have an exact counterpart. Polars filters the rows again after
-they are read, so a part that is left out, or has another release's form, only costs time.
+Owns the list of parts with an exact counterpart. Polars filters the rows again after they are read,
+so a part that is left out, or has the form of an unknown release, only costs time.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ _WIDER: Final[dict[DataType, dict[str, DataType]]] = {
     FLOAT: {"Float64": DOUBLE},
     DATE: {"Datetime": TIMESTAMP_NTZ},
 }
-"""Casts that never fail: from the column's type, by the name of Polars' type."""
+"""Casts that never fail: from a column's type to Polars' types, by name."""
 
 
 def weaker_than_polars(
     expression: pl.Expr, schema: StructType, session: SqlSession = RULES_OF_TABLES
 ) -> Expression | None:
-    """A resolved condition that is true wherever a Polars filter is; None if there is none.
+    """Return a resolved condition that is true at least wherever a Polars filter is, or None.
 
     Args:
-        expression: as Polars hands it to a source of rows: its types are coerced.
-        schema: of the rows; names are exact.
+        expression: the filter that Polars passes to a source of rows, with coerced types.
+        schema: the schema of the rows; names must match exactly.
         session: the time zone of values without one.
     """
     try:
@@ -78,7 +78,7 @@ def weaker_than_polars(
             converted = as_meant(_PolarsConverter(schema).converted(part), schema)
             found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
         except (_InexactError, DeltaError, RecursionError):
-            continue  # Polars filters by it
+            continue  # Polars applies this part
     return conjunction(found) if found else None
 
 
@@ -104,7 +104,7 @@ class _PolarsConverter:
     """Converts a part of a filter.
 
     Args:
-        schema: of the columns.
+        schema: the schema of the columns.
     """
 
     def __init__(self, schema: StructType) -> None:
@@ -127,7 +127,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _binary(self, operator: str, left: Expression, right: Expression) -> Expression:
-        # A struct may be shown with some of its fields only.
+        # Polars may see a struct with only some of its fields.
         if any(isinstance(side, Column) and self._is_nested(side) for side in (left, right)):
             raise _InexactError
         if operator in _COMPARISONS:
@@ -141,7 +141,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _cast(self, operand: Expression, to: Any) -> Expression:
-        """A cast that Polars adds beside an operand of a wider type, and that changes no value."""
+        """Convert a cast to a wider type, which Polars adds and which changes no value."""
         target = "Datetime" if to == {"Datetime": ["Microseconds", None]} else to
         wider = _WIDER.get(self._kind(operand), {})
         if not isinstance(target, str) or target not in wider:
@@ -195,7 +195,7 @@ def _test(name: str, operands: list[Expression]) -> Expression:
             return nodes.IsNull(operand)
         case "IsNotNull", [operand]:
             return nodes.Not(nodes.IsNull(operand))
-        case "IsNan", [operand]:  # NULL for NULL, while isnan() is false
+        case "IsNan", [operand]:  # NULL for NULL, unlike isnan(), which is false
             return nodes.Comparison("=", operand, Literal(math.nan))
         case "IsNotNan", [operand]:
             return nodes.Not(nodes.Comparison("=", operand, Literal(math.nan)))
@@ -220,7 +220,7 @@ def _membership(operand: Expression, values: list[Any], *, nulls_equal: bool) ->
 
 
 def _values(node: Any) -> list[Any]:
-    """The options of an `is_in`, which are a constant list."""
+    """Return the options of an `is_in`: a constant list."""
     while "Alias" in node:
         node = node["Alias"][0]
     options = _constants(node)
@@ -252,7 +252,7 @@ def _literal(node: Any) -> Literal:
 
 
 def _constants(node: Any) -> list[Any]:
-    """The values of a constant, decoded by Polars itself."""
+    """Return the values of a constant; Polars itself decodes them."""
     import polars as pl  # noqa: PLC0415  # optional, and there: an expression of it is converted
 
     if "Literal" not in node:
@@ -268,7 +268,7 @@ def _constants(node: Any) -> list[Any]:
         values = series.to_list()
     except _InexactError:
         raise
-    except Exception as error:  # of a form that this release of Polars does not know
+    except Exception as error:  # a form that this release of Polars does not support
         raise _InexactError from error
     if isinstance(kind, pl.Datetime):
         is_plain = kind.time_zone in {None, "UTC"}
@@ -281,7 +281,7 @@ def _constants(node: Any) -> list[Any]:
 
 
 def _arrow_values(series: pl.Series) -> list[Any]:
-    """Moments and spans as Arrow's scalars, which are exact; a list of them for a list."""
+    """Return moments and spans as exact Arrow scalars; a list becomes a list of scalars."""
     array: Any = series.to_arrow()
     kind = array.type.value_type if pt.is_large_list(array.type) else array.type
     if pt.is_timestamp(kind) and kind.tz not in {None, "UTC"}:
@@ -291,7 +291,7 @@ def _arrow_values(series: pl.Series) -> list[Any]:
 
 
 def _or_none(value: Any) -> Any:
-    """A scalar, or a list of them, with None for NULL."""
+    """Return a scalar, or a list of scalars, with None for NULL."""
     if isinstance(value, list):
         return [_or_none(one) for one in value]
     return value if value.is_valid else None

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     _Piece = str | tuple[Expression, int]
-    """A string, or a child and how tightly it must bind to stand without brackets."""
+    """A string, or a child and the precedence it needs to do without brackets."""
 
     _Rendered = tuple[list[_Piece], int]
-    """The pieces of a node, and how tightly it binds."""
+    """The pieces of a node, and its precedence."""
 
-# How tightly an operator binds; a child that binds less tightly stands in brackets.
+# Precedence of operators; a child with lower precedence is put in brackets.
 (
     _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY,
     _PRIMARY,
@@ -87,7 +87,7 @@ _RESERVED: Final = frozenset(
 
 
 def to_sql(expression: Expression) -> str:
-    """The expression as one line of Spark SQL; `parse_sql` parses it to the same tree."""
+    """Return the expression as one line of Spark SQL; `parse_sql` parses it to the same tree."""
     texts: list[str] = []
     waiting: list[_Piece] = [(expression, 0)]
     while waiting:
@@ -102,7 +102,7 @@ def to_sql(expression: Expression) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A name as an identifier, in backticks if it is not plain or is a keyword."""
+    """Return a name as an identifier, in backticks if it is not plain or is a keyword."""
     is_plain = _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED
     if is_plain and not begins_literal(name):
         return name
@@ -116,7 +116,7 @@ def begins_literal(word: str) -> bool:
 
 
 def begins_number(word: str) -> bool:
-    """Whether a word is a type of numbers, as in `int'10'`, which deltalake has and Spark lacks."""
+    """Whether a word is a numeric type, as in `int'10'` (a form of deltalake, not of Spark)."""
     row = primitive_in_sql(word)
     return row is not None and row.family in {Family.INTEGRAL, Family.FLOATING}
 
@@ -128,7 +128,7 @@ def quote_text(text: str) -> str:
 
 
 def type_name(data_type: DataType) -> str:
-    """A type in SQL, such as `ARRAY<BIGINT>`; without collations, which belong to fields."""
+    """Return a type in SQL, such as `ARRAY<BIGINT>`, without collations: those belong to fields."""
     match data_type:
         case ArrayType():
             return f"ARRAY<{type_name(data_type.element_type)}>"
@@ -149,7 +149,7 @@ def type_name(data_type: DataType) -> str:
 
 
 def simple_name(data_type: DataType) -> str:
-    """A type as Spark's `typeof` names it, such as `array<bigint>`; without collations."""
+    """Return a type as Spark's `typeof` does, such as `array<bigint>`, without collations."""
     match data_type:
         case ArrayType():
             return f"array<{simple_name(data_type.element_type)}>"
@@ -163,7 +163,7 @@ def simple_name(data_type: DataType) -> str:
 
 
 def simple_name_of(field: Field) -> str:
-    """The type of a field as Spark names it, with collations: `string collate UTF8_LCASE`."""
+    """Return a field's type as Spark does, with collations: `string collate UTF8_LCASE`."""
 
     def name(data_type: DataType, path: tuple[str, ...]) -> str:
         match data_type:
@@ -193,7 +193,7 @@ def _listed(nodes: Iterable[Expression], separator: str, least: int = 0) -> list
 
 def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> _Rendered:
     if len(operands) < 2:
-        # No SQL is parsed to AND or OR of fewer than two operands; its value is all that counts.
+        # SQL cannot express AND or OR of fewer than two operands, so only the value is kept.
         return (
             [(operands[0], binding + 1)] if operands else [str(word == "AND").upper()]
         ), _PRIMARY
@@ -298,7 +298,7 @@ def _literal(node: Literal) -> _Rendered:
 
 
 def _with_nanos(text: str, nanos: int) -> str:
-    """A moment in quotes with nine digits, before the zone if it has one."""
+    """Extend the fraction of a quoted moment to nine digits, before the zone if it has one."""
     moment = text.removesuffix("'").removesuffix("Z")
     zone = text[len(moment) :]
     return f"{moment}{'' if '.' in moment else '.000000'}{nanos:03}{zone}"

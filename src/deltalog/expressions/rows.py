@@ -1,4 +1,4 @@
-"""Applying Python functions to Arrow arrays and constants, where there is no Arrow kernel."""
+"""Applying Python functions to Arrow arrays and constants if Arrow has no kernel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_OF_VALUE: Final = 1 << 27
-_MOST_OF_BATCH: Final = (1 << 31) - 1  # what offsets of 32 bits can count
-# What Python takes for a character or an element, in bytes and steps.
+_MOST_OF_BATCH: Final = (1 << 31) - 1  # the limit of 32-bit offsets
+# The cost of a character or an element in Python, in bytes and steps.
 _OF_PYTHON: Final = 8
 _STEPS_OF_ROW: Final = 100
 _SIZED: Final = (str, bytes, list)
@@ -27,9 +27,9 @@ NO: Final = False
 
 
 def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """A Python function of each row's values; NULL where one of them is NULL.
+    """Apply a Python function to each row's values; NULL where one of them is NULL.
 
-    Cost: by row. Of constants only, the result is a constant.
+    If all arguments are constants, so is the result. Cost: by row.
     """
     return with_nulls(
         lambda *row: None if any(value is None for value in row) else function(*row),
@@ -39,7 +39,7 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
 
 def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """`by_row` of a function that is called for NULL too, as None."""
+    """`by_row` for a function that handles NULL, which it gets as None."""
     if is_bounded():
         read = sum(size_of(one) if isinstance(one, pa.Scalar) else one.nbytes for one in arguments)
         spend(_OF_PYTHON * read, _OF_PYTHON * read)
@@ -53,10 +53,10 @@ def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Da
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose arguments and results are taken from the budget."""
+    """Wrap a function so that its arguments and results count against the budget."""
 
     def run(*row: Any) -> Any:
-        # A constant is read again for each row.
+        # A constant counts for each row.
         size = sum(len(value) for value in row if isinstance(value, _SIZED))
         spend(steps=_STEPS_OF_ROW + size)
         found = function(*row)
@@ -81,30 +81,30 @@ def is_constant(*arguments: Datum) -> bool:
 
 
 def python_values(argument: Datum, rows: int) -> list[Any]:
-    """The values of an array; a constant is repeated for each row."""
+    """Return the values of an array; a constant is repeated for each row."""
     try:
         if isinstance(argument, pa.Scalar):
             return [argument.as_py()] * rows
         values: list[Any] = argument.to_pylist()
     except (OverflowError, ValueError) as error:
         # Dates and timestamps outside of the years 1 to 9999.
-        raise InvalidInputError(f"a {argument.type} does not fit into Python: {error}") from error
+        raise InvalidInputError(f"Python cannot represent a {argument.type}: {error}") from error
     return values
 
 
 def flat(column: Any) -> Array:
-    """A column of a batch or a table in one piece."""
+    """Return a column of a batch or a table as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def taken(column: Array, rows: Array) -> Array:
-    """The values of some rows, each as often as it is named."""
+    """Return the values at some row numbers, which may repeat."""
     spend(column.nbytes / max(len(column), 1) * len(rows))
     return column.take(rows)
 
 
 def loosened(arrow_type: Any) -> Any:
-    """The type, where every element and field may be NULL."""
+    """Return the type with every element and field nullable."""
     if pt.is_list(arrow_type):
         return pa.list_(pa.field("element", loosened(arrow_type.value_type)))
     if pt.is_struct(arrow_type):
@@ -115,9 +115,9 @@ def loosened(arrow_type: Any) -> Any:
 
 
 def choose(mask: Array, chosen: Datum, others: Datum) -> Datum:
-    """The values of one side where the mask is true, and of the other side elsewhere.
+    """Return `chosen` where the mask is true, and `others` elsewhere.
 
-    Both sides are of one type in SQL; in Arrow they may differ in what may be NULL inside.
+    Both have the same type in SQL; in Arrow, the nullability of nested parts may differ.
     """
     if chosen.type != others.type:
         both = loosened(chosen.type)
@@ -129,15 +129,15 @@ def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int 
     """Refuse a result that would exhaust the memory; Spark allows 2 GiB for every value.
 
     Args:
-        function: its name, for the message.
-        sizes: of each row, its characters or elements; one constant stands for `rows` of them.
-        rows: number of rows of a constant.
-        unit_bytes: bytes of a character or an element.
+        function: the name of the function, for the message.
+        sizes: the number of characters or elements of each row; a constant counts for `rows`.
+        rows: the number of rows of a constant.
+        unit_bytes: the bytes of a character or an element.
 
     Raises:
-        InvalidInputError: a value, or all of the batch together, have too many of them.
+        InvalidInputError: a value, or the whole batch, has too many characters or elements.
     """
-    # As floats, which do not overflow.
+    # Floats do not overflow.
     counted = compute.cast(sizes, pa.float64())
     if isinstance(counted, pa.Scalar):
         most = max(counted.as_py() or 0, 0)
@@ -149,13 +149,13 @@ def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int 
     if most * unit_bytes > _MOST_OF_VALUE or total * unit_bytes > _MOST_OF_BATCH:
         raise InvalidInputError(
             f"{function} makes {int(most):,} characters or elements of one value and "
-            f"{int(total):,} of one batch; deltalog makes {_MOST_OF_VALUE // unit_bytes:,} and "
-            f"{_MOST_OF_BATCH // unit_bytes:,} at most"
+            f"{int(total):,} of one batch; at most {_MOST_OF_VALUE // unit_bytes:,} and "
+            f"{_MOST_OF_BATCH // unit_bytes:,} are allowed"
         )
 
 
 def as_array(datum: Datum, rows: int) -> Array:
-    """An array; a constant is repeated for each row."""
+    """Return an array; a constant is repeated for each row."""
     if not isinstance(datum, pa.Scalar):
         return datum
     constant: Any = datum
@@ -166,19 +166,19 @@ def as_array(datum: Datum, rows: int) -> Array:
 
 
 def nulls(rows: int, arrow_type: Any) -> Array:
-    """NULL for each row."""
+    """Return NULL for each row."""
     return pa.nulls(rows, arrow_type)
 
 
 def on_array(function: Callable[[Array], Array], datum: Datum) -> Datum:
-    """A function of an array, applied to an array or a constant."""
+    """Apply a function of an array to an array or a constant."""
     if isinstance(datum, pa.Scalar):
         return function(as_array(datum, 1))[0]
     return function(datum)
 
 
 def row_numbers(rows: int) -> Array:
-    """0, 1, 2, … as unsigned integers."""
+    """Return 0, 1, 2, … as unsigned integers."""
     return compute.indices_nonzero(pa.repeat(YES, rows))
 
 
@@ -187,10 +187,10 @@ class Where:
 
     Args:
         data: a batch.
-        mask: booleans without NULL; true for these rows.
+        mask: booleans without NULL; true for the rows to evaluate.
 
     Attributes:
-        picked: these rows; None if there are none.
+        picked: the rows to evaluate; None if there are none.
     """
 
     def __init__(self, data: Any, mask: Datum) -> None:
@@ -205,7 +205,7 @@ class Where:
         self.picked = data.filter(mask) if has_some else None
 
     def spread(self, found: Datum) -> Datum:
-        """The value of these rows, and NULL for the others."""
+        """Spread the values of the picked rows over all rows; the others are NULL."""
         if self._mask is None:
             return found
         values = as_array(found, self.picked.num_rows)
@@ -213,7 +213,7 @@ class Where:
         return values.take(compute.if_else(self._mask, places, pa.scalar(None, pa.int64())))
 
 
-# How much memory and time the evaluation of an expression may take.
+# Limits of memory and time for the evaluation of an expression.
 
 
 BASE_BYTES: Final = 512 << 20
@@ -222,23 +222,23 @@ BYTES_OF_BYTE: Final = 64
 BASE_STEPS: Final = 200_000_000
 STEPS_OF_ROW: Final = 10_000
 STEPS_OF_BYTE: Final = 2_000
-# What a kernel takes, however few rows there are.
+# The fixed cost of a kernel, for any number of rows.
 STEPS_OF_CALL: Final = 1_000
-# Of a list or a string, what a kernel makes in one step.
+# The bytes of a list or a string that a kernel makes in one step.
 BYTES_OF_STEP: Final = 2
 
 
 @dataclass(slots=True)
 class RuleBudget:
-    """What is left for the evaluation of an expression.
+    """The remaining memory and steps for the evaluation of an expression.
 
     Args:
         what: the rule, for the error.
         rows: the number of rows.
-        most_bytes: that may be made.
-        most_steps: that may be taken.
-        num_bytes: that are left.
-        steps: that are left.
+        most_bytes: the limit of bytes.
+        most_steps: the limit of steps.
+        num_bytes: the remaining bytes.
+        steps: the remaining steps.
     """
 
     what: str
@@ -249,14 +249,14 @@ class RuleBudget:
     steps: float = 0
 
     def __post_init__(self) -> None:
-        """Start with all that may be spent."""
+        """Start with the full limits."""
         self.num_bytes, self.steps = self.most_bytes, self.most_steps
 
     def spend(self, num_bytes: float, steps: float) -> None:
-        """Take from what is left.
+        """Subtract from the remaining budget.
 
         Raises:
-            InvalidInputError: too little is left.
+            InvalidInputError: the budget is exhausted.
         """
         self.num_bytes -= num_bytes
         self.steps -= steps
@@ -265,8 +265,8 @@ class RuleBudget:
                 ("bytes", self.most_bytes) if self.num_bytes < 0 else ("steps", self.most_steps)
             )
             raise InvalidInputError(
-                f"cannot evaluate a rule of the table for {self.rows:,} row(s): it takes more than "
-                f"{limit:,} {needs}, which is the most for as many; change or drop {self.what}"
+                f"cannot evaluate a rule of the table for {self.rows:,} row(s): it needs more than "
+                f"the limit of {limit:,} {needs}; change or drop {self.what}"
             )
 
 
@@ -275,11 +275,11 @@ _ACTIVE: ContextVar[RuleBudget | None] = ContextVar("deltalog_expression_budget"
 
 @contextmanager
 def bounded(what: str, data: pa.RecordBatch) -> Iterator[RuleBudget]:
-    """Count what evaluations in the block take.
+    """Limit the memory and steps of the evaluations in the block.
 
     Args:
         what: the rule, for the error.
-        data: the rows that it is evaluated for.
+        data: the rows for which the rule is evaluated.
     """
     rows, size = max(data.num_rows, 1), data.nbytes
     budget = RuleBudget(
@@ -296,10 +296,10 @@ def bounded(what: str, data: pa.RecordBatch) -> Iterator[RuleBudget]:
 
 
 def spend(num_bytes: float = 0, steps: float = 0) -> None:
-    """Take from the budget of the evaluation, if it has one.
+    """Subtract from the budget of the evaluation, if it has one.
 
     Raises:
-        InvalidInputError: too little is left; the message names the rule.
+        InvalidInputError: the budget is exhausted; the message names the rule.
     """
     budget = _ACTIVE.get()
     if budget is not None:
@@ -312,7 +312,7 @@ def is_bounded() -> bool:
 
 
 def spent_on(value: Any, *, is_made: bool) -> Any:
-    """The value of a part of the expression, taken from the budget if it is made and not read."""
+    """Return the value of a part; it counts against the budget if it was computed, not read."""
     budget = _ACTIVE.get()
     if budget is not None and is_made:
         if isinstance(value, pa.Scalar):
@@ -323,7 +323,7 @@ def spent_on(value: Any, *, is_made: bool) -> Any:
 
 
 def size_of(constant: Any) -> int:
-    """About how many bytes a constant takes as an element of an array."""
+    """Estimate the bytes of a constant as an element of an array."""
     if not constant.is_valid:
         return 1
     if isinstance(constant, pa.StringScalar | pa.BinaryScalar):

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Types = tuple[Sequence[DataType], DataType]
 
 
-# What Spark's `DecimalType.forType` gives for types that are no exact numbers.
+# The result of Spark's `DecimalType.forType` for types that are not exact numbers.
 _DECIMALS: Final[Mapping[DataType, DataType]] = {
     FLOAT: decimal_type(14, 7),
     DOUBLE: decimal_type(30, 15),
@@ -63,11 +63,11 @@ class Function:
 
     Args:
         types: maps arguments to the types that they are cast to, and the type of the result.
-        least: number of arguments at least.
-        most: number of arguments at most, or None for any number.
-        constants: positions of arguments that must be constants.
-        lambdas: of the arguments' types (None for a lambda), the lambdas by position. In `types`,
-            the type of a lambda is that of its body.
+        least: the minimum number of arguments.
+        most: the maximum number of arguments, or None for any number.
+        constants: the positions of arguments that must be constants.
+        lambdas: maps the arguments' types (None for a lambda) to the parameters of each lambda, by
+            position. In `types`, the type of a lambda is the type of its body.
     """
 
     types: Callable[[Sequence[Typed]], Types]
@@ -79,7 +79,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The types of a lambda's parameters, of which it has `least` or all."""
+    """The types of a lambda's parameters; the lambda has `least` of them or all."""
 
     types: tuple[DataType, ...]
     least: int
@@ -113,7 +113,7 @@ def same(least: int, *, with_strings: bool) -> Function:
     """A function of any number of arguments of their common type.
 
     Args:
-        least: number of arguments at least.
+        least: the minimum number of arguments.
         with_strings: whether strings may be cast to the type of the other arguments.
     """
 
@@ -125,10 +125,10 @@ def same(least: int, *, with_strings: bool) -> Function:
 
 
 def common_of(types: Sequence[DataType], *, with_strings: bool) -> DataType:
-    """The common type of values.
+    """Return the common type of values.
 
     Raises:
-        InvalidInputError: they have none.
+        InvalidInputError: the values have no common type.
     """
     found: DataType | None = VOID
     for data_type in types:
@@ -152,10 +152,10 @@ def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[T
 
 
 def number_type(data_type: DataType) -> DataType:
-    """The type as a number; a string is cast to double.
+    """Return a numeric type as it is, and double for a string.
 
     Raises:
-        InvalidInputError: it is no number.
+        InvalidInputError: the type is not numeric.
     """
     if data_type in {STRING, VOID}:
         return DOUBLE
@@ -174,9 +174,9 @@ def _ceiling(own: DataType) -> DataType:
 
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal becomes one without fraction, any other number a long.
+    """The result is a decimal without fraction for decimals, and a long for other numbers.
 
-    With a number of digits, a number is a decimal, and so is its result.
+    With a number of digits, the argument is cast to decimal, and the result is a decimal.
     """
     if len(arguments) == 2:
         exact = _decimal_for(arguments[0][1])
@@ -190,9 +190,9 @@ def ceiling_types(arguments: Sequence[Typed]) -> Types:
 
 
 def round_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal has the scale asked for and a digit more before the point; others keep their type.
+    """A decimal gets the requested scale and one more digit; other numbers keep their type.
 
-    The digit more is for a carry: round(9.9) is 10.
+    The extra digit before the point is for a carry: round(9.9) is 10.
     """
     own = number_type(arguments[0][1])
     taken = [own, INTEGER][: len(arguments)]
@@ -201,7 +201,7 @@ def round_types(arguments: Sequence[Typed]) -> Types:
 
 
 def round_result(own: DataType, digits: int) -> DataType:
-    """The type of a number of a type, rounded to a number of digits."""
+    """Return the type of a number after rounding to a number of digits."""
     if not is_decimal(own):
         return own
     exact = decimal_of(own)
@@ -213,7 +213,7 @@ def round_result(own: DataType, digits: int) -> DataType:
 
 
 def _decimal_for(own: DataType) -> DataType:
-    """The decimal type that a number is cast to where a function takes decimals only."""
+    """Return the decimal type to which a number is cast for a function of decimals."""
     found = _DECIMALS.get(own)
     return decimal_of(own) if found is None else found
 
@@ -222,14 +222,14 @@ def _constant_integer(node: Expression) -> int | None:
     if isinstance(node, Literal) and not isinstance(node.value, bool):
         if node.value is None:
             return None
-        # Any other constant is cast as each argument is; a fraction is cut off.
+        # Any other constant is cast like an argument: its fraction is cut off.
         with contextlib.suppress(TypeError, ValueError):
             return int(node.value)
     raise InvalidInputError("round needs a constant integer as its number of digits")
 
 
 def pmod_types(arguments: Sequence[Typed]) -> Types:
-    """The common type of two numbers; of decimals, the result type of `%`."""
+    """The common type of two numbers; for decimals, the result type of `%`."""
     given = [data_type for _, data_type in arguments]
     left, right = (
         other if own == VOID and other != VOID else number_type(own)
@@ -245,7 +245,7 @@ def pmod_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
-    """The decimal of a side; an integer constant has the precision of its own digits."""
+    """Return the decimal type of a side; an integer constant has as many digits as its value."""
     return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
@@ -255,7 +255,7 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
     if common not in INTEGRALS:
-        raise InvalidInputError(f"operators of bits take integers, found {common}")
+        raise InvalidInputError(f"bitwise operators need integers, found {common}")
     return [common] * len(arguments), common
 
 
@@ -267,7 +267,7 @@ def division_types(arguments: Sequence[Typed]) -> Types:
     if left in INTEGRALS and right in INTEGRALS:
         return [LONG, LONG], LONG
     if left in FRACTIONALS or right in FRACTIONALS:
-        raise InvalidInputError("div takes integers and decimals, found a float or double")
+        raise InvalidInputError("div needs integers or decimals, found a float or double")
     return [decimal_of(left), decimal_of(right)], LONG
 
 
@@ -293,7 +293,7 @@ def concat_types(arguments: Sequence[Typed]) -> Types:
     if any(isinstance(data_type, ArrayType) for data_type in found):
         common = common_of(found, with_strings=True)
         if not isinstance(common, ArrayType):
-            raise InvalidInputError("arrays are joined with arrays only")
+            raise InvalidInputError("concat joins an array only with arrays")
         return [common] * len(found), common
     own = BINARY if found and all(data_type == BINARY for data_type in found) else STRING
     return [own] * len(found), own
@@ -307,14 +307,14 @@ def reverse_types(arguments: Sequence[Typed]) -> Types:
 
 
 def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
-    """Two numbers, with the types of the operator."""
+    """Two numbers; the types are those of the operator."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         left, right = arguments
         is_constant = isinstance(left[0], Literal), isinstance(right[0], Literal)
         found, result = arithmetic_of(operator, left, right, is_constant)
         if not isinstance(found, Arithmetic):
-            raise InvalidInputError("only numbers are tried, no dates")
+            raise InvalidInputError("try_add, try_subtract and the like need numbers, not dates")
         sides = zip((found.left, found.right), arguments, strict=True)
         return [_cast_to(node, own) for node, (_, own) in sides], result
 
@@ -322,7 +322,7 @@ def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
 
 
 def _cast_to(node: Expression, own: DataType) -> DataType:
-    """The type of a side, which is the argument itself if it has no other type."""
+    """Return the type to which a side was cast; its own type if there is no cast."""
     match node:
         case Cast():
             return node.to
@@ -335,7 +335,7 @@ def _cast_to(node: Expression, own: DataType) -> DataType:
 def get_types(arguments: Sequence[Typed]) -> Types:
     """An array and an index."""
     if not isinstance(arguments[0][1], ArrayType):
-        raise InvalidInputError(f"get takes an array, found {arguments[0][1]}")
+        raise InvalidInputError(f"get needs an array, found {arguments[0][1]}")
     return item_types(arguments)
 
 
@@ -343,7 +343,7 @@ def size_types(arguments: Sequence[Typed]) -> Types:
     """An array or a map."""
     own = arguments[0][1]
     if not isinstance(own, ArrayType | MapType) and own != VOID:
-        raise InvalidInputError(f"size takes an array or a map, found {own}")
+        raise InvalidInputError(f"size needs an array or a map, found {own}")
     return [own], INTEGER
 
 
@@ -351,7 +351,7 @@ def contains_types(arguments: Sequence[Typed]) -> Types:
     """An array and a value of its elements' type; strings are not cast to other types."""
     own, wanted = arguments[0][1], arguments[1][1]
     if not isinstance(own, ArrayType) or wanted == VOID:
-        raise InvalidInputError(f"array_contains takes an array and a value, found {own}, {wanted}")
+        raise InvalidInputError(f"array_contains needs an array and a value, found {own}, {wanted}")
     common = common_of([own.element_type, wanted], with_strings=False)
     return [ArrayType(common, own.contains_null), common], BOOLEAN
 
@@ -362,7 +362,7 @@ def item_types(arguments: Sequence[Typed]) -> Types:
     match own:
         case ArrayType():
             if key not in INTEGRALS and key != VOID:
-                raise InvalidInputError(f"an array's index is an integer, found {key}")
+                raise InvalidInputError(f"an array's index must be an integer, found {key}")
             return [own, INTEGER], own.element_type
         case MapType():
             return [own, own.key_type], own.value_type
@@ -391,9 +391,11 @@ def map_types(arguments: Sequence[Typed]) -> Types:
     """Alternating keys and values."""
     found = [data_type for _, data_type in arguments]
     if not found:
-        raise InvalidInputError("map() has no types; write map_from_arrays(array(…), array(…))")
+        raise InvalidInputError(
+            "the types of map() are unknown; write map_from_arrays(array(…), array(…))"
+        )
     if len(found) % 2:
-        raise InvalidInputError("map takes alternating keys and values, found an odd number")
+        raise InvalidInputError("map needs alternating keys and values, found an odd number")
     key, value = (common_of(found[start::2], with_strings=True) for start in (0, 1))
     return [key, value] * (len(found) // 2), MapType(key, value, VOID in found[1::2])
 
@@ -402,7 +404,7 @@ def struct_types(arguments: Sequence[Typed]) -> Types:
     """Alternating constant names and values."""
     names = [node.value if isinstance(node, Literal) else None for node, _ in arguments[::2]]
     if len(arguments) % 2 or not all(isinstance(name, str) for name in names):
-        raise InvalidInputError("named_struct takes alternating constant names and values")
+        raise InvalidInputError("named_struct needs alternating constant names and values")
     found = [data_type for _, data_type in arguments]
     fields = [Field(str(name), own) for name, own in zip(names, found[1::2], strict=True)]
     return found, StructType(fields)
@@ -430,5 +432,5 @@ def function(
     constants: tuple[int, ...] = (),
     lambdas: Callable[[Sequence[DataType | None]], dict[int, Parameters]] | None = None,
 ) -> Function:
-    """A function with types by a rule, with the arguments of `Function`."""
+    """A function whose types follow a rule; the arguments are those of `Function`."""
     return Function(types=types, least=least, most=most, constants=constants, lambdas=lambdas)

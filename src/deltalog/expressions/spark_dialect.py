@@ -1,8 +1,8 @@
 """The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
 
-Owns the precedence of operators in conditions, the greatest depth, and the entry points. ADR 4 says
-why so much of sqlglot's grammar is switched off. `sql` imports this module for the first text only,
-because sqlglot is slow to import.
+Owns the precedence of operators in conditions, the greatest depth, and the entry points. ADR 4
+explains why so much of sqlglot's grammar is switched off. `sql` imports this module when it parses
+the first string, because sqlglot is slow to import.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MAX_SIGNS: Final = 100
 _SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
 _AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
-# The fields that an interval goes from or to, and the word between them.
+# The first and last fields of intervals, and the word between them.
 _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
@@ -109,7 +109,7 @@ class SparkValues(SparkParser):
             self._parse_introducer(token)
         ),
         TokenType.STAR: lambda self, token: self.raise_error(
-            "* stands for all columns and cannot be part of an expression", token
+            "* means all columns and cannot be part of an expression", token
         ),
     }  # fmt: skip
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
@@ -123,7 +123,7 @@ class SparkValues(SparkParser):
     _signs: int = 0
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise every error of the parser as one of ours, with its position.
+        """Raise each error of the parser as InvalidInputError with its position.
 
         Raises:
             InvalidInputError: always.
@@ -134,7 +134,7 @@ class SparkValues(SparkParser):
         raise error_at(self.sql, start, source, _MESSAGES.get(message, message))
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
-        """Refuse a node without a required part: a value was expected here."""
+        """Refuse a node that lacks a required part."""
         if expression.error_messages(args):
             self._expect_value()
         return expression
@@ -142,12 +142,14 @@ class SparkValues(SparkParser):
     def _expect_value(self) -> NoReturn:
         token = self._curr
         if token.token_type is TokenType.SELECT:
-            problem = "expected a value, but a subquery cannot stand in an expression on one table"
+            problem = (
+                "expected a value, but a subquery cannot be part of an expression on one table"
+            )
         elif token and NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING:
             problem = "expected a value, found a keyword"
         else:
             self.raise_error("expected a value, a column or a function")
-        self.raise_error(f"{problem}; backticks quote names that are keywords")
+        self.raise_error(f"{problem}; put names that are keywords in backticks")
 
     def _expect(self, kind: TokenType, text: str) -> None:
         if not self._match(kind):
@@ -158,13 +160,13 @@ class SparkValues(SparkParser):
         return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
 
     def _closed(self, found: Expr) -> Expr:
-        # sqlglot consumes the closing bracket next, but does not miss it.
+        # sqlglot would consume the closing bracket next, but would not report it missing.
         if self._curr.token_type is not TokenType.R_PAREN:
             self.raise_error("expected )")
         return found
 
     def _parse_whole(self) -> Expr:
-        """A complete expression, which must not be missing."""
+        """Parse a complete expression; it must not be missing."""
         return self._parse_disjunction() or self._expect_value()
 
     def _parse_csv(
@@ -195,7 +197,7 @@ class SparkValues(SparkParser):
         return found
 
     def _match_collate(self) -> bool:
-        # No keyword: a column may have the name.
+        # Not a keyword: a column may have this name.
         is_word = self._curr.token_type is TokenType.VAR and self._curr.text.upper() == "COLLATE"
         self._advance(int(is_word))
         return is_word
@@ -216,7 +218,7 @@ class SparkValues(SparkParser):
         return self._parse_column_ops(self.expression(number, self._prev))
 
     def _parse_paren(self) -> None:
-        """Nothing: `_parse_brackets` parses brackets, which hold no queries."""
+        """Do nothing: `_parse_brackets` parses brackets, which contain no queries."""
 
     def _parse_brackets(self) -> exp.Paren | exp.Tuple:
         found = self.expression(exp.Paren(this=self._parse_disjunction()))
@@ -238,7 +240,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Anonymous(this="struct", expressions=parts))
 
     def _parse_field_of_row(self) -> Expr | None:
-        """A value of a row `(a, b AS c)` or of `struct(…)`, which may have a name."""
+        """Parse a value, with an optional name, of a row `(a, b AS c)` or of `struct(…)`."""
         found = self._parse_disjunction()
         return None if found is None else self._parse_name_of_field(found)
 
@@ -270,16 +272,16 @@ class SparkValues(SparkParser):
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
 
     def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
-        # sqlglot parses each argument of a call by this: no alias, no ordering.
+        # sqlglot calls this for each argument of a call: refuse aliases and orderings.
         if self._curr.token_type is TokenType.DISTINCT:
-            self.raise_error("aggregates cannot stand in an expression on one row")
+            self.raise_error("aggregates cannot be part of an expression on one row")
         parameters = self._parse_parameters()
         if parameters is None:
             return self._parse_disjunction()
         return self.expression(exp.Lambda(this=self._parse_whole(), expressions=parameters))
 
     def _parse_parameters(self) -> list[exp.Identifier] | None:
-        """The names before `->`, with or without brackets; None, and no token taken, if none."""
+        """Parse the names before `->`, with or without brackets; None consumes no token."""
         start = self._index
         is_open = self._match(TokenType.L_PAREN)
         found: list[exp.Identifier] = []
@@ -295,7 +297,7 @@ class SparkValues(SparkParser):
 
     def _parse_window(self, this: Expr | None, *_: Any, **__: Any) -> Expr | None:
         if self._curr.text.upper() == "OVER":
-            self.raise_error("window functions cannot stand in an expression on one row")
+            self.raise_error("window functions cannot be part of an expression on one row")
         return this
 
     def _parse_function(self, *args: Any, **kwargs: Any) -> Expr | None:
@@ -344,7 +346,7 @@ class SparkValues(SparkParser):
         return words[0] in _FIELDS and words[1] == _TO
 
     def _parse_fields_of_interval(self) -> str:
-        """The words of one field, or of two with TO between them."""
+        """Parse the words of one field, or of two with TO between them."""
         first, last = self._curr.text.upper(), None
         if first not in _FIELDS:
             self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
@@ -406,14 +408,14 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
-        # A name and the content of its brackets: sqlglot's own types lose char(n), and the names of
-        # struct fields. With `check_func`, sqlglot expects a value, where no type can be.
+        # Keep a name and the content of its brackets: sqlglot's own types lose char(n) and names of
+        # struct fields. With `check_func`, sqlglot expects a value, so a type is impossible.
         if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
         token, parts, is_nested = self._prev, [], False
         name = token.text.lower()
-        if name == "interval":  # beside a colon it is no keyword
+        if name == "interval":  # before a colon it is not a keyword
             name = f"{name} {self._parse_fields_of_interval().lower()}"
             return self.expression(exp.DataType(this=name, nested=False), token)
         part = self._parse_field_of_type if name == "struct" else self._parse_types
@@ -457,7 +459,7 @@ class SparkValues(SparkParser):
         return exp.ColumnDef(this=token.text, kind=kind, constraints=constraints)
 
 
-# The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
+# The grammar of conditions, and the entry points.
 
 
 _MAX_DEPTH: Final = 50
@@ -476,7 +478,7 @@ _MANY: Final[dict[TokenType, type[Expr]]] = {
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """The tokens of a string.
+    """Split a string into tokens.
 
     Raises:
         InvalidInputError: a character starts no token, or a quote is not closed.
@@ -488,7 +490,7 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
-    """The tree of a text: an `exp.Condition` or an `exp.DataType`.
+    """Parse a string: an `exp.Condition` or an `exp.DataType`.
 
     Raises:
         InvalidInputError: the tokens are not of that kind.
@@ -498,13 +500,13 @@ def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
     except SqlglotError as error:
         raise error_at(sql, 0, "", str(error)) from error
     if not found or found[0] is None:
-        # sqlglot takes a leading ELSE for the end of a statement, and returns nothing.
+        # For sqlglot, a leading ELSE ends the statement, so it returns nothing.
         raise error_at(sql, 0, "", "expected a value, a column or a function")
     return found[0]
 
 
 class SparkConditions(SparkValues):
-    """The grammar of one expression: sqlglot's, wherever it is as strict as Spark's."""
+    """The grammar of one expression: sqlglot's wherever it is as strict as Spark's."""
 
     EXPRESSION_PARSERS: ClassVar[dict[Any, Any]] = {
         exp.Condition: lambda self: self._parse_whole(),
@@ -542,7 +544,7 @@ class SparkConditions(SparkValues):
         if self._match(TokenType.NOT):
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                self.raise_error(f"NOT stands more than {_MAX_DEPTH} times")
+                self.raise_error(f"NOT is repeated more than {_MAX_DEPTH} times")
             found = self.expression(exp.Not(this=self._parse_equality()))
             self._depth -= 1
             return found
@@ -610,7 +612,7 @@ class SparkConditions(SparkValues):
     def _parse_escape(self, this: Expr | None) -> Expr | None:
         if not self._match(TokenType.ESCAPE):
             return this
-        self._expect(TokenType.STRING, "a text in single quotes")
+        self._expect(TokenType.STRING, "a string in single quotes")
         return self.expression(
             exp.Escape(this=this, expression=exp.Literal.string(self._prev.text))
         )
@@ -630,7 +632,7 @@ class SparkConditions(SparkValues):
         return this
 
     def _match_shift(self) -> str | None:
-        # `>>` is no token: it would close two types at once in ARRAY<ARRAY<INT>>.
+        # `>>` is not a token: it would close two types at once in ARRAY<ARRAY<INT>>.
         for signs, name in _SHIFTS.items():
             tokens = self._tokens[self._index : self._index + len(signs)]
             ends = [token.end + 1 for token in tokens[:-1]]

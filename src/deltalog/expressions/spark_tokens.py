@@ -36,7 +36,7 @@ _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
 def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:
-    """An error with its position in the text, for the caller to raise."""
+    """Return an error with its position in the SQL, for the caller to raise."""
     shown = f" ({source})" if source else ""
     return InvalidInputError(
         f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
@@ -44,13 +44,13 @@ def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputErr
 
 
 def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str]) -> None:
-    """Make names of columns in double quotes names, and `int'10'` a typed literal.
+    """Turn column names in double quotes into names, and `int'10'` into a typed literal.
 
     Args:
-        sql: the text of the tokens.
-        tokens: changed in place.
-        columns: of the table, in lower case. Beside a dot every token in double quotes is a name:
-            no text can stand there.
+        sql: the SQL of the tokens.
+        tokens: the tokens, changed in place.
+        columns: the columns of the table, in lower case. Next to a dot, every token in double
+            quotes is a name, because a string is not possible there.
     """
     kinds = [None, *(token.token_type for token in tokens), None]
     for place, token in enumerate(tokens):
@@ -73,7 +73,7 @@ class SparkTokenizer(Spark.Tokenizer):
     KEYWORDS: ClassVar = {
         word: Spark.Tokenizer.KEYWORDS[word] for word in (*_OPERATORS, *_KEYWORDS, *_SOFT_KEYWORDS)
     }
-    # Inside quotes, two quotes are one quote character.
+    # Inside quotes, a doubled quote is one quote character.
     STRING_ESCAPES: ClassVar = ["\\", "'", '"']
     NESTED_COMMENTS: ClassVar[bool] = False
     # `5L` is a number for `sql_constants`; sqlglot would make it a cast.
@@ -81,7 +81,7 @@ class SparkTokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[Any]] = set()
 
     def tokenize(self, sql: str) -> list[Token]:
-        """The tokens of a string.
+        """Split a string into tokens.
 
         Raises:
             InvalidInputError: a character starts no token, or a quote is not closed.
@@ -90,7 +90,7 @@ class SparkTokenizer(Spark.Tokenizer):
         try:
             raw = super().tokenize(sql)
         except TokenError as error:
-            # Only the tokenizer's core knows where the token started.
+            # Only the tokenizer's core has the position at which the token started.
             start = self._core._start  # noqa: SLF001
             raise _no_token(sql, start) from error
         tokens: list[Token] = []
@@ -116,7 +116,7 @@ NAMES: Final = frozenset(
 
 
 def _rename_outside_of_case(tokens: list[Token]) -> None:
-    """Make names of WHEN, THEN and ELSE where no CASE is open: Spark takes them for columns."""
+    """Turn WHEN, THEN and ELSE outside of CASE into names: in Spark they are columns there."""
     depth = 0
     for token in tokens:
         if token.token_type is TokenType.CASE:
@@ -156,7 +156,7 @@ def _check_source(sql: str, token: Token) -> None:
 
 
 def _retag(sql: str, tokens: list[Token], token: Token) -> None:
-    """Append a token; the token before a word decides whether the word is a keyword."""
+    """Append a token; the previous token decides whether a word is a keyword."""
     kind = token.token_type
     last = tokens[-1] if tokens else None
     before = last.token_type if last else None
@@ -181,9 +181,9 @@ def _no_token(sql: str, position: int) -> InvalidInputError:
     elif sql.startswith("/*", position):
         problem = "the comment is never closed"
     elif char.isdigit():
-        problem = "this is no number; put a name that begins with a digit in backticks"
+        problem = "this is not a number; put a name that begins with a digit in backticks"
     elif char in "xX":
-        problem = "X'…' holds hexadecimal digits only, and is closed"
+        problem = "X'…' needs hexadecimal digits and a closing quote"
     else:
         problem = f"{char!r} has no meaning in an expression"
     return error_at(sql, position, char, problem)
@@ -193,7 +193,7 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
     """Refuse strings in double quotes that are names of columns.
 
     Raises:
-        InvalidInputError: one is.
+        InvalidInputError: a string is the name of a column.
     """
     for token in tokens:
         if token.token_type is not TokenType.STRING or sql[token.start] != '"':
@@ -202,8 +202,8 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
         if column is not None:
             raise error_at(
                 sql, token.start, sql[token.start : token.end + 1],
-                f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
-                f"column, or '{token.text}' for the text",
+                f"double quotes mean a string, but {column!r} is a column: write `{column}` for "
+                f"the column, or '{token.text}' for the string",
             )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
 
 
 COMMENT_LINE: Final = r"--(?:\\\n|[^\r\n])*"
-"""A pattern of a comment up to the end of its line."""
+"""A pattern for a comment up to the end of its line."""
 
 _PART: Final = re.compile(
     rf"""
@@ -226,7 +226,7 @@ _BORDER: Final = re.compile(r"/\*|\*/")
 
 
 def end_of_comment(sql: str, start: int) -> int | None:
-    """Return the character after a comment, which may hold others; None if it is not closed."""
+    """Return the position after a comment, also with nested ones; None if it is not closed."""
     depth = 0
     for sign in _BORDER.finditer(sql, start):
         depth += 1 if sign[0] == "/*" else -1
@@ -236,7 +236,7 @@ def end_of_comment(sql: str, start: int) -> int | None:
 
 
 def without_comments(sql: str) -> str:
-    """Return a string with a space for each character of a comment: nothing changes its place.
+    """Replace each character of a comment by a space, so that no position changes.
 
     A comment that is not closed stays.
     """

@@ -1,6 +1,6 @@
 """Parsing Spark SQL.
 
-Owns the entry points. sqlglot parses the text (`spark_dialect`), and `sql_nodes` converts its tree.
+Owns the entry points. sqlglot parses the SQL (`spark_dialect`), and `sql_nodes` converts its tree.
 Nothing is skipped: what is not supported is an error with its position. `render.to_sql` is the
 inverse; parsing its result gives the same tree.
 """
@@ -37,18 +37,18 @@ def parse_sql(
     columns: Collection[str] | None = None,
     quotes_names: bool = False,
 ) -> Expression:
-    """The expression in a string, not resolved yet.
+    """Parse an expression; it is not resolved yet.
 
     Args:
         sql: one expression in Spark's dialect.
         parameters: values for `?` (a list) or `:name` (a mapping).
-        columns: of the table. Spark takes "id" in double quotes for a string; if a column has that
-            name, it is refused, because deltalake's users mean the column.
-        quotes_names: take it for the column instead, and `int'10'` for a number, as deltalake does;
-            for what callers give, never for rules of a table, which Spark reads in its own way.
+        columns: the columns of the table. In Spark, "id" in double quotes is a string. If a column
+            has that name, it is refused, because deltalake's users mean the column.
+        quotes_names: read "id" as the column instead, and `int'10'` as a number, as deltalake does.
+            Use it for callers' conditions, never for rules of a table: Spark reads those too.
 
     Raises:
-        InvalidInputError: the text is not such an expression; the message has the position.
+        InvalidInputError: the SQL is not such an expression; the message has the position.
     """
     _check_text(sql)
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
@@ -56,14 +56,15 @@ def parse_sql(
 
 
 def with_backticks(sql: str, columns: Collection[str]) -> str:
-    """The text with names of columns in backticks that were in double quotes, as long as before.
+    """Replace double quotes around column names by backticks; the length does not change.
 
     Args:
-        sql: one expression, as deltalake takes it.
-        columns: of the table; case does not matter. Beside a dot, all double quotes are of names.
+        sql: one expression in deltalake's form.
+        columns: the columns of the table, in any case. Next to a dot, double quotes always
+            contain a name.
 
     Raises:
-        InvalidInputError: the text cannot be read.
+        InvalidInputError: the SQL cannot be parsed.
     """
     _check_text(sql)
     if '"' not in sql:
@@ -73,26 +74,26 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
 
 
 def parse_type(sql: str) -> DataType:
-    """The type in a string.
+    """Parse a type.
 
     Raises:
         InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
     """
     found, collations, _ = parse_collated_type(sql)
     if any(name != BY_BYTES for name in collations.values()):
-        raise InvalidInputError(f"cannot use the type {sql}: a collation belongs to a column")
+        raise InvalidInputError(f"cannot use the type {sql}: only a column can have a collation")
     return found
 
 
 def parse_collated_type(
     sql: str,
 ) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
-    """The type in a string, and the collations of its strings.
+    """Parse a type with collations.
 
     Returns:
-        The type, in which fields of structs have the collations of their own texts; and from paths
-        such as `("element",)` to identifiers those that it says of the others, the default too; and
-        the paths of all strings of which it says the default.
+        The type, in which fields of structs have their own collations. The other collations that
+        the type states, by path such as `("element",)`, including the default. The paths of all
+        strings for which it states the default.
 
     Raises:
         InvalidInputError: there is no such type or collation.
@@ -103,7 +104,7 @@ def parse_collated_type(
 
 
 def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """Each `char(n)` and `varchar(n)` in an SQL type: its path in the type, its name and length.
+    """Return the path, name and length of each `char(n)` and `varchar(n)` in an SQL type.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -114,11 +115,11 @@ def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
 
 def _check_text(sql: object) -> None:
     if not isinstance(sql, str):
-        raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
+        raise InvalidInputError(f"expected SQL as a string, found {sql!r}")
 
 
 def _sqlglot() -> ModuleType:
-    # sqlglot takes longer to import than the rest of deltalog, so it is imported for SQL only.
+    # sqlglot takes longer to import than the rest of deltalog, so only SQL imports it.
     from deltalog.expressions import sql_nodes  # noqa: PLC0415
 
     return sql_nodes

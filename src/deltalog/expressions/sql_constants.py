@@ -1,6 +1,6 @@
 """SQL literals: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
 
-Owns the values of literals. `sql_nodes` knows their positions, and adds them to errors.
+Owns the values of literals. `sql_nodes` adds their positions to errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-# The fields of each kind of interval; the greatest value of one, and its form, after another.
+# The fields of each kind of interval. Next, a field's maximum and form after another field.
 _FIELDS: Final = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 _MOST: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 _AFTER: Final = {
@@ -54,14 +54,14 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wal
 
 
 def number(source: str) -> Literal:
-    """A number; without suffix an integer, a decimal, or with an exponent a double, as in Spark.
+    """Parse a number; without suffix an integer, a decimal, or with an exponent a double.
 
     Raises:
-        InvalidInputError: it is out of the range of its type.
+        InvalidInputError: the number is out of range for its type.
     """
     match = NUMBER.fullmatch(source.removeprefix("-"))
     if match is None:
-        raise InvalidInputError("this is no number")
+        raise InvalidInputError("this is not a number")
     text, suffix = ("-" if source[0] == "-" else "") + match[1], (match[2] or "").upper()
     if suffix == "BD":
         value = Decimal(text)
@@ -70,12 +70,12 @@ def number(source: str) -> Literal:
         return _suffixed(text, suffix)
     if "e" in text.lower():
         if math.isinf(float(text)):
-            raise InvalidInputError("the number is out of the range of double")
+            raise InvalidInputError("the number is out of range for double")
         return Literal(float(text))
     if "." not in text and len(text) <= MAX_DIGITS:
         return Literal(int(text))
     value = Decimal(text)
-    type_of_decimal(value)  # no literal has more digits, not even a whole one
+    type_of_decimal(value)  # refuses more than 38 digits, even of a whole number
     return Literal(value) if "." in text else Literal(int(text))
 
 
@@ -89,31 +89,31 @@ def _suffixed(text: str, suffix: str) -> Literal:
     except ValueError:
         raise InvalidInputError(f"the suffix {suffix} needs a whole number") from None
     if not -(1 << (row.bits - 1)) <= value < 1 << (row.bits - 1):
-        raise InvalidInputError(f"the number is out of the range of {data_type}")
+        raise InvalidInputError(f"the number is out of range for {data_type}")
     return Literal(value, data_type)
 
 
 def hexadecimal(digits: str) -> Literal:
-    """`X'1F'`; Spark pads an odd number of digits with a leading zero."""
+    """Parse `X'1F'`; Spark pads an odd number of digits with a leading zero."""
     return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
 
 
 def datetime_literal(word: str, text: str) -> Literal:
-    """The literal after the word DATE, TIMESTAMP, TIMESTAMP_NTZ, or another type's.
+    """Parse the string after DATE, TIMESTAMP, TIMESTAMP_NTZ or another type.
 
     Raises:
-        InvalidInputError: the text is not such a literal.
+        InvalidInputError: the string is not such a literal.
     """
     row = primitive_in_sql(word)
     if row is None or row.codec.parse is None:
-        raise InvalidInputError(f"there is no type {word} that a text can be of")
+        raise InvalidInputError(f"there is no literal of type {word}")
     if row.family is not Family.MOMENT:
         kind = PrimitiveType(row.name)
         try:
             value = row.codec.parse(pa.array([text]), to_arrow_type(kind), "UTC")[0].as_py()
             return Literal(value, kind)
         except (ValueError, OverflowError) as error:
-            raise InvalidInputError(f"this is no {word}") from error
+            raise InvalidInputError(f"this is not a valid {word}") from error
     days = None
     if row.has_zone is None:
         days = texts.days_of(text)
@@ -121,7 +121,7 @@ def datetime_literal(word: str, text: str) -> Literal:
     else:
         micros = texts.micros_of(text, has_zone=row.has_zone)
     if micros is None:
-        raise InvalidInputError(f"this is no {word}")
+        raise InvalidInputError(f"this is not a valid {word}")
     nanos = 0 if row.has_zone is None else texts.below_micros(text)
     try:
         found = _EPOCH + dt.timedelta(microseconds=micros)
@@ -134,7 +134,7 @@ def datetime_literal(word: str, text: str) -> Literal:
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
-    """Amounts and their units: in the text, or the text as amount and the unit after it.
+    """Parse amounts and units: the string has both, or is one amount with the unit after it.
 
     Raises:
         InvalidInputError: an amount is malformed, or has no unit.
@@ -146,22 +146,22 @@ def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
     for amount, word in zip(words[::2], words[1::2], strict=True):
         name = unit_of(word)
         if name is None:
-            raise InvalidInputError(f"{word!r} is no unit: expected {', '.join(UNITS)}")
+            raise InvalidInputError(f"{word!r} is not a unit: expected {', '.join(UNITS)}")
         parts += [Literal(_amount(amount, name) * sign), Literal(name)]
     return tuple(parts)
 
 
 def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...]:
-    """Amounts and their units of a string from one field to another, as `'1-2' YEAR TO MONTH`.
+    """Parse an interval from one field to another, such as `'1-2' YEAR TO MONTH`.
 
     Args:
-        text: which may have a sign of its own.
-        first: unit of the first number.
-        last: unit of the last number.
-        sign: before the text.
+        text: the string, which may have a sign of its own.
+        first: the unit of the first number.
+        last: the unit of the last number.
+        sign: the sign before the string.
 
     Raises:
-        InvalidInputError: there is no such interval, or the text is none.
+        InvalidInputError: Spark has no such interval, or the string does not match it.
     """
     known = next((fields for fields in _FIELDS if {first, last} <= {*fields}), ())
     units = list(known[known.index(first) : known.index(last) + 1]) if known else []
@@ -172,7 +172,7 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
     if match is None:
         shown = _EXAMPLES[first, last]
         raise InvalidInputError(
-            f"{text!r} is no interval from {first} to {last}: expected one such as {shown!r}"
+            f"{text!r} is not an interval from {first} to {last}: expected one such as {shown!r}"
         )
     sign = -1 if match["sign"] == "-" else 1
     parts: list[Literal] = []
@@ -180,11 +180,11 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
         amount = int(match[unit])
         if place and amount > _MOST[unit]:
             raise InvalidInputError(
-                f"{text!r} has {amount} as its {unit}, which ends at {_MOST[unit]}"
+                f"{text!r} has {amount} as its {unit}; the maximum is {_MOST[unit]}"
             )
         parts += [Literal(amount * sign), Literal(unit)]
     if units[-1] == "SECOND" and match["fraction"]:
-        micros = int(match["fraction"][:6].ljust(6, "0"))  # what is finer is cut off, as in Spark
+        micros = int(match["fraction"][:6].ljust(6, "0"))  # finer digits are cut off, as in Spark
         parts += [Literal(micros * sign), Literal("MICROSECOND")]
     return tuple(parts)
 
@@ -201,11 +201,11 @@ def _amount(text: str, unit: str) -> int | Decimal:
         return int(text)
     if unit == "SECOND" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]{1,6}", text):
         return Decimal(text)
-    raise InvalidInputError(f"{text!r} is no whole number of {unit.lower()}s")
+    raise InvalidInputError(f"{text!r} is not a whole number of {unit.lower()}s")
 
 
 def unit_of(word: str) -> str | None:
-    """The unit that a word names, in singular or plural; None if there is none."""
+    """Return the unit that a word names, in singular or plural; None for other words."""
     name = word.upper()
     name = name if name in UNITS else name.removesuffix("S")
     return name if name in UNITS else None

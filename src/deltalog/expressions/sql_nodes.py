@@ -1,7 +1,7 @@
 """Converting sqlglot's tree to expressions.
 
-Owns the meaning of each of its node types and their arguments. A node or argument without meaning
-here is an error with its position, and never skipped: sqlglot parses much that Spark does not.
+Owns the meaning of sqlglot's node types and their arguments. A node or argument without meaning
+here is an error with its position, and is never skipped: sqlglot parses much that Spark does not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read(
     *,
     quotes_names: bool = False,
 ) -> Expression:
-    """The expression in a string; see `sql.parse_sql`."""
+    """Parse an expression; see `sql.parse_sql`."""
     tokens = tokens_of(sql)
     known = {name_key(name): name for name in columns}
     if quotes_names:
@@ -96,11 +96,11 @@ def read(
     try:
         return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:
-        raise error_at(sql, 0, "", "it is nested too deep") from None
+        raise error_at(sql, 0, "", "the expression is nested too deep") from None
 
 
 def with_backticks(sql: str, columns: Collection[str]) -> str:
-    """The text with backticks around names; see `sql.with_backticks`."""
+    """Put names in backticks; see `sql.with_backticks`."""
     tokens = tokens_of(sql)
     retag_for_deltalake(sql, tokens, {name_key(name) for name in columns})
     for token in reversed(tokens):
@@ -113,7 +113,7 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
 def read_type(
     sql: str,
 ) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
-    """The type in a string, and its collations; see `sql.parse_collated_type`."""
+    """Parse a type with its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)
     try:
         by_bytes = frozenset(texts_by_bytes(node))
@@ -123,7 +123,7 @@ def read_type(
 
 
 def read_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """The length limits in an SQL type; see `sql.length_limits`."""
+    """Return the length limits in an SQL type; see `sql.length_limits`."""
     return list(limits(_type_node(sql)))
 
 
@@ -151,7 +151,7 @@ class _NodeConverter:
         ]
 
     def whole(self, node: Expr) -> Expression:
-        """The expression of the whole text."""
+        """Return the expression of the whole string."""
         found = self.read(node)
         if self._positional and len(self._places) < len(self._positional):
             raise InvalidInputError(
@@ -166,7 +166,7 @@ class _NodeConverter:
             return self.binary(node)
         converter = _CONVERTERS.get(kind)
         if converter is None:
-            self._refuse(node, f"{kind.__name__.upper()} cannot stand here")
+            self._refuse(node, f"{kind.__name__.upper()} cannot be used here")
         method, arguments = converter
         self.check(node, arguments)
         return method(self, node)
@@ -175,11 +175,11 @@ class _NodeConverter:
         for name, value in node.args.items():
             if name not in arguments and name not in _WRITING and value:
                 self._refuse(
-                    node, f"{type(node).__name__.upper()} with {name.upper()} cannot stand here"
+                    node, f"{type(node).__name__.upper()} with {name.upper()} cannot be used here"
                 )
 
     def _refuse(self, node: Expr, problem: str, cause: Exception | None = None) -> NoReturn:
-        """Raise an error with the first position in the text that belongs to a node."""
+        """Raise an error with the first position that belongs to a node."""
         places = [part.meta for part in node.walk() if "start" in part.meta]
         first = min(places, key=lambda meta: meta["start"], default=None)
         start, end = (first["start"], first["end"] + 1) if first else (0, 0)
@@ -222,7 +222,7 @@ class _NodeConverter:
 
     def text(self, node: Expr) -> str:
         if not isinstance(node, exp.Literal) or not node.is_string:
-            self._refuse(node, "expected a text in single quotes")
+            self._refuse(node, "expected a string in single quotes")
         return node.name
 
     def datetime(self, node: Expr) -> Expression:
@@ -275,7 +275,7 @@ class _NodeConverter:
     def lambda_(self, node: Expr) -> Expression:
         parameters = tuple(name_key(name.name) for name in node.expressions)
         if len(set(parameters)) < len(parameters):
-            self._refuse(node, "the parameters of a lambda have different names")
+            self._refuse(node, "the parameters of a lambda must have different names")
         outer = self._variables
         self._variables = outer | set(parameters)
         body = self.read(node.this)
@@ -305,7 +305,7 @@ class _NodeConverter:
         if name == "struct":
             return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
-        # The unit of DATEADD(DAY, …) is a bare word, which sqlglot takes for a column.
+        # The unit of DATEADD(DAY, …) is a bare word, which sqlglot parses as a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
@@ -314,7 +314,7 @@ class _NodeConverter:
         return Call(name, tuple(arguments))
 
     def row(self, node: Expr) -> Expression:
-        """`struct(a, b AS c)`, or the row `(a, b AS c)`."""
+        """Convert `struct(a, b AS c)`, or the row `(a, b AS c)`."""
         parts = node.expressions
         names = [part.alias if isinstance(part, exp.Alias) else None for part in parts]
         values = [part.this if isinstance(part, exp.Alias) else part for part in parts]
@@ -324,10 +324,10 @@ class _NodeConverter:
         to = node.args["to"]
         data_type: DataType = self._attempt(to, to_type, to)
         if has_collation(to):
-            self._refuse(to, "a cast has no COLLATE in its type: write it behind the cast")
+            self._refuse(to, "the type of a cast cannot have COLLATE: write COLLATE after the cast")
         if is_narrower(to):
             self._refuse(
-                to, f"a cast to {to.this.upper()} is not computed here: write the INTERVAL itself"
+                to, f"a cast to {to.this.upper()} is not supported: write an INTERVAL literal"
             )
         return nodes.Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
 
@@ -456,12 +456,12 @@ _CONVERTERS: Final[
 
 Limit = tuple[tuple[str, ...], str, int]
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# The parts of each nested type, as paths name them.
+# The names of the parts of each nested type in paths.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
 def to_type(node: Expr) -> DataType:
-    """The type of a node.
+    """Return the type of a node.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -473,7 +473,7 @@ def to_type(node: Expr) -> DataType:
         first, last = to_type(parts[0]), to_type(parts[-1])
         return ArrayType(first) if name == "array" else MapType(first, last)
     if name in _LIMITED:
-        raise InvalidInputError("char and varchar are no types of an expression; use STRING")
+        raise InvalidInputError("char and varchar cannot be used in an expression; use STRING")
     row = PRIMITIVES.get(name)
     if row is None or not parts:
         return as_type(name)
@@ -482,13 +482,16 @@ def to_type(node: Expr) -> DataType:
 
 
 def is_narrower(node: Expr) -> bool:
-    """Whether a type is an interval of fewer fields than columns have: numbers count its last."""
+    """Whether a type is an interval with fewer fields than a column's interval type.
+
+    A number cast to such a type counts its last field.
+    """
     found = primitive_named(node.this)
     return found is not None and found.is_ordered and node.this != found.name
 
 
 def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
-    """Each `char(n)` and `varchar(n)` of a type: its path in the type, its name and length.
+    """Yield the path, name and length of each `char(n)` and `varchar(n)` in a type.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -505,7 +508,7 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The collation that a type says of each text, by its path, but for those of structs.
+    """Yield the path and collation of each string for which a type states one, except in structs.
 
     Raises:
         InvalidInputError: there is no such type or collation.
@@ -519,7 +522,7 @@ def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The path of each text of which a type says the default collation, in structs too.
+    """Yield the path of each string for which a type states the default collation, in structs too.
 
     Raises:
         InvalidInputError: there is no such type or collation.
@@ -536,12 +539,12 @@ def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 
 def has_collation(node: Expr) -> bool:
-    """Whether COLLATE stands anywhere in a type."""
+    """Whether a type contains COLLATE at any depth."""
     return any(part.args.get("collate") is not None for part in node.walk())
 
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
-    """The name and the parts of a type, whose number is checked."""
+    """Return the name and the parts of a type, after checking the number of parts."""
     row, parts = primitive_in_sql(node.this), node.expressions
     name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))
@@ -554,9 +557,9 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
     else:
         is_right = not is_nested and len(parts) == (name in _LIMITED)
     if not is_right:
-        raise InvalidInputError(f"expected a type, found {name} with other parts than it has")
+        raise InvalidInputError(f"expected a type, found {name} with the wrong number of parts")
     if not is_nested and not all(part.is_int for part in parts):
-        raise InvalidInputError(f"the brackets of {name} hold whole numbers")
+        raise InvalidInputError(f"the brackets of {name} must contain whole numbers")
     return name, parts
 
 
@@ -572,11 +575,11 @@ def _field(node: Expr) -> Field:
     return with_collations(field, dict(collations(node.args["kind"])))
 
 
-# Rows of values, `(a, b)` and `struct(a, b AS c)`, and whether they are equal.
+# Rows of values, `(a, b)` and `struct(a, b AS c)`, and their equality.
 
 
 def row_of(values: tuple[Expression, ...], names: Sequence[str | None]) -> Call:
-    """The struct of values, of which some have a name."""
+    """Return a struct of values; some of them have a name."""
     if not any(name is not None for name in names):
         return Call("struct", values)
     found: list[Expression] = []
@@ -586,7 +589,7 @@ def row_of(values: tuple[Expression, ...], names: Sequence[str | None]) -> Call:
 
 
 def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
-    """The values of which a row was made; None of another expression."""
+    """Return the values of a row; None for other expressions."""
     match row:
         case Call("struct", values):
             return values
@@ -596,9 +599,10 @@ def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
 
 
 def equal_rows(left: Expression, right: Expression) -> Expression | None:
-    """Whether two rows have equal values, in which NULL equals NULL; None if they are no such rows.
+    """Return the condition that two rows are equal, with NULL equal to NULL, or None.
 
-    Rows are compared as structs, and those by their fields: each comparison can prune files.
+    The result compares the rows field by field, so that each comparison can prune files. None means
+    that the sides are not two rows of one length.
     """
     mine, theirs = values_of_row(left), values_of_row(right)
     if mine is None or theirs is None or len(mine) != len(theirs):
@@ -608,9 +612,9 @@ def equal_rows(left: Expression, right: Expression) -> Expression | None:
 
 
 def is_one_of_rows(row: Expression, options: tuple[Expression, ...]) -> Expression:
-    """Whether a row is one of a list."""
+    """Return the condition that a row is in a list."""
     found = [equal_rows(row, option) for option in options]
     known = tuple(one for one in found if one is not None)
-    if len(known) < len(found):  # the resolver says what is wrong
+    if len(known) < len(found):  # resolving raises the error
         return nodes.In(row, options)
     return known[0] if len(known) == 1 else nodes.Or(known)

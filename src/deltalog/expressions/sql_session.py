@@ -1,4 +1,4 @@
-"""The inputs of an expression besides the rows: the current time and the time zone."""
+"""The inputs of an expression besides the rows: current time, time zone and text rules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlSession:
-    """The current time and the time zone of expressions, as of a session of Spark.
+    """The current time and the time zone of expressions, like those of a Spark session.
 
     Args:
         now: the value of `current_timestamp()`, with its zone; None refuses that function.
-        time_zone: of values of `timestamp_ntz` where a `timestamp` is expected, and the other way:
-            an IANA name or an offset.
+        time_zone: the zone for conversions between `timestamp_ntz` and `timestamp`, as an IANA name
+            or an offset.
     """
 
     now: dt.datetime | None
@@ -27,23 +27,23 @@ class SqlSession:
 UTC_NAMES: Final = frozenset(
     {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
 )
-"""Names of the zone UTC: between it and no zone, a cast changes no number."""
+"""Names of the zone UTC; casts between UTC and no zone change no number."""
 
-# Rules that a table stores mean the same to every writer, so they have neither.
+# Rules that a table stores must mean the same to every writer, so they use neither.
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")
 
 
-# By what strings are compared: a choice of those who resolve expressions.
+# How strings are compared; the caller of `resolve` chooses.
 
 
 class TextRules(Enum):
-    """By what strings are compared."""
+    """How strings are compared."""
 
     COLLATIONS = "collations"
-    """The collation of their column, or that which COLLATE names."""
+    """By the collation of their column, or the one that COLLATE names."""
     VALUES = "values"
-    """The same, for a value that is compared by bytes later: no text with a collation."""
+    """By collations, but the value itself must have none: an engine compares it by bytes later."""
     BYTES = "bytes"
-    """Their bytes, as engines do that know no collations, and have them compared so."""
+    """By bytes, for engines without collations, which compare strings so themselves."""
     NONE = "none"
-    """Another engine's, which computes the same: what a collation might decide is refused."""
+    """By another engine, which evaluates the same condition: collations are refused."""

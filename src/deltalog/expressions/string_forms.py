@@ -30,8 +30,8 @@ _EXACT: Final = Context(prec=100)
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 
-# Spark accepts a year or a month for its first day, and ignores what follows a date after T or a
-# space; a timestamp may lack any of its last fields.
+# Spark accepts a year or a month for its first day, and ignores everything after a date and T or a
+# space. A timestamp may lack any of its last fields.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -85,7 +85,7 @@ _PLAIN_MOMENT: Final = (
 
 
 def trim_all(array: Array) -> Array:
-    """Strings without leading and trailing white space and control characters.
+    """Strip leading and trailing white space and control characters from strings.
 
     Spark's casts trim all characters up to U+0020, and U+007F (`UTF8String.trimAll`).
     """
@@ -93,12 +93,12 @@ def trim_all(array: Array) -> Array:
 
 
 def without_plus(array: Array) -> Array:
-    """Strings of numbers without their plus sign, which Arrow does not parse."""
+    """Drop the plus sign from strings of numbers: Arrow does not parse it."""
     return pc.utf8_ltrim(array, characters="+")
 
 
 def integers_within(array: Array, bits: int) -> Array:
-    """Which strings of integers fit the number of bits. Cost: by row, only if one does not."""
+    """Mask the strings whose integers fit the bits. Cost: by row, only if one does not fit."""
     limit = 1 << (bits - 1)
     return pa.array(
         [None if text is None else -limit <= int(text) < limit for text in array.to_pylist()],
@@ -107,7 +107,10 @@ def integers_within(array: Array, bits: int) -> Array:
 
 
 def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Array]:
-    """Strings as decimals, and which of them fit. Cost: by row; for very long ones only."""
+    """Parse strings as decimals, with a mask of those that fit.
+
+    Cost: by row; call it only for very long strings.
+    """
     values: list[Decimal | None] = []
     fits: list[bool | None] = []
     for text in array.to_pylist():
@@ -118,7 +121,7 @@ def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Ar
 
 
 def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
-    """A string as a decimal, rounded half up; None if it does not fit."""
+    """Parse a string as a decimal, rounded half up; None if it does not fit."""
     value = Decimal(text)
     if value == 0:
         return Decimal(0).scaleb(-scale)
@@ -131,7 +134,7 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 
 def of_fractionals(array: Array) -> Array:
-    """Floats and doubles as Java 19 and later print them. Cost: by row."""
+    """Format floats and doubles as Java 19 and later does. Cost: by row."""
     # Both print the shortest digits that identify the value; Java formats them differently.
     digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
@@ -156,7 +159,7 @@ def _java_text(number: float, text: str) -> str:
         return f"{minus}0.0"
     shown = "".join(map(str, digits)).rstrip("0")
     if len(shown) == 1:
-        # Java always prints two digits, so it takes the nearest two-digit decimal.
+        # Java always prints two digits, so it uses the nearest two-digit decimal.
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
@@ -170,7 +173,7 @@ def _java_text(number: float, text: str) -> str:
 
 
 def of_decimals(array: Array) -> Array:
-    """Decimals without exponent."""
+    """Format decimals without exponent."""
     printed = compute.cast(array, pa.string())
     if not compute.any(pc.match_substring(printed, "E")).as_py():
         return printed
@@ -181,7 +184,7 @@ def of_decimals(array: Array) -> Array:
 
 
 def of_dates(array: Array) -> Array:
-    """Dates as `2024-01-31`; years after 9999 have a plus sign. Cost: very far ones by row."""
+    """Format dates as `2024-01-31`, with a plus sign after year 9999. Cost: by row if far away."""
     if has_far_years(array):
         days = compute.cast(array, pa.int32()).to_pylist()
         return pa.array([None if day is None else date_text(day) for day in days], pa.string())
@@ -196,7 +199,7 @@ def check_years(moments: Datum) -> None:
     """
     if has_far_years(moments):
         raise InvalidInputError(
-            "cannot tell year, month and day of a moment outside of the years -32767 to 32767"
+            "cannot compute year, month and day of a moment outside of the years -32767 to 32767"
         )
 
 
@@ -219,7 +222,7 @@ def _signed(texts: Array) -> Array:
 
 
 def of_timestamps(array: Array) -> Array:
-    """Timestamps as `2024-01-31 10:00:00.5`, in UTC. Cost: very far ones by row."""
+    """Format timestamps as `2024-01-31 10:00:00.5`, in UTC. Cost: by row if far away."""
     if has_far_years(array):
         micros = compute.cast(array, pa.int64()).to_pylist()
         return pa.array([None if one is None else _moment(one) for one in micros], pa.string())
@@ -230,7 +233,7 @@ def of_timestamps(array: Array) -> Array:
 
 
 def to_dates(array: Array) -> tuple[Array, Array | None]:
-    """Strings as dates, and which of them are not dates."""
+    """Parse strings as dates, with a mask of those that are not dates."""
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_DATE)
     if compute.all(plain, min_count=0).as_py():
@@ -246,10 +249,10 @@ def to_dates(array: Array) -> tuple[Array, Array | None]:
 
 
 def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
-    """Strings as microseconds since 1970 in UTC, and which of them are not timestamps.
+    """Parse strings as microseconds since 1970 in UTC, with a mask of those that are no timestamps.
 
     Args:
-        array: of strings.
+        array: the strings.
         has_zone: whether a zone in the string is applied. Spark ignores it for `timestamp_ntz`.
     """
     trimmed = trim_all(array)
@@ -268,7 +271,7 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
 
 
 def days_of(text: str) -> int | None:
-    """Days since 1970 of a date in a string; None if it is not a date."""
+    """Return the days since 1970 of a date in a string; None if it is not a date."""
     match = _DATE.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -282,7 +285,7 @@ def _date_parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 
 def micros_of(text: str, *, has_zone: bool) -> int | None:
-    """Microseconds since 1970 of a timestamp in a string; None if it is not a timestamp."""
+    """Return the microseconds since 1970 of a timestamp in a string; None if it is not one."""
     match = _MOMENT.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -301,17 +304,17 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
 
 
 def below_micros(text: str) -> int:
-    """The nanoseconds of a timestamp in a string that `micros_of` leaves out."""
+    """Return the nanoseconds below the microseconds of a timestamp in a string."""
     match = _MOMENT.fullmatch(text.strip(_SPACE))
     fraction = (match[8] or "") if match else ""
     return int(fraction[6:9].ljust(3, "0"))
 
 
 def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
-    """Strings as nanoseconds since 1970 in UTC, and which of them are none. Cost: by row.
+    """Parse strings as nanoseconds since 1970 in UTC, with a mask of invalid ones. Cost: by row.
 
     Args:
-        array: of strings; what is finer than a nanosecond is left out.
+        array: the strings; digits below a nanosecond are ignored.
         has_zone: as for `to_micros`.
     """
     rows = [
@@ -322,7 +325,7 @@ def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
 
 
 def nanos_of(text: str, *, has_zone: bool) -> int | None:
-    """Nanoseconds since 1970 of a timestamp in a string; None if it is none, or out of range."""
+    """Return the nanoseconds since 1970 of a timestamp in a string; None if invalid or too far."""
     micros = micros_of(text, has_zone=has_zone)
     if micros is None:
         return None
@@ -331,7 +334,7 @@ def nanos_of(text: str, *, has_zone: bool) -> int | None:
 
 
 def offset_micros(zone: str, local: int = 0) -> int | None:
-    """The offset of a zone from UTC at a wall time; None if there is no such zone."""
+    """Return the offset of a zone from UTC at a wall time; None if there is no such zone."""
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())
     if zone == "":
         return 0
@@ -347,7 +350,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
 
 
 def arrow_zone(zone: str) -> str | None:
-    """The zone by a name that Arrow knows; None if there is no such zone."""
+    """Return Arrow's name of a zone; None if there is no such zone."""
     if offset_micros(zone) is None:
         return None
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())

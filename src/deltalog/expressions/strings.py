@@ -30,9 +30,10 @@ _SHA2: Final[dict[int, Callable[[bytes], Any]]] = {
 def _change_case(
     kernel: Callable[[Datum], Datum], rowwise: Callable[[str], str]
 ) -> Callable[[Datum], Datum]:
-    """Cost: by row if a string is not ASCII: Arrow maps character by character, Java does not.
+    """Return a function for upper or lower case.
 
-    Java's upper case of ß is SS, and its lower case of Σ depends on the position in the word.
+    Java's upper case of ß is SS, and its lower case of Σ depends on the position in the word. Arrow
+    maps single characters. Cost: by row if a string is not ASCII.
     """
 
     def run(text: Datum) -> Datum:
@@ -46,7 +47,7 @@ def _change_case(
 def _test(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], bool]
 ) -> Callable[[Datum, Datum], Datum]:
-    """Cost: by row if the part is not constant."""
+    """Return a test for a part of a string. Cost: by row if the part is not constant."""
 
     def run(text: Datum, part: Datum) -> Datum:
         if is_constant(part):
@@ -59,7 +60,7 @@ def _test(
 def _trim(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], str], *, chars_first: bool
 ) -> Callable[..., Datum]:
-    """Without characters, only spaces are trimmed: a cast of a string trims all white space.
+    """Return a trim function; without characters it trims only spaces.
 
     Cost: by row if the characters are not constant.
     """
@@ -78,17 +79,17 @@ def _trim(
 
 
 def length(value: Datum) -> Datum:
-    """Characters of a string, bytes of a binary value."""
+    """Return the number of characters of a string, or of bytes of a binary value."""
     return pc.binary_length(value) if pt.is_binary(value.type) else pc.utf8_length(value)
 
 
 def octet_length(value: Datum) -> Datum:
-    """Bytes of a string (UTF-8) or binary value."""
+    """Return the number of bytes of a string (UTF-8) or binary value."""
     return pc.binary_length(value)
 
 
 def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
-    """At most `count` characters or bytes from `start` on; 1 and 0 are the first, -1 the last.
+    """Return at most `count` characters or bytes from `start`; 1 and 0 are the first, -1 the last.
 
     Cost: by row if a position is not constant, or is negative and `count` is given.
     """
@@ -131,7 +132,7 @@ def right(text: Datum, count: Datum) -> Datum:
 
 
 def repeat(text: Datum, count: Datum) -> Datum:
-    """The string repeated; empty for a negative count."""
+    """Repeat a string; a negative count returns an empty string."""
     times = compute.max_element_wise(count, 0, skip_nulls=False)
     sizes = compute.multiply(
         compute.cast(pc.binary_length(text), pa.float64()), compute.cast(times, pa.float64())
@@ -171,7 +172,7 @@ def concat_ws(separator: Datum, *parts: Datum) -> Datum:
         ]
         joined = compute.binary_join_element_wise(*ahead, empty)
         return compute.utf8_slice_codeunits(joined, start=len(separator.as_py()))
-    # `by_row` gives NULL where an argument is NULL, so NULL parts become "" with a flag each.
+    # `by_row` returns NULL if an argument is NULL, so NULL parts become "" with a flag each.
     flags = [compute.is_valid(part) for part in parts]
     texts = [compute.fill_null(part, "") for part in parts]
     return by_row(_joined, pa.string(), separator, *flags, *texts)
@@ -190,7 +191,7 @@ def _counts(text: Datum, search: str) -> Datum:
 
 
 def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
-    """The string with every `search` replaced. Cost: by row if the parts are not constant."""
+    """Replace every `search` in a string. Cost: by row if the parts are not constant."""
     new = pa.scalar("") if replacement is None else replacement
     if is_constant(search, new):
         if search.as_py() == "":
@@ -215,12 +216,15 @@ def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Dat
 
 
 def instr(text: Datum, part: Datum) -> Datum:
-    """The position of a part, counted from 1; 0 if it does not occur. Cost: by row."""
+    """Return the position of a part, counted from 1; 0 if it does not occur. Cost: by row."""
     return by_row(lambda value, wanted: value.find(wanted) + 1, pa.int32(), text, part)
 
 
 def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
-    """A piece between delimiters, counted from 1, or from the end if negative. Cost: by row."""
+    """Return a piece between delimiters, counted from 1, or from the end if negative.
+
+    Cost: by row.
+    """
     return by_row(_split_part, pa.string(), text, delimiter, index)
 
 
@@ -233,7 +237,7 @@ def _split_part(text: str, delimiter: str, index: int) -> str:
 
 
 def find_from(part: Datum, text: Datum, start: Datum) -> Datum:
-    """The position of a part at or after a position, counted from 1. Cost: by row."""
+    """Return the position of a part at or after `start`, counted from 1. Cost: by row."""
     return by_row(_find_from, pa.int32(), part, text, start)
 
 
@@ -257,7 +261,7 @@ def _character(code: int) -> str:
 
 
 def _pad(*, at_left: bool) -> Callable[..., Datum]:
-    """Padded or truncated to a length. Cost: by row if the length is not constant."""
+    """Return a function that pads or truncates. Cost: by row if the length is not constant."""
 
     def row(text: str, width: int, fill: str = " ") -> str:
         if width <= len(text) or not fill:
@@ -279,7 +283,7 @@ def _pad(*, at_left: bool) -> Callable[..., Datum]:
 
 
 def sha2(value: Datum, bits: Datum) -> Datum:
-    """The SHA-2 digest in hexadecimal digits; NULL if SHA-2 does not have so many bits."""
+    """Return the SHA-2 digest in hexadecimal digits; NULL for a bit length SHA-2 lacks."""
 
     def row(data: bytes, width: int) -> str | None:
         digest = _SHA2.get(width)
@@ -288,10 +292,10 @@ def sha2(value: Datum, bits: Datum) -> Datum:
     return by_row(row, pa.string(), value, bits)
 
 
-# Functions of regular expressions, and Java's syntax of them in that of RE2, which Arrow uses.
+# Regular expressions: functions, and the translation of Java's syntax to RE2, which Arrow uses.
 
 
-# In a replacement, Java takes $1 for a group, and a character after a backslash literally.
+# In a Java replacement, $1 is a group, and a backslash makes the next character literal.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
 _LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -314,7 +318,7 @@ _ESCAPES_IN_CLASS: Final = {r"\s": _BLANKS, r"\h": _HORIZONTAL, r"\v": _VERTICAL
 
 
 def rlike(text: Datum, pattern: Datum) -> Datum:
-    """Whether a regular expression matches anywhere. Cost: by row if it is not constant."""
+    """Whether a pattern matches anywhere in a string. Cost: by row if it is not constant."""
     if is_constant(pattern):
         return _matches(text, pattern.as_py())
     return by_row(
@@ -333,7 +337,7 @@ def _matches(text: Datum, pattern: str) -> Datum:
 
 
 def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> Datum:
-    """A group of the first match, `""` if there is none. Pattern and group are constants.
+    """Return a group of the first match, or `""`; pattern and group must be constant.
 
     Raises:
         InvalidInputError: the pattern has no such group.
@@ -343,7 +347,7 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     shape, place = pattern.as_py(), 1 if group is None else group.as_py()
     is_found = _matches(text, shape)
     if not 0 <= place <= _MOST_GROUPS:
-        raise InvalidInputError(f"cannot extract by {shape!r}: {place} is none of its groups")
+        raise InvalidInputError(f"cannot extract by {shape!r}: it has no group {place}")
     # Arrow can only replace. The shortest possible prefix makes the captured match the first one.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
@@ -354,7 +358,7 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
 
 
 def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
-    """The string with every match replaced; `$1` is a group. Pattern and replacement are constants.
+    """Replace every match; `$1` is a group. Pattern and replacement must be constant.
 
     Raises:
         InvalidInputError: the pattern has no such group, or the replacement is malformed.
@@ -366,7 +370,7 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     if is_bounded():
         found = pc.count_substring_regex(as_array(text, 1), to_re2(shape))
         many = compute.sum(compute.cast(found, pa.int64())).as_py() or 0
-        # A group may be the whole text.
+        # A group may be the whole string.
         of_groups = given.count("$") * as_array(text, 1).nbytes
         spend(many * len(given) + of_groups)
     try:
@@ -384,7 +388,9 @@ def _re2_replacement(given: str) -> str:
     parts: list[str] = []
     for escaped, group, plain in _REPLACEMENT.findall(given):
         if plain in {"$", "\\"}:
-            raise InvalidInputError(f"cannot use the replacement {given!r}: {plain} stands alone")
+            raise InvalidInputError(
+                f"cannot use the replacement {given!r}: {plain} has nothing valid after it"
+            )
         text = escaped or plain
         parts.append(rf"\{group}" if group else text.replace("\\", r"\\"))
     return "".join(parts)
@@ -400,7 +406,7 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
     result = pa.list_(pa.field("element", pa.string(), nullable=False))
     if shape == "":
         return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit, the last piece is the unsplit rest: so there is one split less than pieces.
+    # With a limit, the last piece is the unsplit rest, so there is one split less than pieces.
     splits = most - 1 if most > 0 else None
     if isinstance(text, pa.Scalar):
         return split(pa.array([text], pa.string()), pattern, limit)[0]
@@ -420,7 +426,7 @@ def _characters(value: str, most: int) -> list[str]:
 
 
 def to_re2(pattern: str) -> str:
-    """The RE2 pattern that matches what the Java pattern matches.
+    """Translate a Java pattern to an RE2 pattern with the same matches.
 
     Raises:
         InvalidInputError: a character class contains another class, or an intersection.
@@ -491,7 +497,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "lpad": _pad(at_left=True),
     "rpad": _pad(at_left=False),
     "crc32": lambda value: by_row(zlib.crc32, pa.int64(), value),
-    # The next two keep no secret: generated columns use them to distribute rows.
+    # The next two hashes need no security: generated columns use them to distribute rows.
     "md5": lambda value: by_row(lambda data: hashlib.md5(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha1": lambda value: by_row(lambda data: hashlib.sha1(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha2": sha2,

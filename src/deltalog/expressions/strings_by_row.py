@@ -106,7 +106,7 @@ def _str_to_map(text: str, between: str = ",", inside: str = ":") -> list[tuple[
         if not delimiter or _METACHARACTERS & set(delimiter):
             raise InvalidInputError(
                 f"the delimiter {delimiter!r} of str_to_map is a regular expression; deltalog "
-                "knows plain ones"
+                "supports only plain delimiters"
             )
     pairs = [[*pair.split(inside, 1), None][:2] for pair in text.split(between)]
     return checked_pairs((str(key), value) for key, value in pairs)
@@ -142,11 +142,13 @@ def _check_specifier(match: re.Match[str]) -> None:
     if kind == "s":
         is_wrong |= bool({"0", ","} & set(flags))
     if len(width or "") > _MOST_DIGITS:
-        raise InvalidInputError(f"{match[0]!r} of format_string is wider than deltalog pads")
+        raise InvalidInputError(
+            f"the width of {match[0]!r} in format_string is too large for deltalog"
+        )
     if not is_known or is_wrong or (flags.strip(",") and not width):
         raise InvalidInputError(
-            f"deltalog does not format {match[0]!r}: it knows %s, %d, %n and %%, widths and the "
-            "flags - 0 and ,"
+            f"deltalog does not format {match[0]!r}: supported are %s, %d, %n and %%, widths "
+            "and the flags - 0 and ,"
         )
 
 
@@ -164,7 +166,7 @@ def _formatted(match: re.Match[str], value: Any) -> str:
             f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
         )
     size = int(width or 0)
-    # Java counts UTF-16 units, of which a character beyond U+FFFF has two.
+    # Java counts UTF-16 units; a character beyond U+FFFF has two.
     missing = size - len(text.encode("utf-16-le")) // 2
     if "-" in flags:
         return text + " " * missing

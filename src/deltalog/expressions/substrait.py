@@ -1,7 +1,7 @@
 """Converting pyarrow's expressions, by way of Substrait.
 
-Owns the parsing of Substrait's binary form, as far as pyarrow writes it for filters. The result
-means exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL), or the
+Owns the parsing of Substrait's binary form, as far as pyarrow uses it for filters. The result means
+exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL); otherwise the
 filter is refused. Arithmetic and casts are refused, because their errors differ from Spark's.
 
 Substrait has no durations, and pyarrow writes no nanosecond timestamps: both are passed as
@@ -49,13 +49,13 @@ class UnreadableError(Exception):
 
 
 def number_at(fields: Message, number: int) -> int:
-    """A number; protobuf omits zeros."""
+    """Return a number; protobuf omits zeros."""
     value = fields.get(number, [0])[0]
     return int(value)
 
 
 def fields_of(data: bytes) -> Message:
-    """The fields of a protobuf message: numbers as int, everything else as bytes."""
+    """Return the fields of a protobuf message: numbers as int, everything else as bytes."""
     found: Message = {}
     position = 0
     while position < len(data):
@@ -88,7 +88,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def signed_64(value: int) -> int:
-    """A number as the signed one that has the same 64 bits."""
+    """Return the signed number with the same 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -107,12 +107,12 @@ _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def converted(
     expressions: Sequence[pc.Expression], schema: pa.Schema
 ) -> list[Expression | InexactPartError]:
-    """Conditions as expressions, not resolved yet, or what is wrong with each that is none.
+    """Convert conditions to expressions, not resolved yet, or to an error each.
 
     Args:
-        expressions: pyarrow filters, of few functions inside of each other: pyarrow's messages
-            double with each.
-        schema: of the columns that they name, by exact name.
+        expressions: pyarrow filters with few nested functions: the size of pyarrow's messages
+            doubles with each level.
+        schema: the schema of the columns; the filters name them exactly.
     """
     if not expressions:
         return []
@@ -121,7 +121,7 @@ def converted(
     except InexactPartError as error:
         if len(expressions) == 1:
             return [error]
-        # One that pyarrow cannot serialise is no reason to do without the others.
+        # If pyarrow cannot serialise one of them, the others are still converted.
         half = len(expressions) // 2
         return [*converted(expressions[:half], schema), *converted(expressions[half:], schema)]
     return converter.roots()
@@ -155,18 +155,18 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
 
 
 def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Raise what pyarrow raises for values that it does not compare, but as whole numbers does."""
+    """Raise pyarrow's error for types that pyarrow compares only after they become integers."""
     row = [pa.nulls(1, field.type) for field in schema]
     pa.Table.from_arrays(row, schema=schema).filter(expression)
 
 
 def _with_counts(expression: pc.Expression) -> pc.Expression | None:
-    """The filter with its moments in nanoseconds and spans of time as whole numbers.
+    """Replace moments in nanoseconds and spans of time in a filter by integers.
 
-    pyarrow pickles an expression as rows of Arrow: each constant is a column.
+    pyarrow pickles an expression as Arrow rows: each constant is a column.
 
     Returns:
-        None if it has no such constants.
+        The new filter, or None if it has no such constants.
     """
     pickled: Any = expression.__reduce__()
     make, (buffer, *_) = pickled
@@ -187,7 +187,7 @@ def _with_counts(expression: pc.Expression) -> pc.Expression | None:
 
 
 def _counts(values: Any) -> Any:
-    """Moments in nanoseconds, or spans of time in microseconds, as whole numbers."""
+    """Convert moments in nanoseconds, or spans of time in microseconds, to integers."""
     if _in_substrait(values.type) == values.type or pt.is_nested(values.type):
         return values
     if pt.is_duration(values.type):
@@ -196,7 +196,7 @@ def _counts(values: Any) -> Any:
 
 
 def _options(options: Any) -> Any:
-    """The options of a function, of which those of `isin` have the constants."""
+    """Convert the constants in the options of a function; only `isin` has some."""
     if _VALUE_SET not in options.type.names:
         return options
     fields = list(options.type)
@@ -209,11 +209,11 @@ def _options(options: Any) -> Any:
 
 
 def as_meant(expression: Expression, schema: StructType) -> Expression:
-    """A filter of Arrow's whole numbers with constants of the types of their columns.
+    """Convert the integers in a filter to constants of their columns' types.
 
     Args:
-        expression: not resolved, with exact names.
-        schema: of the table, whose columns of months, spans or nanoseconds Arrow holds as numbers.
+        expression: the filter, not resolved, with exact names.
+        schema: the schema of the table; Arrow has its months, spans and nanoseconds as integers.
     """
 
     def meant(node: Expression) -> Expression:
@@ -252,7 +252,7 @@ def _meant(side: Expression, kind: DataType | None) -> Expression:
 
 
 def _in_substrait(kind: Any) -> pa.DataType:
-    """The type that stands for one in Substrait; for one that it lacks pyarrow refuses them all."""
+    """Return the type that replaces one that Substrait lacks: pyarrow would refuse all filters."""
     if isinstance(kind, pa.BaseExtensionType):
         return _in_substrait(kind.storage_type)
     if pt.is_struct(kind):
@@ -268,14 +268,14 @@ def _in_substrait(kind: Any) -> pa.DataType:
 
 
 class InexactPartError(Exception):
-    """A part of a filter that has no exact counterpart; its text names it."""
+    """A part of a filter has no exact counterpart; the message names the part."""
 
 
 _UNREADABLE: Final = (InexactPartError, UnreadableError, IndexError, struct.error, OverflowError)
 
 
 class _SubstraitConverter:
-    """Converts the message of some expressions."""
+    """Converts the Substrait message of some expressions."""
 
     def __init__(self, message: Message, schema: pa.Schema) -> None:
         self._message = message
@@ -287,7 +287,7 @@ class _SubstraitConverter:
                 self._functions[number_at(parts, 2)] = parts[3][0].decode()
 
     def roots(self) -> list[Expression | InexactPartError]:
-        """Each expression, or what is wrong with it."""
+        """Return each expression, or its error."""
         found: list[Expression | InexactPartError] = []
         for one in self._message[3]:
             try:
@@ -350,7 +350,7 @@ class _SubstraitConverter:
             case "is_not_null", [argument]:
                 return nodes.Not(nodes.IsNull(argument))
             case "is_nan", [Column() as argument]:
-                # NULL for NULL in pyarrow, while Spark's isnan() is false.
+                # NULL for NULL in pyarrow, unlike Spark's isnan(), which is false.
                 return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
                 raise InexactPartError(f"the function {name!r}")
@@ -365,16 +365,16 @@ class _SubstraitConverter:
         options = tuple(self._expression(fields_of(option)) for option in node.get(2, ()))
         for option in options:
             if not isinstance(option, Literal) or option.value is None:
-                raise InexactPartError("a list that holds NULL")
+                raise InexactPartError("a list that contains NULL")
             if isinstance(option.value, float) and (
                 option.value == 0 or _may_be_nan(option, self._schema)
             ):
-                # By their bits in pyarrow, in which zeros differ.
-                raise InexactPartError("a list that holds NaN or zero as floating-point numbers")
+                # pyarrow compares their bits, in which the two zeros differ.
+                raise InexactPartError("a list that contains NaN or zero as floating-point numbers")
         return operand, options
 
     def _choice(self, node: Message) -> Expression:
-        """`if_else`, of which DuckDB makes the IN of SQL: NULL for NULL."""
+        """Convert `if_else`, which DuckDB uses for SQL's IN: NULL for NULL."""
         clauses = [fields_of(clause) for clause in node[1]]
         if len(clauses) == 1 and 2 in node:
             condition, found, otherwise = (
@@ -388,12 +388,12 @@ class _SubstraitConverter:
 
 
 def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) -> Expression:
-    """A comparison by IEEE 754: NaN equals nothing, while in Spark it is the greatest value."""
+    """Return a comparison by IEEE 754: NaN equals nothing; in Spark it is the greatest value."""
     left, right = sides
     plain = nodes.Comparison(operator, left, right)
     constants = [side for side in sides if isinstance(side, Literal)]
     if any(_may_be_nan(side, schema) for side in constants):
-        # A constant true or false for all values, but NULL for NULL.
+        # The result is a constant for all values, but NULL for NULL.
         return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
     nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
     if not nan:
@@ -402,7 +402,7 @@ def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) ->
     found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
     if any(constant.value is not None for constant in constants):
         return found
-    # NaN beside a NULL is NULL in pyarrow.
+    # NaN compared with NULL is NULL in pyarrow.
     return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
 
 
@@ -413,7 +413,9 @@ def _may_be_nan(side: Expression, schema: pa.Schema) -> bool:
             kind = kind.field(name).type
         return pa.types.is_floating(kind)
     if isinstance(side, Literal):
-        return isinstance(side.value, float) and side.value != side.value  # NaN alone
+        return (
+            isinstance(side.value, float) and side.value != side.value
+        )  # only NaN differs from itself
     return False
 
 

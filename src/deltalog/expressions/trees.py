@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 VARIABLE: Final = "\0"
-"""Ahead of a lambda parameter's name, its name among the columns of the rows of the body."""
+"""The prefix of a lambda parameter's column in the rows for which the body is evaluated."""
 
 _Node = TypeVar("_Node")
 _Found = TypeVar("_Found")
 LOGIC: Final = (And, Or, Not)
-"""The nodes of which long filters are made: their operands are conditions."""
+"""The nodes whose operands are conditions; long filters consist of them."""
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
@@ -29,7 +29,7 @@ NON_DETERMINISTIC: Final = frozenset(
 
 
 def children(expression: Expression) -> list[Expression]:
-    """The expressions directly inside a node, in order."""
+    """Return the expressions directly inside a node, in order."""
     found: list[Expression] = []
     for name in parts_of(expression):
         value = getattr(expression, name)
@@ -49,7 +49,7 @@ def _collect(values: tuple[Any, ...], found: list[Expression]) -> None:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The node and everything below it, parents first."""
+    """Yield the node and everything below it, parents first."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -58,7 +58,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The node with every child mapped."""
+    """Return the node with every child mapped."""
     changed: dict[str, Any] = {}
     for name in parts_of(expression):
         value = getattr(expression, name)
@@ -81,12 +81,12 @@ def fold_up(
     *,
     inside: tuple[type[Expression], ...] = (Expression,),
 ) -> _Found:
-    """What is found of a tree, from its leaves up, however deep it is.
+    """Compute a result from the leaves of a tree up, however deep it is.
 
     Args:
         expression: the root.
-        combine: returns what is found of a node, of what was found of its children.
-        inside: the kinds of nodes whose children are looked at; all others are leaves.
+        combine: returns a node's result from the results of its children.
+        inside: the kinds of nodes whose children are visited; all others are leaves.
     """
 
     def parts(node: Expression) -> list[Expression]:
@@ -100,12 +100,12 @@ def fold_tree(
     parts: Callable[[_Node], Sequence[_Node]],
     combine: Callable[[_Node, list[_Found]], _Found],
 ) -> _Found:
-    """What is found of any tree, from its leaves up.
+    """Compute a result from the leaves of any tree up.
 
     Args:
-        root: of the tree.
+        root: the root of the tree.
         parts: returns the children of a node.
-        combine: returns what is found of a node, of what was found of its children.
+        combine: returns a node's result from the results of its children.
     """
     done: list[_Found] = []
     waiting: list[tuple[_Node, int]] = [(root, -1)]
@@ -123,7 +123,7 @@ def fold_tree(
 
 
 def with_children(expression: Expression, changed: Sequence[Expression]) -> Expression:
-    """The node with other children, in the order of `children`."""
+    """Replace the children of a node, in the order of `children`."""
     if all(map(_is_same, children(expression), changed)):
         return expression
     following = iter(changed)
@@ -135,12 +135,12 @@ def _is_same(one: Expression, other: Expression) -> bool:
 
 
 def bottom_up(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The tree with every node mapped, after its children were."""
+    """Map every node of a tree, children first."""
     return fold_up(expression, lambda node, changed: change(with_children(node, changed)))
 
 
 def flattened(node: Expression) -> Expression:
-    """AND of ANDs as one AND, and OR of ORs as one OR."""
+    """Merge AND of ANDs into one AND, and OR of ORs into one OR."""
     if not isinstance(node, And | Or) or not any(
         isinstance(one, type(node)) for one in node.operands
     ):
@@ -156,18 +156,18 @@ def flattened(node: Expression) -> Expression:
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
-    """The tree with every column mapped, for example from logical to physical names."""
+    """Map every column of a tree, for example from logical to physical names."""
     return bottom_up(expression, lambda node: change(node) if isinstance(node, Column) else node)
 
 
 def variables(expression: Expression) -> set[str]:
-    """The names of the lambda parameters in the tree, bound inside of it or not."""
+    """Return the names of the lambda parameters in the tree, bound in it or not."""
     return {node.name for node in walk(expression) if isinstance(node, Variable)}
 
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
-    """The paths of all columns that the expression reads."""
-    # Found for all conditions below at once, and kept for each of them.
+    """Return the paths of all columns that the expression reads."""
+    # Determined for all conditions of the tree at once, and kept for each of them.
     return set(expression.fact("columns", lambda: fold_up(expression, _columns, inside=LOGIC)))
 
 
@@ -183,17 +183,17 @@ def _columns(
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression:
-    """The condition that all of some conditions are true; there is one at least."""
+    """Return the AND of one or more conditions."""
     return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """The conjunction of some conditions; None, which is true of every row, of none."""
+    """Return the AND of some conditions; None, which means every row, if there are none."""
     return conjunction(conditions) if conditions else None
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The operands of AND, at any depth: all of them must be true for the whole to be true."""
+    """Return the operands of AND at any depth; the expression is true only if all of them are."""
     found: list[Expression] = []
     waiting = [expression]
     while waiting:
@@ -206,7 +206,7 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def is_deterministic(expression: Expression) -> bool:
-    """Whether equal rows always give equal values."""
+    """Whether equal rows always have equal values."""
     return not any(
         isinstance(node, Call) and node.function.lower() in NON_DETERMINISTIC
         for node in walk(expression)

@@ -1,8 +1,8 @@
-"""Iceberg metadata beside the Delta log (UniForm), and tables from Iceberg.
+"""Iceberg metadata for Delta tables (UniForm), and the conversion of Iceberg tables.
 
-After a commit the Iceberg metadata of that version is written to `metadata/` of the table, with
-PyIceberg's models and Avro writers (extra `iceberg`). Nothing here decides what a table holds: the
-log does, and a table whose Iceberg metadata is missing or late is complete.
+After a commit, the Iceberg metadata of that version is written to `metadata/` of the table, with
+PyIceberg's models and Avro writers (extra `iceberg`). The log alone decides what a table contains:
+a table whose Iceberg metadata is missing or late is complete.
 
 Protocol: Iceberg Compatibility V1, V2; Iceberg Table Spec (version 2)
 """

@@ -1,7 +1,7 @@
-"""Data files as Iceberg lists them: location, partition, counts, bounds and row ids of added files.
+"""Entries of data files in Iceberg manifests: location, partition, counts, bounds and row ids.
 
-Owns the binary form of bounds. A bound is left out where it could be tighter than the rows; what
-is converted is columnar up to the one record that PyIceberg's writer takes for each file.
+Owns the binary form of bounds. A bound is left out if it could be too tight. The conversion is
+columnar, except for the record per file that PyIceberg's writer needs.
 
 Protocol: Add File, Per-file Statistics, Partition Values, Row Tracking; Iceberg Table Spec:
 Manifests, Row Lineage, Appendix D (Single-value serialization)
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 FILE_COLUMNS: Final = ("path", "partitionValues", "size")
 ROW_ID_COLUMNS: Final = ("baseRowId", "defaultRowCommitVersion")
 LAYOUT: Final = 3
-"""The format version whose fields records have in memory, whatever is written."""
+"""The format version of records in memory, independent of the written version."""
 _LAST_ROW_ID: Final = 2**63 - 1
 
 _INT: Final = struct.Struct("<i").pack
@@ -97,7 +97,7 @@ def _days(array: Array) -> list[Any]:
 
 
 def _floating(pack: Callable[[float], bytes]) -> Callable[[Array], list[Any]]:
-    # NaN is no bound there.
+    # In Iceberg, NaN is not a valid bound.
     return lambda array: [
         None if value is None or value != value else pack(value)  # noqa: PLR0124  # NaN
         for value in array.to_pylist()
@@ -109,7 +109,7 @@ def _texts(array: Array) -> list[Any]:
 
 
 def _decimals(array: Array) -> list[Any]:
-    """The unscaled number, big-endian two's complement, as short as it can be."""
+    """Encode unscaled numbers as the shortest big-endian two's complement."""
     found: list[Any] = []
     for value in array.to_pylist():
         if value is None:
@@ -123,7 +123,7 @@ def _decimals(array: Array) -> list[Any]:
     return found
 
 
-# Iceberg orders -0.0 before 0.0, which are equal to Delta's writers: either zero bounds both.
+# Iceberg orders -0.0 before 0.0; for Delta's writers they are equal, so a zero must bound both.
 _ZEROS: Final[dict[DataType, tuple[bytes, bytes]]] = {
     FLOAT: (_FLOAT(-0.0), _FLOAT(0.0)),
     DOUBLE: (_DOUBLE(-0.0), _DOUBLE(0.0)),
@@ -145,11 +145,12 @@ _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
 
 
 class ListedFile(NamedTuple):
-    """A file of a table, as a manifest lists it.
+    """A file with its sequence number, for a manifest.
 
     Args:
-        data_file: the file; of deletion vectors, a part of one.
-        sequence_number: of the snapshot that wrote its rows; None is the one that lists it.
+        data_file: the file; for a deletion vector, a part of a file.
+        sequence_number: the number of the snapshot that wrote its rows; None means the snapshot
+            that lists it.
     """
 
     data_file: DataFile
@@ -173,12 +174,12 @@ class DataFileCounts:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """What is read of each file of a table, and how it becomes Iceberg's.
+    """Converts a table's files to Iceberg's form, and lists the columns that this needs.
 
     Args:
-        configuration: of the table.
-        root: its location, decoded.
-        time_zone: of partition values that name none.
+        configuration: the configuration of the table.
+        root: the decoded location of the table.
+        time_zone: the zone of partition values without one.
         has_row_ids: whether files are listed with the ids of their rows.
     """
 
@@ -189,11 +190,11 @@ class FileColumns:
 
     @property
     def names(self) -> list[str]:
-        """The members of added files that are read."""
+        """The required members of added files."""
         return [*FILE_COLUMNS, *(ROW_ID_COLUMNS if self.has_row_ids else ())]
 
     def indexed(self) -> list[tuple[Path, Field]]:
-        """The leaf columns that have statistics, by physical path."""
+        """Return the leaf columns that have statistics, by physical path."""
         configuration = self.configuration
         properties = configuration.properties
         partitions = set(configuration.physical_partition_columns)
@@ -205,7 +206,7 @@ class FileColumns:
         )
 
     def stats_schema(self) -> pa.Schema:
-        """The statistics that are read."""
+        """The schema of the required statistics."""
         return stats_schema(self.indexed(), tight_bounds=False)
 
     def data_files(self, adds: pa.Table, stats: pa.Table) -> Iterator[ListedFile]:
@@ -213,7 +214,7 @@ class FileColumns:
 
         Args:
             adds: added files, with the columns `names`.
-            stats: their statistics, of `stats_schema`, in the same order.
+            stats: their statistics with `stats_schema`, in the same order.
 
         Raises:
             MalformedLogError: a file has no `numRecords`, or no row id, which Iceberg requires.
@@ -222,8 +223,8 @@ class FileColumns:
         if None in counts:
             path = adds["path"][counts.index(None)].as_py()
             raise MalformedLogError(
-                f"cannot list the files of {self.root} as Iceberg: expected numRecords of each, "
-                f"found none of {path!r}; rewrite that file"
+                f"cannot list the files of {self.root} as Iceberg: expected numRecords for each, "
+                f"found none for {path!r}; rewrite that file"
             )
         indexed = self.indexed()
         rows = zip(
@@ -254,12 +255,12 @@ class FileColumns:
             yield ListedFile(data_file, version)
 
     def locations(self, files: pa.Table) -> list[str]:
-        """The locations of files by their column `path`."""
+        """Return the locations of files from their column `path`."""
         found: Any = file_locations(files.column("path"), self.root)
         return [as_location(one) for one in found.to_pylist()]
 
     def partitions(self, adds: pa.Table) -> Iterator[Record]:
-        """The partition of each file by its column `partitionValues`."""
+        """Yield the partition of each file from its column `partitionValues`."""
         configuration = self.configuration
         fields = configuration.partition_schema.fields
         if not fields:
@@ -281,15 +282,15 @@ class FileColumns:
     def _row_ids(
         self, adds: pa.Table, counts: Sequence[int]
     ) -> Sequence[tuple[int | None, int | None]]:
-        """The id of each file's first row, and the version that wrote its rows."""
+        """Return the id of each file's first row, and the version that wrote its rows."""
         if not self.has_row_ids:
             return [(None, None)] * len(adds)
         ids, versions = (adds.column(name).to_pylist() for name in ROW_ID_COLUMNS)
         for place, (number, count) in enumerate(zip(ids, counts, strict=True)):
             if number is None or not 0 <= number <= _LAST_ROW_ID - count:
                 raise MalformedLogError(
-                    f"cannot list the files of {self.root} as Iceberg: expected baseRowId of each, "
-                    f"found {number} of {adds['path'][place].as_py()!r}; rewrite that file"
+                    f"cannot list the files of {self.root} as Iceberg: expected baseRowId for "
+                    f"each, found {number} for {adds['path'][place].as_py()!r}; rewrite that file"
                 )
         return list(zip(ids, versions, strict=True))
 
@@ -298,14 +299,14 @@ _PLACES: Final = {field.name: place for place, field in enumerate(DATA_FILE_TYPE
 
 
 def member(data_file: DataFile, name: str) -> Any:
-    """A member of a data file by its name in the specification."""
+    """Return a member of a data file by its name in the specification."""
     return data_file[_PLACES[name]]
 
 
 def partition_summaries(
     spec: PartitionSpec, schema: Schema, partitions: list[Record]
 ) -> list[PartitionFieldSummary]:
-    """What a manifest list says of the partitions of a manifest; of zeros it has both."""
+    """Return the partition summaries of a manifest; a bound of zero covers both zeros."""
     found = construct_partition_summaries(spec, schema, partitions)
     kinds = [field.field_type for field in spec.partition_type(schema).fields]
     for summary, kind in zip(found, kinds, strict=True):
@@ -317,14 +318,14 @@ def partition_summaries(
 
 
 def with_content(data_file: DataFile) -> DataFile:
-    """The data file with what it holds, which format version 1 does not say: rows."""
+    """Set the content of a data file to rows, which format version 1 does not record."""
     place = _PLACES["content"]
     data_file[place] = DataFileContent(data_file[place])  # PyIceberg's default is a number
     return data_file
 
 
 def key_of(data_file: DataFile) -> str:
-    """The location of the data file that an entry is about: a deletion vector's is another."""
+    """Return the location of an entry's data file; a deletion vector's own file is another."""
     referenced = member(data_file, "referenced_data_file")
     return data_file.file_path if referenced is None else referenced
 
@@ -358,7 +359,7 @@ def _encoder(data_type: DataType) -> Callable[[Array], list[Any]]:
 
 
 def _stored(values: pa.Array[Any], data_type: DataType) -> list[Any]:
-    """Partition values as manifests store them: days, microseconds, else the value itself."""
+    """Convert partition values for manifests: days, microseconds, or the value itself."""
     if data_type == DATE:
         return values.cast(pa.int32()).to_pylist()
     if data_type in {TIMESTAMP, TIMESTAMP_NTZ}:
@@ -376,7 +377,7 @@ def _listed(stats: pa.Table, path: Path) -> Sequence[Any]:
 
 
 def _by_file(count: int, columns: Sequence[tuple[int, Sequence[Any]]]) -> list[dict[int, Any]]:
-    """For each file the values that it has, by column id."""
+    """Return the values of each file by column id, without NULLs."""
     found: list[dict[int, Any]] = [{} for _ in range(count)]
     for number, values in columns:
         for file, value in zip(found, values, strict=True):

@@ -1,4 +1,4 @@
-"""The deleted rows of each data file of an Iceberg table, whichever way they were deleted.
+"""The deleted rows of each data file of an Iceberg table, for all kinds of deletes.
 
 Protocol: Iceberg Table Spec: Scan Planning, Row-level Deletes
 """
@@ -37,24 +37,25 @@ if TYPE_CHECKING:
 def read_deleted_rows(
     store: Store, deletes: RowDeletes, files: Sequence[IcebergFile]
 ) -> dict[str, DeletionBitmap]:
-    """Read which rows of data files are deleted.
+    """Read the deleted rows of data files.
 
     Args:
-        store: of the table.
-        deletes: of the snapshot.
-        files: its data files, whose numbers of rows are those of their footers.
+        store: the store of the table.
+        deletes: the deletes of the snapshot.
+        files: its data files, with the numbers of rows from their footers.
 
     Returns:
-        The rows of each file that has some, by its location.
+        The deleted rows by location, of each file that has some.
 
     Raises:
-        DataFileMissingError: a file with deletes is gone.
-        DataFileUnreadableError, DeletionVectorError: one is damaged.
-        InvalidInputError: one does not fit what the metadata says of it, or a row is deleted that
-            its data file does not have.
+        DataFileMissingError: a delete file is missing.
+        DataFileUnreadableError, DeletionVectorError: a delete file is damaged.
+        InvalidInputError: a delete file does not match the metadata, or a deleted row does not
+            exist in its data file.
 
-    Cost: each delete file is read once; two requests for each Puffin file; the columns of equality
-    deletes of the data files that are older.
+    Cost: one read of each delete file; two requests for each Puffin file. For equality deletes,
+        also
+    their columns in all older data files.
     """
     if deletes.is_empty:
         return {}
@@ -73,20 +74,20 @@ def read_deleted_rows(
         last = bitmap.max_row
         if last is not None and last >= one.num_rows:
             raise deletes.refused(
-                f"row {last} of {one.location!r} is deleted, which has {one.num_rows} rows"
+                f"row {last} of {one.location!r} is deleted, but the file has {one.num_rows} rows"
             )
         if bitmap:
             found[one.location] = bitmap
     return found
 
 
-# Rows that are deleted by their position: position delete files, and deletion vectors in Puffin.
+# Rows deleted by position: position delete files, and deletion vectors in Puffin files.
 
 
 _PATH: Final = ("file_path", 2147483546)
 _POSITION: Final = ("pos", 2147483545)
 _PUFFIN_MAGIC: Final = b"PFA1"
-_LEAST_BYTES: Final = 8  # of a vector: its length and its checksum
+_LEAST_BYTES: Final = 8  # the length and the checksum of a vector
 _BATCH_ROWS: Final = 65_536
 
 
@@ -94,13 +95,13 @@ def read_vectors(store: Store, vectors: Mapping[str, DeleteFile]) -> dict[str, D
     """Read the deletion vectors of data files.
 
     Args:
-        store: of the table.
-        vectors: by location of the data file.
+        store: the store of the table.
+        vectors: the vectors by location of the data file.
 
     Raises:
-        DataFileMissingError: a Puffin file is gone.
+        DataFileMissingError: a Puffin file is missing.
         DeletionVectorError: a vector is damaged, or has another number of rows.
-        InvalidInputError: a file has another length, or is no Puffin file.
+        InvalidInputError: a file has another length, or is not a Puffin file.
 
     Cost: two requests for each Puffin file; memory for the bitmaps.
     """
@@ -154,20 +155,20 @@ def _vectors_of(
 def read_positions(
     store: Store, deletes: RowDeletes, without: Mapping[str, object]
 ) -> dict[str, DeletionBitmap]:
-    """Read which rows the position delete files delete.
+    """Read the rows that position delete files delete.
 
     Args:
-        store: of the table.
-        deletes: of the snapshot.
-        without: data files by location whose deletion vector replaces such deletes.
+        store: the store of the table.
+        deletes: the deletes of the snapshot.
+        without: the locations of data files whose deletion vector replaces such deletes.
 
     Raises:
-        DataFileMissingError: a file is gone.
-        DataFileUnreadableError: a file is no Parquet file, or damaged.
-        InvalidInputError: a file holds something else, or not as many rows as it should.
+        DataFileMissingError: a file is missing.
+        DataFileUnreadableError: a file is not a Parquet file, or is damaged.
+        InvalidInputError: a file has other content or another number of rows than stated.
 
-    Cost: each file that may apply to a data file is read once; memory for the bitmaps, and for a
-    batch of paths.
+    Cost: each delete file that may apply is read once; memory for the bitmaps and a batch of
+    paths.
     """
     found: dict[str, list[DeletionBitmap]] = defaultdict(list)
 
@@ -180,7 +181,7 @@ def read_positions(
             try:
                 parts.append((location, DeletionBitmap.from_arrow(positions)))
             except InvalidInputError as error:
-                raise _unreadable(file, f"a position is none ({error})") from error
+                raise _unreadable(file, f"a position is invalid ({error})") from error
         return parts
 
     for parts in map_in_pool(read, deletes.positions_in_use()):
@@ -190,7 +191,7 @@ def read_positions(
 
 
 def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, Array]]:
-    """The positions in a delete file, by location of the data file; one may come repeatedly."""
+    """Yield locations and positions of a delete file; a location may be repeated."""
     reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
     try:
         names = (
@@ -212,17 +213,17 @@ def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str
         rows = pa.table({"path": paths.cast(pa.string()), "position": positions})
         groups = rows.group_by("path", use_threads=False).aggregate([("position", "list")])
         texts: list[Any] = groups.column("path").to_pylist()
-    except ValueError as error:  # Arrow's own, and that of bytes which are no text
-        raise _unreadable(file, f"a path is none ({error})") from error
+    except ValueError as error:  # from Arrow, or from bytes that are not UTF-8
+        raise _unreadable(file, f"a path is invalid ({error})") from error
     lists: Any = groups.column("position_list")
     return [(text, one.values) for text, one in zip(texts, lists, strict=True)]
 
 
 def _column(reader: ParquetReader, file: DeleteFile, wanted: tuple[str, int], is_right: Any) -> str:
-    """The name of a column of position deletes: by its field id, or its name where there are none.
+    """Return the name of a column of position deletes: by field id, or by name without ids.
 
     Raises:
-        InvalidInputError: there is none, or it is of another type.
+        InvalidInputError: the column is missing or has another type.
     """
     name, number = wanted
     schema = reader.arrow_schema
@@ -247,11 +248,11 @@ def _unreadable(file: DeleteFile, why: str) -> InvalidInputError:
 def _missing(store: Store, path: str) -> DataFileMissingError:
     return DataFileMissingError(
         f"cannot read the deletion vectors in {path!r} of the Iceberg table at {store.root}: the "
-        "file is gone; restore it"
+        "file is missing; restore it"
     )
 
 
-# Rows that are deleted by their values: equality deletes, resolved into positions.
+# Rows deleted by value: equality deletes, converted to positions.
 
 
 _READ_AHEAD: Final = 4
@@ -260,21 +261,21 @@ _READ_AHEAD: Final = 4
 def find_equal_rows(
     store: Store, deletes: RowDeletes, files: Mapping[str, FileInfo]
 ) -> dict[str, DeletionBitmap]:
-    """Find the rows of data files that equality deletes delete.
+    """Find the rows of data files that match equality deletes.
 
     Args:
-        store: of the table.
-        deletes: of the snapshot.
+        store: the store of the table.
+        deletes: the deletes of the snapshot.
         files: the data files by location.
 
     Raises:
-        DataFileMissingError: a file is gone.
-        DataFileUnreadableError: a file is no Parquet file, or damaged.
-        InvalidInputError: a delete file lacks one of its columns, or has not as many rows as it
-            should; or it is not certain which rows it deletes.
+        DataFileMissingError: a file is missing.
+        DataFileUnreadableError: a file is not a Parquet file, or is damaged.
+        InvalidInputError: a delete file lacks a column or has another number of rows than stated,
+            or its deleted rows are ambiguous.
 
-    Cost: of each data file that is older than such a delete, the columns of those deletes; memory
-    for the distinct values of all deletes.
+    Cost: the columns of the deletes in each older data file; memory for the distinct values of all
+    deletes.
     """
     known = {
         key: _read_deletes(store, deletes, key, of_key)
@@ -291,12 +292,12 @@ def find_equal_rows(
         numbers = sorted({number for key in keys for number in key[1]})
         reading = _KeyReader(store, deletes, numbers)
         info = files[location]
-        # A file may leave out what is the same in all rows; it would be read as NULL.
+        # A file may omit a column with one value in all rows; it would be read as NULL.
         stated = target.identities & set(numbers)
         if stated and _missing_ids(store, info.path, info.size_bytes, stated):
             raise deletes.refused(
-                f"rows of {location!r} are deleted by a column of its partition, which the file "
-                "itself lacks; rewrite the table's data files with Iceberg's writer first "
+                f"rows of {location!r} are deleted by a partition column, which the file itself "
+                "lacks; rewrite the table's data files with Iceberg's writer first "
                 "(rewrite_data_files)"
             )
         found = []
@@ -306,9 +307,9 @@ def find_equal_rows(
                 marks = known[key].younger(columns, target.sequence_number)
                 if marks is None:
                     raise deletes.refused(
-                        f"rows of {location!r} are deleted where a part of a struct is NULL, and "
-                        "some structs are NULL themselves, which Iceberg's specification takes for "
-                        "the same, and its Java library does not; rewrite the table's data files "
+                        f"rows of {location!r} are deleted where a part of a struct is NULL, but "
+                        "some structs are NULL themselves; Iceberg's specification treats both as "
+                        "equal, its Java library does not; rewrite the table's data files "
                         "with Iceberg's writer first (rewrite_data_files)"
                     )
                 is_deleted = compute.or_(is_deleted, marks)
@@ -328,8 +329,8 @@ class _KeyColumns(NamedTuple):
     """Columns of some rows, by id.
 
     Args:
-        values: NULL in a struct that is NULL.
-        depths: of columns in structs, how many of the structs around each value are not NULL.
+        values: the values; NULL in a struct that is NULL.
+        depths: for columns in structs, the number of structs around each value that are not NULL.
     """
 
     values: dict[int, Array]
@@ -337,12 +338,12 @@ class _KeyColumns(NamedTuple):
 
 
 class _Deletes:
-    """The equality deletes that are looked up together.
+    """Equality deletes that are looked up together.
 
     Args:
         numbers: the ids of their columns.
-        rows: of all deletes.
-        ages: the sequence number of each.
+        rows: the values of all deletes.
+        ages: the sequence number of each delete.
     """
 
     def __init__(self, numbers: Sequence[int], rows: _KeyColumns, ages: Array) -> None:
@@ -353,7 +354,7 @@ class _Deletes:
         self._by_struct = Keys([*values, *depths], ages) if depths else None
 
     def younger(self, rows: _KeyColumns, age: int) -> Array | None:
-        """Mark rows of some age that are deleted; None if it is not certain which."""
+        """Mark the deleted rows among rows of an age; None if that is ambiguous."""
         values, depths = self._arrays(rows)
         marks = _is_above(self.by_value.newest(values), age)
         if self._by_struct is None:
@@ -371,13 +372,13 @@ def _is_above(numbers: Array, age: int) -> Array:
 
 
 class Keys:
-    """Which deletes have certain values: of each combination, the newest.
+    """A lookup of the newest delete by its values.
 
     Args:
         columns: the values of all deletes, column by column.
-        numbers: of each delete, its sequence number.
+        numbers: the sequence number of each delete.
 
-    Cost: a hash table for each column, and one for the combinations up to each.
+    Cost: a hash table for each column, and one for each prefix of columns.
     """
 
     def __init__(self, columns: Sequence[pa.Array[Any]], numbers: pa.Array[Any]) -> None:
@@ -399,7 +400,7 @@ class Keys:
         self.last_number: int = compute.max(numbers).as_py() or 0
 
     def newest(self, columns: Sequence[pa.Array[Any]]) -> pa.Array[Any]:
-        """The newest delete's sequence number for each row; NULL where no delete has its values."""
+        """Return the newest delete's sequence number for each row; NULL if no delete matches."""
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
         for column, (values, combinations) in zip(columns, self._steps, strict=True):
             codes = _places(_mixed(codes, column, values), combinations)
@@ -408,12 +409,12 @@ class Keys:
 
 
 def _mixed(codes: Any, column: Any, values: Any) -> Any:
-    """One number for what came before and the place of a value; NULL where one is not known."""
+    """Combine earlier codes with the index of a value to one number; NULL if one is unknown."""
     return compute.add(compute.multiply(codes, len(values)), _places(column, values))
 
 
 def _places(column: Any, values: Any) -> Any:
-    # NULL is a value as any other, and found where it is one of `values`.
+    # NULL is an ordinary value here, and is found if it is one of `values`.
     return pc.index_in(column, value_set=values).cast(pa.int64())
 
 
@@ -448,14 +449,14 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
 
 
 def _check_columns(store: Store, file: DeleteFile, wanted: Sequence[int]) -> None:
-    """Refuse a delete file that lacks a column: what is not there would be read as NULL."""
+    """Refuse a delete file that lacks a column, because it would be read as NULL."""
     missing = _missing_ids(store, file.path, file.size_bytes, wanted)
     if missing:
         raise _bad_equalities(file, f"expected columns with the field ids {missing}, found none")
 
 
 def _missing_ids(store: Store, path: str, size_bytes: int, wanted: Collection[int]) -> set[int]:
-    """The field ids that a file does not have."""
+    """Return the field ids that a file lacks."""
     reader = open_parquet(store, path, size_bytes=size_bytes, footer_only=True)
     try:
         return set(wanted) - set(_field_ids(list(reader.arrow_schema)))
@@ -473,7 +474,7 @@ def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:
 
 
 class _KeyReader:
-    """Reads columns of deletes from files: those of rows, and those of deletes."""
+    """Reads the columns of deletes from data files and delete files."""
 
     def __init__(self, store: Store, deletes: RowDeletes, numbers: Sequence[int]) -> None:
         self._store = store
@@ -508,7 +509,7 @@ class _KeyReader:
                 depth: Any = pa.repeat(pa.scalar(0, pa.int64()), len(values))
                 for part in column.path:
                     depth = compute.add(depth, values.is_valid().cast(pa.int64()))
-                    values = pc.struct_field(values, part)  # NULL in a struct that is NULL
+                    values = pc.struct_field(values, part)  # NULL if the struct is NULL
                 found.values[number] = values
                 if column.path:
                     found.depths[number] = depth

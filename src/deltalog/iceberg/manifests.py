@@ -1,10 +1,10 @@
-"""Manifests: which files a snapshot has, changed by as few rewritten manifests as possible.
+"""Manifests: the lists of a snapshot's files, changed by rewriting as few of them as possible.
 
-Owns how manifests are divided. The name of each holds the range of hashes of the locations in it,
-so that a removed file is looked for in the few manifests that may hold it; a deletion vector has
-the hash of its data file. Small manifests are put together once there are many; large ones are
-sorted by hash, and so have narrow ranges. In memory records have the fields of format version 3,
-and are written by the schemas of the table's version.
+Owns the division into manifests. Each manifest's name contains the range of hashes of its
+locations. So a removed file is only searched in the few manifests that may contain it. A deletion
+vector has the hash of its data file. Small manifests are merged once there are many; large ones are
+sorted by hash, and so have narrow ranges. Records in memory have the fields of format version 3;
+they are written by the schemas of the table's version.
 
 Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance, Row Lineage
 """
@@ -91,31 +91,31 @@ _CONTENTS: Final = {
 
 
 def hash_of(location: str) -> int:
-    """The hash by which files are divided among manifests."""
+    """Return the hash that assigns files to manifests."""
     return zlib.crc32(location.encode())
 
 
 @dataclass(slots=True, kw_only=True)
 class ManifestChange:
-    """The manifests of one new snapshot, made from those of the snapshot before.
+    """The manifests of a new snapshot, made from those of the previous snapshot.
 
     Args:
-        io: of the table.
-        format_version: of the table's metadata.
-        schemas: of the table, the current one last.
-        specs: its partition specs by id.
-        spec: of added files.
-        snapshot_id: of the new snapshot.
-        sequence_number: of the new snapshot.
-        first_row_id: that no row has yet; None where rows have no ids.
+        io: the metadata files of the table.
+        format_version: the version of the table's metadata.
+        schemas: the schemas of the table, the current one last.
+        specs: the partition specs of the table by id.
+        spec: the partition spec of added files.
+        snapshot_id: the id of the new snapshot.
+        sequence_number: the sequence number of the new snapshot.
+        first_row_id: the first unused row id; None if rows have no ids.
 
     Attributes:
-        added: the data files that the snapshot adds.
-        removed: those that it removes.
-        added_vectors: the deletion vectors that it adds, with the rows that they delete.
-        removed_vectors: those that it removes.
-        next_row_id: that no row has afterwards.
-        manifests: of the new snapshot.
+        added: counts of the data files that the snapshot adds.
+        removed: counts of the data files that it removes.
+        added_vectors: counts of the deletion vectors that it adds, with the rows they delete.
+        removed_vectors: counts of the deletion vectors that it removes.
+        next_row_id: the first unused row id afterwards.
+        manifests: the manifests of the new snapshot.
     """
 
     io: StoreIO
@@ -138,20 +138,20 @@ class ManifestChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the new snapshot would be the one before."""
+        """Whether the new snapshot would equal the previous one."""
         counts = self.added, self.removed, self.added_vectors, self.removed_vectors
         return not any(one.files for one in counts)
 
     def keep(self, manifests: Iterable[ManifestFile]) -> None:
-        """Keep manifests as they are, but for those without a live file."""
+        """Keep manifests unchanged, but drop those without a live file."""
         self.manifests += [one for one in manifests if _num_live(one)]
 
     def add(self, files: Iterable[ListedFile]) -> None:
-        """Add data files, in the order in which they come; manifests are stored as they fill up."""
+        """Add data files in the given order; full manifests are stored."""
         self._add(files, ManifestContent.DATA, self.added)
 
     def add_vectors(self, files: Iterable[ListedFile]) -> None:
-        """Add deletion vectors, in the order in which they come."""
+        """Add deletion vectors in the given order."""
         self._add(files, ManifestContent.DELETES, self.added_vectors)
 
     def _add(
@@ -179,10 +179,10 @@ class ManifestChange:
             self.io.flush()
 
     def remove(self, manifests: Sequence[ManifestFile], locations: Collection[str]) -> set[str]:
-        """Keep manifests without the entries of some data files; return whose were found.
+        """Keep manifests without the entries of some data files; return the locations found.
 
-        Cost: one read for each manifest whose range has the hash of such a location, one written
-        for each that holds one.
+        Cost: a read of each manifest whose range contains the hash of a location; a write of each
+        manifest that contains a location.
         """
         hashes = [hash_of(location) for location in locations]
         found: set[str] = set()
@@ -209,9 +209,9 @@ class ManifestChange:
         return found
 
     def present(self, locations: Collection[str]) -> set[str]:
-        """Return those of some locations that a manifest lists as live.
+        """Return the locations that a manifest lists as live.
 
-        Cost: one read for each manifest whose range has the hash of such a location.
+        Cost: a read of each manifest whose range contains the hash of a location.
         """
         hashes = [hash_of(location) for location in locations]
         found: set[str] = set()
@@ -224,9 +224,9 @@ class ManifestChange:
         return found
 
     def merge_small(self) -> None:
-        """Put small manifests together if there are many.
+        """Merge small manifests if there are many.
 
-        Cost: each of them is read; their files are written again.
+        Cost: reads all of them, and writes the merged ones.
         """
         alike: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
         for manifest in self.manifests:
@@ -244,7 +244,7 @@ class ManifestChange:
                 self.manifests.append(self._write(part, self.specs[spec_id], content))
 
     def write_list(self, parent_snapshot_id: int | None) -> str:
-        """Store all that was written and the manifest list; return its location."""
+        """Store all written manifests and the manifest list; return the location of the list."""
         location = self.io.location(f"snap-{self.snapshot_id}-1-{uuid.uuid4()}.avro")
         metadata = {
             "snapshot-id": str(self.snapshot_id),
@@ -299,7 +299,7 @@ class ManifestChange:
         return self._described(output.location, len(output), entries, spec, content)
 
     def _schema_of(self, spec: PartitionSpec) -> Schema:
-        """The newest schema that has all columns of a spec: an overwrite may have dropped some."""
+        """Return the newest schema with all columns of a spec; newer ones may lack some."""
         needed = {one.source_id for one in spec.fields}
         fits = (one for one in reversed(self.schemas) if needed <= set(one.field_ids))
         return next(fits, self.schemas[-1])
@@ -339,13 +339,14 @@ class ManifestChange:
             partitions=partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
-            # Every data file has its own, and none inherits this one; readers ask that it is set.
+            # Every data file has its own id and inherits none, but readers require this one to be
+            # set.
             first_row_id=self.first_row_id if content == ManifestContent.DATA else None,
         )
 
 
 def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """The live entries of a manifest, with the numbers that they inherit.
+    """Read the live entries of a manifest, with inherited numbers.
 
     Raises:
         MalformedLogError: it is damaged, or not where this table's metadata is.
@@ -357,7 +358,7 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 
 def decoded_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """The same, with PyIceberg's own errors: what to do about them depends on whose table it is."""
+    """As `read_entries`, but with PyIceberg's own errors, for callers that handle them."""
     with MetadataAvroFile[ManifestEntry](
         io.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[LAYOUT],
@@ -372,7 +373,7 @@ def decoded_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 
 def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
-    """The manifests of a snapshot.
+    """Read the manifests of a snapshot.
 
     Raises:
         MalformedLogError: it is damaged, or not where this table's metadata is.
@@ -384,7 +385,7 @@ def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
 
 
 def decoded_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
-    """The same, with PyIceberg's own errors."""
+    """As `read_manifest_list`, but with PyIceberg's own errors."""
     with MetadataAvroFile[ManifestFile](
         io.new_input(location),
         MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
@@ -396,15 +397,15 @@ def decoded_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
 
 @contextmanager
 def _reading(location: str) -> Iterator[None]:
-    """What PyIceberg raises of a damaged Avro file becomes one error."""
+    """Raise PyIceberg's errors for a damaged Avro file as one kind of error."""
     try:
         yield
     except DeltaError:
         raise
-    except Exception as error:  # of Avro's decoder, and of every type that a value may turn out as
+    except Exception as error:  # errors of Avro's decoder, or from values of any wrong type
         raise MalformedLogError(
             f"cannot read the Iceberg metadata {location!r}: expected Avro, found "
-            f"{type(error).__name__}: {error}; remove the directory to have it written anew"
+            f"{type(error).__name__}: {error}; remove the directory, and it will be written again"
         ) from error
 
 
@@ -461,17 +462,17 @@ def _slices(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
         yield part
 
 
-# Avro and JSON files of Iceberg metadata, read and written by PyIceberg's grammar.
+# Reading and writing Avro and JSON files of Iceberg metadata by PyIceberg.
 
 
 _D = TypeVar("_D", bound=StructProtocol)
 
 FREE_BYTES: Final = 16 << 20
-"""What any file may expand to."""
+"""The expanded size that is always allowed."""
 EXPANSION: Final = 100
-"""How many times its own length a larger one may have; metadata is repetitive."""
+"""The maximum expansion of a larger file; metadata is repetitive."""
 MOST_BYTES: Final = 512 << 20
-"""What no file may expand to."""
+"""The maximum expanded size of a file."""
 
 _DOUBLE: Final = struct.Struct("<d")
 _LENGTH_BITS: Final = 7
@@ -483,7 +484,7 @@ _GZIPPED: Final = ".gz.metadata.json"
 
 
 class MetadataAvroFile(AvroFile[_D]):
-    """An Avro file of Iceberg metadata; its doubles are exact, and its blocks bounded."""
+    """An Avro file of Iceberg metadata, with exact doubles and a limit for blocks."""
 
     __slots__ = ("_left_bytes",)
 
@@ -496,7 +497,7 @@ class MetadataAvroFile(AvroFile[_D]):
     def _read_block(self) -> int:
         length = len(self.input_file)
         if self.decoder.tell() >= length and self.block is None:
-            raise EOFError  # there is none: PyIceberg's sign for the end
+            raise EOFError  # PyIceberg's signal for the end of the file
         try:
             if self.block is not None:
                 self._check_marker()
@@ -504,7 +505,7 @@ class MetadataAvroFile(AvroFile[_D]):
                     self.block = None
                     return 0
             count, data = self.decoder.read_int(), self.decoder.read_bytes()
-        except (EOFError, SystemError) as error:  # PyIceberg would take it for the end
+        except (EOFError, SystemError) as error:  # PyIceberg would see this as the end
             raise ValueError("the file ends in the middle of a block") from error
         decoder: Any = _ExactDecoder(new_decoder(self._expanded(data)))
         self.block = Block(reader=self.reader, block_records=count, block_decoder=decoder)
@@ -527,7 +528,7 @@ class MetadataAvroFile(AvroFile[_D]):
 
 
 class MetadataOutputFile(AvroOutputFile[_D]):
-    """An Avro file of Iceberg metadata whose fields have names that every reader of Avro takes."""
+    """An Avro file of Iceberg metadata whose field names are valid for all Avro readers."""
 
     def _write_header(self) -> None:
         schema: Any = AvroSchemaConversion().iceberg_to_avro(self.file_schema, self.schema_name)
@@ -543,10 +544,10 @@ class MetadataOutputFile(AvroOutputFile[_D]):
 
 
 def avro_name(name: str) -> str:
-    """Return a name of Avro for a name, as Iceberg's writers make it.
+    """Return the Avro name for a name, by the rules of Iceberg's writers.
 
-    What is no letter, digit or underscore becomes `_x` and its number in UTF-16, a digit at the
-    beginning `_` and itself. Letters are those of ASCII: readers in C end their process at others.
+    A character other than a letter, digit or underscore becomes `_x` and its UTF-16 code. A leading
+    digit gets a leading `_`. Only ASCII letters are letters: C readers crash on others.
     """
     units = name.encode("utf-16-be", "surrogatepass")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
@@ -555,7 +556,7 @@ def avro_name(name: str) -> str:
 
 
 def _rename(schema: Any) -> None:
-    """Give the fields of a schema names of Avro, each its own; the given one stays beside it."""
+    """Give the fields of a schema unique Avro names, and keep the original names beside them."""
     parts = schema if isinstance(schema, list) else [schema]
     for part in parts:
         if not isinstance(part, dict):
@@ -575,7 +576,7 @@ def _rename(schema: Any) -> None:
 
 
 class _ExactDecoder:
-    """A decoder of PyIceberg's whose doubles have all of their bits."""
+    """PyIceberg's decoder with exact doubles."""
 
     def __init__(self, decoder: BinaryDecoder) -> None:
         for name in dir(decoder):
@@ -593,7 +594,7 @@ def read_table_metadata(source: StoredInput) -> TableMetadata:
     """Return the table metadata in a file, which may be compressed by gzip.
 
     Raises:
-        InvalidInputError: it expands to more than it may.
+        InvalidInputError: the file expands to more than the limit.
 
     Cost: one request.
     """
@@ -610,15 +611,15 @@ def read_table_metadata(source: StoredInput) -> TableMetadata:
 
 
 def most_bytes(length: int) -> int:
-    """Return what a compressed file of a length may expand to."""
+    """Return the maximum expanded size of a compressed file."""
     return min(MOST_BYTES, max(FREE_BYTES, EXPANSION * length))
 
 
 def excess(location: str, length: int) -> InvalidInputError:
-    """Return the error for a file that expands to more than it may."""
+    """Return the error for a file that expands to more than the limit."""
     return InvalidInputError(
         f"cannot read the Iceberg metadata {location!r}: its {length} bytes expand to more than "
-        f"{most_bytes(length)}; a file that is rightly so large can be stored without compression"
+        f"{most_bytes(length)}; store a valid file of this size without compression"
     )
 
 
@@ -626,7 +627,7 @@ def _deflated(data: bytes, most: int) -> bytes:
     packer = zlib.decompressobj(-zlib.MAX_WBITS)
     found = packer.decompress(data, most)
     if len(found) < most and not packer.eof:
-        raise ValueError("a compressed block ends in its middle")
+        raise ValueError("a compressed block is cut off")
     return found
 
 
@@ -636,7 +637,7 @@ def _bzipped(data: bytes, most: int) -> bytes:
 
 
 def _snapped(data: bytes, most: int) -> bytes:
-    # A block begins with its expanded length, seven bits in each byte.
+    # A block begins with its expanded length, as a varint.
     length = 0
     for place, byte in enumerate(data[:10]):
         length |= (byte & 0x7F) << (_LENGTH_BITS * place)
@@ -656,7 +657,7 @@ def _z_standard(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-# Each expands a block to so many bytes at most.
+# Each function expands a block to a maximum number of bytes.
 _EXPANSIONS: Final[dict[type[Codec], Callable[[bytes, int], bytes]]] = {
     DeflateCodec: _deflated,
     BZip2Codec: _bzipped,

@@ -1,8 +1,8 @@
-"""Table metadata: the newest of a table, and the next one, in the layout of Hadoop tables.
+"""Table metadata: reading the newest and storing the next, in the layout of Hadoop tables.
 
-`metadata/v<n>.metadata.json` is created only if no other writer has taken the number: that is the
-commit of Iceberg metadata. `metadata/version-hint.text` names the newest, as engines look for it
-that are given a directory.
+`metadata/v<n>.metadata.json` is created only if no other writer has taken the number. This is the
+commit of Iceberg metadata. `metadata/version-hint.text` names the newest file, for engines that
+open a table by its directory.
 
 Protocol: Iceberg Table Spec: Table Metadata, Row Lineage, File System Tables
 """
@@ -83,8 +83,8 @@ class StoredMetadata:
     """Table metadata and the number under which it is stored.
 
     Args:
-        number: of its file.
-        metadata: None where it is not this table's or cannot be read: it is written anew then.
+        number: the number of the file.
+        metadata: None if it is another table's or unreadable; it is then written again.
     """
 
     number: int
@@ -92,29 +92,30 @@ class StoredMetadata:
 
     @property
     def delta_version(self) -> int:
-        """The table version that it shows; -1 if it does not say."""
+        """The table version of the metadata; -1 if it is not recorded."""
         properties = {} if self.metadata is None else self.metadata.properties
         text = properties.get(DELTA_VERSION, "")
         return int(text) if text.isascii() and text.isdigit() else -1
 
 
 def metadata_name(number: int) -> str:
-    """The name of the metadata file with a number."""
+    """Return the name of the metadata file with a number."""
     return f"v{number}.metadata.json"
 
 
 def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
-    """The newest metadata of the table; None if there is none.
+    """Return the newest metadata of the table; None if there is no metadata file.
 
-    Metadata of another table (one that was here before), of another location (of a copied
-    directory), of another format version, or that cannot be read is None itself.
+    The `metadata` of the result is None if the file belongs to another table (which was here
+    before) or another location (of a copied directory), has another format version, or is
+    unreadable.
 
     Args:
-        store: of the table.
-        table_id: `id` of its metadata.
+        store: the store of the table.
+        table_id: the id of the table.
 
-    Cost: two requests and one for each file since the hint; a listing where there is no hint, or a
-    wrong one.
+    Cost: two requests, and one for each file since the hint; a listing if the hint is missing or
+    wrong.
     """
     number = hinted_number(store)
     found = None if number is None else _read(store, number)
@@ -137,7 +138,7 @@ def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
 
 
 def first_metadata(store: Store, configuration: TableConfiguration, table_id: str) -> TableMetadata:
-    """Metadata of a table that has none yet, without a snapshot."""
+    """Return the first metadata of a table, without a snapshot."""
     schema = iceberg_schema(configuration.schema)
     spec = partition_spec(configuration)
     members: dict[str, Any] = {
@@ -157,7 +158,7 @@ def first_metadata(store: Store, configuration: TableConfiguration, table_id: st
 
 
 def upgraded(metadata: TableMetadata) -> TableMetadataV3:
-    """The metadata as that of format version 3; its snapshots stay as they are."""
+    """Upgrade metadata to format version 3; its snapshots stay unchanged."""
     if isinstance(metadata, TableMetadataV3):
         return metadata
     members = metadata.model_dump(by_alias=True, exclude_none=True, exclude={"format_version"})
@@ -165,7 +166,7 @@ def upgraded(metadata: TableMetadata) -> TableMetadataV3:
 
 
 def with_shape(metadata: MetadataT, configuration: TableConfiguration) -> MetadataT:
-    """The metadata with the schema and partition spec of a table; known ones keep their ids."""
+    """Set the schema and partition spec of a table; known ones keep their ids."""
     schema = iceberg_schema(configuration.schema)
     known = next((one for one in metadata.schemas if one.fields == schema.fields), None)
     changes: dict[str, Any] = {}
@@ -190,12 +191,12 @@ def with_shape(metadata: MetadataT, configuration: TableConfiguration) -> Metada
 
 
 def next_row_id(metadata: TableMetadata) -> int | None:
-    """The id that no row has yet; None where rows have no ids."""
+    """Return the first unused row id; None if rows have no ids."""
     return metadata.next_row_id or 0 if isinstance(metadata, TableMetadataV3) else None
 
 
 def with_snapshot(metadata: MetadataT, snapshot: IcebergSnapshot) -> MetadataT:
-    """The metadata with one more snapshot, which is the current one."""
+    """Add a snapshot, which becomes the current one."""
     rows: dict[str, Any] = {}
     if snapshot.first_row_id is not None:
         rows["next_row_id"] = snapshot.first_row_id + (snapshot.added_rows or 0)
@@ -226,7 +227,7 @@ def with_properties(
     version: int,
     timestamp_ms: int,
 ) -> MetadataT:
-    """The metadata with the properties of a table version."""
+    """Set the properties of a table version."""
     own = {
         key[len(_OWN_PROPERTIES) :]: value
         for key, value in configuration.metadata.configuration.items()
@@ -247,7 +248,7 @@ def with_properties(
 def without_snapshots_before(
     metadata: MetadataT, oldest_ms: int
 ) -> tuple[MetadataT, list[IcebergSnapshot]]:
-    """The metadata without snapshots whose files may be gone, and those snapshots."""
+    """Remove snapshots whose files may be deleted; return the metadata and these snapshots."""
     current = metadata.current_snapshot_id
     expired = [
         one
@@ -268,16 +269,16 @@ def store_next(
     """Store metadata under the next number.
 
     Args:
-        io: of the table.
-        before: the newest metadata that is stored.
-        metadata: what to store.
+        io: the metadata files of the table.
+        before: the newest stored metadata.
+        metadata: the metadata to store.
         at_ms: milliseconds since 1970, UTC.
 
     Returns:
-        What was stored, and the locations of old metadata files that are no longer logged.
+        The stored metadata, and the locations of old metadata files that are no longer logged.
 
     Raises:
-        AlreadyExistsError: another writer was quicker.
+        AlreadyExistsError: another writer was faster.
 
     Cost: two requests.
     """
@@ -297,18 +298,18 @@ def store_next(
             "last_updated_ms": max(at_ms, logged[-1].timestamp_ms if logged else 0),
         }
     )
-    # PyIceberg's own model of version 3 refuses to be written, because its manifest writers cannot.
+    # PyIceberg's model of version 3 cannot be written, because its manifest writers lack version 3.
     text = IcebergBaseModel.model_dump_json(metadata).encode()
     io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
     try:
         io.store.put(_HINT, str(number).encode())
-    except StorageError as error:  # a hint that is late costs a reader a request
+    except StorageError as error:  # an old hint costs readers one more request
         logger.warning("the hint to Iceberg metadata of %s is late: %s", io.store.root, error)
     return StoredMetadata(number, metadata), dropped
 
 
 def hinted_number(store: Store) -> int | None:
-    """The number of the metadata that the hint names; None if there is no hint."""
+    """Return the number in the hint; None if there is no hint."""
     try:
         text = store.read(_HINT).decode("ascii", "replace").strip()
     except ObjectNotFoundError:
@@ -334,7 +335,7 @@ def _read(store: Store, number: int) -> bytes | None:
 
 
 def _numbered(spec: PartitionSpec, metadata: TableMetadata) -> PartitionSpec:
-    """The spec under the next id, whose fields have the ids that they had in earlier specs."""
+    """Give a spec the next id; its fields keep their ids from earlier specs."""
     known = {
         (field.source_id, str(field.transform)): field.field_id
         for one in metadata.partition_specs
@@ -357,20 +358,20 @@ def _highest_id(configuration: TableConfiguration, schema: Schema) -> int:
 
 
 def _uuid(table_id: str) -> uuid.UUID:
-    """The id of the table as Iceberg has it; others than UUIDs are hashed to one."""
+    """Return the table's id as a UUID; other ids are hashed to a UUID."""
     try:
         return uuid.UUID(table_id)
     except ValueError:
         return uuid.uuid5(uuid.NAMESPACE_OID, table_id)
 
 
-# The Iceberg schema, partition spec and name mapping of a table.
+# --- the Iceberg schema, partition spec and name mapping of a table
 
 
 FIRST_PARTITION_ID: Final = 1000
 _COMMENT: Final = "comment"
 
-# Narrow integers are integers there; what the format has no type for is refused by name.
+# Narrow integers become integers; types that Iceberg lacks are refused by name.
 _PRIMITIVES: Final[Mapping[PrimitiveType, types.PrimitiveType]] = {
     STRING: types.StringType(),
     BYTE: types.IntegerType(),
@@ -391,8 +392,8 @@ def iceberg_schema(schema: StructType, schema_id: int = 0) -> Schema:
     """Return the Iceberg schema of a table's logical schema.
 
     Args:
-        schema: with the ids of column mapping.
-        schema_id: its number in the Iceberg table.
+        schema: the schema with the ids of column mapping.
+        schema_id: the id of the schema in the Iceberg table.
 
     Raises:
         InvalidMetadataError: a column, element, key or value has no id.
@@ -421,13 +422,13 @@ def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> Parti
 
 
 def name_mapping(schema: StructType) -> str:
-    """Return the name mapping as JSON: how columns are found in data files without field ids.
+    """Return the name mapping as JSON, which finds columns in data files without field ids.
 
-    Those were written before the table had column mapping, under the names that are the physical
-    ones since: a column that was renamed has its old name there.
+    Such files were written before the table had column mapping. Their column names are today's
+    physical names: a renamed column has its old name there.
 
     Args:
-        schema: with the ids and physical names of column mapping.
+        schema: the schema with the ids and physical names of column mapping.
     """
     return dumps([_mapped(field) for field in schema.fields]).decode()
 
@@ -436,12 +437,12 @@ def column_id(field: Field) -> int:
     """Return the id that column mapping gave a column.
 
     Raises:
-        InvalidMetadataError: it has none.
+        InvalidMetadataError: the column has no id.
     """
     number = field_id(field)
     if number is None:
         raise InvalidMetadataError(
-            f"cannot show column {field.name!r} as Iceberg: expected an id of column mapping, "
+            f"cannot show column {field.name!r} as Iceberg: expected a column mapping id, "
             "found none; set delta.columnMapping.mode = name"
         )
     return number
@@ -487,7 +488,7 @@ def _nested_field(field: Field) -> types.NestedField:
 
 
 def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
-    """The type; `field` holds the ids of the lists and maps in it, by physical path."""
+    """Return the Iceberg type; `field` has the ids of its lists and maps, by physical path."""
     match data_type:
         case PrimitiveType():
             if data_type.is_decimal:
@@ -514,7 +515,7 @@ def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
         case _:
             pass
     raise UnsupportedTypeError(
-        f"cannot show column {field.name!r} as Iceberg: it has no type for {data_type}"
+        f"cannot show column {field.name!r} as Iceberg: Iceberg has no type for {data_type}"
     )
 
 
@@ -523,7 +524,7 @@ def _nested_id(field: Field, path: str) -> int:
     number = ids.get(path) if isinstance(ids, dict) else None
     if number is None:
         raise InvalidMetadataError(
-            f"cannot show column {field.name!r} as Iceberg: expected an id of {path!r} in "
+            f"cannot show column {field.name!r} as Iceberg: expected an id for {path!r} in "
             f"{NESTED_IDS_KEY}, found none; set delta.enableIcebergCompatV2 = true"
         )
     return int(number)

@@ -1,8 +1,8 @@
-"""Tables that Iceberg's writers made, in Delta's words: columns with their ids, and data files.
+"""Reading Iceberg tables for the conversion to Delta: columns with their ids, and data files.
 
-Columns keep their field ids from the data files, so that renamed, dropped and added columns are
-found as in Iceberg. Owns which tables Delta can represent. Everything else is refused by name,
-because leaving it out would change rows. Row-level deletes are listed with the data files that they
+Columns keep their field ids from the data files, so renamed, dropped and added columns are found as
+in Iceberg. Owns the rules which tables Delta can represent. Everything else is refused by name,
+because ignoring it would change rows. Row-level deletes are listed with the data files that they
 may apply to; `deleted_rows` reads them. Metadata is not trusted: files outside of the table are
 refused.
 
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
 _ENDING: Final = ".metadata.json"
 _COMMENT: Final = "comment"
-# What PyIceberg raises for Avro files that are none, or hold something else.
+# PyIceberg's errors for files that are not Avro, or have other content.
 _FAILURES: Final = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError,
     MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
@@ -95,12 +95,12 @@ class IcebergFile:
     """A data file.
 
     Args:
-        info: path, size, and the moment of the snapshot that added it.
-        location: as the metadata has it.
-        num_rows: as the manifest has it, deleted ones too.
-        partition_values: serialised, by name of the column.
-        constants: ids of further columns of which only the manifest may have the value, because it
-            is the same in all rows.
+        info: path, size, and the time of the snapshot that added it.
+        location: the location in the metadata.
+        num_rows: the number of rows in the manifest, including deleted ones.
+        partition_values: the serialised values by name of the column.
+        constants: the ids of further columns with one value in all rows; only the manifest may
+            contain that value.
     """
 
     info: FileInfo
@@ -115,12 +115,12 @@ class IcebergSource:
     """The current snapshot of an Iceberg table.
 
     Args:
-        snapshot_id: of the snapshot; None is a table without one.
-        schema: with the field ids as ids of column mapping, and the names as physical names.
+        snapshot_id: the id of the snapshot; None for a table without a snapshot.
+        schema: the schema, with field ids as ids of column mapping, and names as physical names.
         last_column_id: the highest field id that was ever assigned.
-        partition_columns: columns with one value in each file.
-        files: of the snapshot, ordered by path.
-        deletes: of rows of these files.
+        partition_columns: the columns with one value in each file.
+        files: the data files, ordered by path.
+        deletes: the row-level deletes of these files.
         description: the table's comment.
     """
 
@@ -137,19 +137,18 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
     """Read the current snapshot of an Iceberg table.
 
     Args:
-        store: at the location of the table.
-        metadata_name: of the file in `metadata/` that describes it; None is the newest, of tables
-            whose files tell which one that is.
+        store: the store at the location of the table.
+        metadata_name: the name of the current file in `metadata/`; None is the newest, if the file
+            names show which one that is.
 
     Raises:
-        InvalidInputError: there is no metadata, or it does not tell which one is current; files
-            are not Parquet; rows are deleted in a way that the specification does not have; or a
-            part of it has no equal in Delta.
+        InvalidInputError: there is no metadata, or the current one is ambiguous; files are not
+            Parquet; deletes violate the specification; or Delta cannot represent a part.
         UnsupportedTypeError: Delta has no such type.
         UnsafePathError: metadata names files that are not in the table.
 
     Cost: a listing of `metadata/`, the metadata, the manifest list, and each manifest. Manifests
-    become Python objects: some 25,000 files a second.
+    become Python objects, at some 25,000 files per second.
     """
     io = StoreIO(store)
     name = metadata_name or _newest(store)
@@ -163,15 +162,15 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
         raise
     except (*_FAILURES, ValidationError, OSError) as error:
         raise InvalidInputError(
-            f"cannot read the Iceberg table at {store.root}: {METADATA_DIRECTORY}/{name} is no "
-            f"table metadata ({error})"
+            f"cannot read the Iceberg table at {store.root}: {METADATA_DIRECTORY}/{name} is "
+            f"not table metadata ({error})"
         ) from error
     try:
         return _Reading(store, io, metadata).source()
     except UnsafePathError as error:
         raise UnsafePathError(
-            f"cannot read the Iceberg table at {store.root}: its metadata names a file that is not "
-            f"in the table ({error}); a table whose files are elsewhere, or that was moved, cannot "
+            f"cannot read the Iceberg table at {store.root}: its metadata contains a file that is "
+            f"not in the table ({error}); a table that was moved, or with files elsewhere, cannot "
             "be taken over"
         ) from error
     except DeltaError:
@@ -187,10 +186,10 @@ class _Listed(NamedTuple):
     """A file that a manifest lists.
 
     Args:
-        file: data or deletes.
-        spec_id: of its partition.
+        file: a data file or a delete file.
+        spec_id: the spec of its partition.
         added_in: the snapshot that added it.
-        sequence_number: of the commit that its rows are from.
+        sequence_number: the number of the commit that wrote its rows.
     """
 
     file: DataFile
@@ -221,7 +220,7 @@ class _Reading:
         snapshot = self._metadata.current_snapshot()
         if snapshot is None and self._metadata.current_snapshot_id not in _NO_SNAPSHOT:
             number = self._metadata.current_snapshot_id
-            raise self._refused(f"its current snapshot is {number}, which it does not have")
+            raise self._refused(f"its current snapshot {number} does not exist")
         schema = delta_schema(self._schema.fields, self._root)
         self._types = {field.name: field.type for field in schema}
         listed: dict[DataFileContent, list[_Listed]] = defaultdict(list)
@@ -249,7 +248,7 @@ class _Reading:
         )
 
     def _listed(self) -> Iterator[_Listed]:
-        """The files of the current snapshot."""
+        """Yield the files of the current snapshot."""
         snapshot = self._metadata.current_snapshot()
         if snapshot is None:
             return
@@ -288,7 +287,7 @@ class _Reading:
             numbers = tuple(sorted(set(member(one.file, "equality_ids") or ())))
             if not numbers:
                 raise self._refused(
-                    f"the equality deletes in {one.file.file_path!r} name no column"
+                    f"the equality deletes in {one.file.file_path!r} have no columns"
                 )
             spec = self._spec(one.spec_id)
             is_global = all(isinstance(field.transform, VoidTransform) for field in spec.fields)
@@ -336,19 +335,19 @@ class _Reading:
         referenced, offset, length = (member(one.file, name) for name in names)
         if referenced is None or offset is None or length is None:
             raise self._refused(
-                f"a deletion vector in {one.file.file_path!r} does not say of which file or where "
-                "it is"
+                f"a deletion vector in {one.file.file_path!r} does not state its data file or its "
+                "position"
             )
         return self._delete(one, one.scope, (int(offset), int(length)))
 
     def _spec(self, spec_id: int) -> PartitionSpec:
         spec = self._specs.get(spec_id)
         if spec is None:
-            raise self._refused(f"files have the partition spec {spec_id}, which it does not have")
+            raise self._refused(f"files have the partition spec {spec_id}, which does not exist")
         return spec
 
     def _identities(self, spec_id: int) -> dict[int, str]:
-        """The columns of the table of which a spec has the whole value: id → name."""
+        """Return the columns with an identity transform in a spec: id → name."""
         own = {field.field_id: field.name for field in self._schema.fields}
         found = _identities_of(self._spec(spec_id))
         return {number: own[number] for number in found if number in own}
@@ -376,7 +375,7 @@ class _Reading:
         )
 
     def _path(self, location: str) -> str:
-        """The path in the table of a file that metadata names."""
+        """Return the path, relative to the table, of a file in the metadata."""
         path = canonical_path(location, self._root)
         check_confined(path, allow_absolute=False)
         if is_absolute(path):
@@ -384,13 +383,13 @@ class _Reading:
         return path
 
     def _text(self, value: Any, name: str) -> str | None:
-        """A partition value as Delta stores it."""
+        """Serialise a partition value for Delta."""
         if value is None:
             return None
         if value in ("", b""):
             raise self._refused(
-                f"a file has an empty text as the value of the partition column {name!r}, which "
-                "Delta cannot tell from NULL"
+                f"a file has an empty string as the value of the partition column {name!r}, which "
+                "Delta cannot distinguish from NULL"
             )
         kind = self._types[name]
         try:
@@ -399,7 +398,7 @@ class _Reading:
             return encode_value(value, kind)
         except (ArithmeticError, TypeError, ValueError, DeltaError) as error:
             raise self._refused(
-                f"the value {value!r} of the partition column {name!r} has no text in Delta "
+                f"the value {value!r} of the partition column {name!r} has no string form in Delta "
                 f"({error})"
             ) from error
 
@@ -408,14 +407,14 @@ class _Reading:
 
 
 def _identities_of(spec: PartitionSpec) -> list[int]:
-    """The ids of the columns of which a spec has the whole value; the table may have lost some."""
+    """Return the ids of columns with an identity transform, including dropped columns."""
     return [
         field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)
     ]
 
 
 def _referenced(file: DataFile) -> str | None:
-    """The only data file that deletes are about: named, or the only one within the bounds."""
+    """Return the only data file of a delete file: the named one, or by equal bounds."""
     named: str | None = member(file, "referenced_data_file")
     if named is not None:
         return named
@@ -430,10 +429,10 @@ def _named(info: FileInfo) -> re.Match[str] | None:
 
 
 def _newest(store: Store) -> str:
-    """The name of the newest metadata, where the names tell.
+    """Return the name of the newest metadata, if the names show it.
 
-    Tables of a catalog have the numbers of their metadata from their writers, and only the catalog
-    knows which of several with one number counts.
+    In a catalog's tables, writers choose the numbers of metadata files. If several files have the
+    same number, only the catalog decides which one is current.
     """
     named = [
         (info.name, found)
@@ -448,15 +447,15 @@ def _newest(store: Store) -> str:
     newest = [name for number, name in others if number == max(others)[0]]
     if len(newest) == 1 and not own:
         return newest[0]
-    found_names = ", ".join(sorted(newest)[:2]) or "none that counts"
+    found_names = ", ".join(sorted(newest)[:2]) or "none"
     raise InvalidInputError(
         f"cannot read the Iceberg table at {store.root}: expected one newest *{_ENDING} in "
-        f"{METADATA_DIRECTORY}/, found {found_names}; give the metadata file that the table's "
+        f"{METADATA_DIRECTORY}/, found {found_names}; pass the metadata file that the table's "
         "catalog names, or its PyIceberg table"
     )
 
 
-# The columns of Iceberg tables in Delta's words, with the ids by which files hold them.
+# Converting the columns of Iceberg tables to Delta's types, with their field ids.
 
 
 _TYPES: Final[dict[type[types.IcebergType], DataType]] = {
@@ -475,10 +474,10 @@ _TYPES: Final[dict[type[types.IcebergType], DataType]] = {
 
 
 def delta_schema(fields: Sequence[types.NestedField], root: str) -> StructType:
-    """The columns of a table, or of a struct.
+    """Convert the columns of a table or of a struct.
 
     Args:
-        fields: with their ids, which become those of column mapping.
+        fields: the columns; their ids become those of column mapping.
         root: location of the table, for messages.
 
     Raises:
@@ -489,23 +488,23 @@ def delta_schema(fields: Sequence[types.NestedField], root: str) -> StructType:
 
 
 def equality_column(schemas: Iterable[Schema], number: int, root: str) -> EqualityColumn:
-    """The column with an id by whose values rows are deleted; it may have been dropped since.
+    """Return the column with an id for equality deletes; it may have been dropped since.
 
     Args:
-        schemas: of the table: the first one that has the column tells its type.
+        schemas: the schemas of the table; the first one with the column determines its type.
         number: the id.
         root: location of the table, for messages.
 
     Raises:
-        InvalidInputError: there is no such column, it has a default, or it cannot be compared.
+        InvalidInputError: the column does not exist, has a default, or cannot be compared.
         UnsupportedTypeError: Delta has no such type.
     """
     path = next((path for one in schemas if (path := _path_to(one.fields, number))), ())
     if not path:
         raise refused(
             root,
-            f"rows are deleted by the values of column {number}, which is none of its columns, or "
-            "a part of a list or map",
+            f"rows are deleted by the values of column {number}, which does not exist, or is in a "
+            "list or map",
         )
     for one in path:
         _check_default(one, root)
@@ -515,7 +514,7 @@ def equality_column(schemas: Iterable[Schema], number: int, root: str) -> Equali
         raise refused(
             root,
             f"rows are deleted by the values of column {leaf.name!r}, whose type {kind} cannot be "
-            "compared for that",
+            "compared",
         )
     field = Field(leaf.name, kind, metadata={ID_KEY: leaf.field_id})
     for one in reversed(path[:-1]):
@@ -525,7 +524,7 @@ def equality_column(schemas: Iterable[Schema], number: int, root: str) -> Equali
 
 
 def _path_to(fields: Sequence[types.NestedField], number: int) -> tuple[types.NestedField, ...]:
-    """The column with an id and the structs around it; empty if there is none."""
+    """Return the structs around a column and the column; empty if it does not exist."""
     for field in fields:
         if field.field_id == number:
             return (field,)
@@ -552,12 +551,12 @@ def _check_default(field: types.NestedField, root: str) -> None:
     if field.initial_default is not None or field.write_default is not None:
         raise refused(
             root,
-            f"column {field.name!r} has a default, which files that were there before do not hold",
+            f"column {field.name!r} has a default, which older files do not contain",
         )
 
 
 def _nested_ids(kind: types.IcebergType, path: str) -> Iterator[tuple[str, int]]:
-    """The ids of elements, keys and values by path, as files have them."""
+    """Yield the ids of elements, keys and values by path."""
     match kind:
         case types.ListType():
             yield f"{path}.element", kind.element_id
@@ -595,23 +594,23 @@ def _type(kind: types.IcebergType, name: str, root: str) -> DataType:
     return found
 
 
-# Row-level deletes of an Iceberg table, and the rules by which they apply to its data files.
+# Row-level deletes, and the rules that assign them to data files.
 
 
 Scope = tuple[int, tuple[object, ...]]
-"""A partition: the spec's id, and its values as far as they can be compared."""
+"""A partition: the spec's id, and its values in comparable form."""
 
 _NAN: Final = "NaN"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What decides which deletes apply to a data file.
+    """The facts about a data file that decide which deletes apply to it.
 
     Args:
-        sequence_number: of the commit that its rows are from.
+        sequence_number: the number of the commit that wrote its rows.
         scope: its partition.
-        identities: ids of the columns whose only value in the file its partition has.
+        identities: the ids of columns with one value in the file, stored in its partition.
     """
 
     sequence_number: int
@@ -624,13 +623,13 @@ class DeleteFile:
     """A delete file, or a deletion vector in one.
 
     Args:
-        path: decoded, relative to the table.
-        size_bytes: of the file.
-        num_rows: how many deletes it holds.
-        sequence_number: of the commit that it is from.
-        scope: its partition; None are all.
-        referenced: location of the only data file that it is about; None may be any.
-        place: of a deletion vector: its offset and its length.
+        path: the decoded path relative to the table.
+        size_bytes: the size of the file.
+        num_rows: the number of deletes.
+        sequence_number: the number of the commit that wrote it.
+        scope: its partition; None means all partitions.
+        referenced: the location of its only data file; None may be any.
+        place: the offset and length of a deletion vector.
     """
 
     path: str
@@ -642,7 +641,7 @@ class DeleteFile:
     place: tuple[int, int] | None = None
 
     def applies_to(self, location: str, target: Target) -> bool:
-        """Whether positions here are rows of a data file."""
+        """Whether its positions may be rows of a data file."""
         return (
             self.referenced in {None, location}
             and target.scope == self.scope
@@ -652,13 +651,13 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class EqualityColumn:
-    """A column by whose values rows are deleted.
+    """A column of equality deletes.
 
     Args:
-        field: to read: the column, or the struct that it is in, without its other parts; the name
-            is the column's id, because two columns of different times may have one name.
-        kind: of the column.
-        path: of the column in the field; empty for the field itself.
+        field: the field to read: the column, or the struct around it without other parts. Its name
+            is the column's id, because an old and a new column may have the same name.
+        kind: the type of the column.
+        path: the path of the column in the field; empty for the field itself.
     """
 
     field: Field
@@ -667,7 +666,7 @@ class EqualityColumn:
 
 
 EqualityKey = tuple["Scope | None", tuple[int, ...]]
-"""Equality deletes that are looked up together: those of a partition by the same columns."""
+"""The key of equality deletes that are looked up together: partition and columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -675,12 +674,12 @@ class RowDeletes:
     """All row-level deletes of a snapshot.
 
     Args:
-        root: location of the table.
-        targets: its data files, by location as the metadata has it.
-        vectors: deletion vectors.
-        positions: position delete files.
-        equalities: equality delete files.
-        columns: by which those delete rows, by id.
+        root: the location of the table.
+        targets: the data files by their location in the metadata.
+        vectors: the deletion vectors.
+        positions: the position delete files.
+        equalities: the equality delete files.
+        columns: the columns of equality deletes, by id.
     """
 
     root: str
@@ -692,21 +691,22 @@ class RowDeletes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is none."""
+        """Whether there are no deletes."""
         return not (self.vectors or self.positions or self.equalities)
 
     def vectors_by_file(self) -> dict[str, DeleteFile]:
-        """The deletion vector of each data file that has one, by its location.
+        """Return the deletion vectors by location of the data file.
 
         Raises:
-            InvalidInputError: a data file has two, or one of another partition, or an older one.
+            InvalidInputError: a data file has two vectors, or one that is older or of another
+                partition.
         """
         found: dict[str, DeleteFile] = {}
         for vector in self.vectors:
             location = vector.referenced or ""
             target = self.targets.get(location)
             if target is None:
-                continue  # of a file that was removed since
+                continue  # its data file was removed since
             if location in found:
                 raise self.refused(f"the file {location!r} has more than one deletion vector")
             if not vector.applies_to(location, target):
@@ -718,7 +718,7 @@ class RowDeletes:
         return found
 
     def positions_in_use(self) -> list[DeleteFile]:
-        """The position delete files that may apply to a data file."""
+        """Return the position delete files that may apply to a data file."""
         oldest = self._oldest()
         found = []
         for file in self.positions:
@@ -733,7 +733,7 @@ class RowDeletes:
         return found
 
     def equalities_in_use(self) -> dict[EqualityKey, list[DeleteFile]]:
-        """The equality delete files that may apply to a data file: there is an older one."""
+        """Return the equality delete files that may apply to a data file, which must be older."""
         oldest = self._oldest()
         found: dict[EqualityKey, list[DeleteFile]] = defaultdict(list)
         for key, files in self.equalities.items():
@@ -744,11 +744,11 @@ class RowDeletes:
         return dict(found)
 
     def refused(self, why: str) -> InvalidInputError:
-        """The error that says why the table cannot be taken over."""
+        """Return the error with the reason why the table cannot be converted."""
         return refused(self.root, why)
 
     def _oldest(self) -> dict[Scope | None, int]:
-        """The lowest sequence number of the data files of each partition, and of all (None)."""
+        """Return the lowest sequence number of data files by partition, and of all files (None)."""
         found: dict[Scope | None, int] = {}
         for target in self.targets.values():
             for scope in (target.scope, None):
@@ -758,12 +758,12 @@ class RowDeletes:
 
 
 def scope_of(spec_id: int, values: Iterable[Any]) -> Scope:
-    """The partition of a file; floating numbers are the same if their bits are, and NaN is NaN."""
+    """Return a file's partition; floats are equal if their bits are, and all NaN are equal."""
     return spec_id, tuple(map(_comparable, values))
 
 
 def refused(root: str, why: str) -> InvalidInputError:
-    """The error that says why an Iceberg table cannot be taken over."""
+    """Return the error with the reason why an Iceberg table cannot be converted."""
     return InvalidInputError(f"cannot take over the Iceberg table at {root}: {why}")
 
 

@@ -1,6 +1,6 @@
-"""PyIceberg's files over a table's store, in memory: Avro files are written whole or not at all.
+"""PyIceberg's file interface over a table's store; a file is written in memory, then stored whole.
 
-Owns how a location in Iceberg metadata becomes a file of the table. Metadata is not trusted: a
+Owns the mapping of locations in Iceberg metadata to files of the table. Metadata is not trusted: a
 location outside of the table's `metadata/` is refused.
 """
 
@@ -22,33 +22,33 @@ METADATA_DIRECTORY = "metadata"
 
 
 def location_of(store: Store) -> str:
-    """The table's location as Iceberg has it: with a scheme, without a trailing slash."""
+    """Return the table's location in Iceberg's form: with a scheme, without a trailing slash."""
     return as_location(store.root.rstrip("/"))
 
 
 def as_location(path: str) -> str:
-    """A location with a scheme, from one that may be a local path."""
+    """Return a location with a scheme; a local path gets `file:`."""
     return path if "://" in path else f"{container_of(path)}/{path.lstrip('/')}"
 
 
 def metadata_path(location: str, store: Store) -> str:
-    """The path, relative to the table, of a metadata file that metadata names.
+    """Return the path, relative to the table, of a metadata file at a location.
 
     Raises:
-        UnsafePathError: it is not in the table's `metadata/`.
+        UnsafePathError: the location is not in the table's `metadata/`.
     """
     path = canonical_path(location, store.root)
     if is_absolute(path) or not path.startswith(f"{METADATA_DIRECTORY}/"):
         raise UnsafePathError(
             f"cannot use the Iceberg metadata of {store.root}: it names {location!r}, which is not "
-            f"in the table's {METADATA_DIRECTORY}/; remove that directory to have it written anew"
+            f"in the table's {METADATA_DIRECTORY}/; remove that directory to have it rewritten"
         )
     check_confined(path, allow_absolute=False)
     return path
 
 
 class _Bytes(BytesIO):
-    """A file in memory whose bytes outlive its closing."""
+    """A file in memory whose bytes stay available after it is closed."""
 
     data: bytes = b""
 
@@ -75,7 +75,7 @@ class StoredInput(InputFile):
         return len(self._read())
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         try:
             self._read()
         except ObjectNotFoundError:
@@ -83,7 +83,7 @@ class StoredInput(InputFile):
         return True
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002  # PyIceberg's
-        """Its bytes."""
+        """Open the bytes of the file."""
         del seekable
         return BytesIO(self._read())
 
@@ -98,22 +98,22 @@ class StoredOutput(OutputFile):
 
     @property
     def data(self) -> bytes:
-        """All bytes, once it is closed."""
+        """All bytes; only after closing."""
         return self._file.data
 
     def __len__(self) -> int:
         return len(self.data)
 
     def exists(self) -> bool:
-        """Whether it is stored: its name is new."""
+        """Return False: its name is new."""
         return False
 
     def to_input_file(self) -> InputFile:
-        """The same file to be read."""
+        """Return the same file for reading."""
         return StoredInput(self.location, self._store)
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002  # PyIceberg's
-        """A new file in memory."""
+        """Return a new file in memory."""
         del overwrite
         self._file = _Bytes()
         return self._file
@@ -129,15 +129,15 @@ class StoreIO(FileIO):
         self._stored: list[str] = []
 
     def location(self, name: str) -> str:
-        """The location of a metadata file by its name."""
+        """Return the location of a metadata file by its name."""
         return join(location_of(self.store), f"{METADATA_DIRECTORY}/{name}")
 
     def new_input(self, location: str) -> StoredInput:
-        """A metadata file to read."""
+        """Return a metadata file to read."""
         return StoredInput(location, self.store)
 
     def new_output(self, location: str) -> StoredOutput:
-        """A metadata file to write."""
+        """Return a metadata file to write."""
         output = StoredOutput(location, self.store)
         self._written.append(output)
         return output
@@ -148,7 +148,7 @@ class StoreIO(FileIO):
         self.store.delete_many([metadata_path(name, self.store)])
 
     def flush(self) -> None:
-        """Store what was written since the last call.
+        """Store the files written since the last call.
 
         Cost: one request for each file, sent together.
         """
@@ -158,6 +158,6 @@ class StoreIO(FileIO):
         self._written.clear()
 
     def discard(self) -> None:
-        """Delete what was stored, because nothing will name it."""
+        """Delete the stored files, because no metadata will name them."""
         self.store.delete_many(self._stored)
         self._stored.clear()

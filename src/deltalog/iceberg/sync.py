@@ -1,8 +1,8 @@
 """Bring the Iceberg metadata of a table up to a version.
 
-Each commit since the last converted version becomes an Iceberg snapshot; where those commits cannot
-be followed one by one, the version's files become one snapshot. One metadata file is stored at the
-end, and only if nobody stored another meanwhile.
+Each commit since the last converted version becomes an Iceberg snapshot. If the commits cannot be
+converted one by one, the version's files become one snapshot. At the end one metadata file is
+stored, but only if no other writer has stored one meanwhile.
 
 Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Commit
 Conflict Resolution
@@ -80,18 +80,18 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
-_MOST_COMMITS: Final = 100  # more are shown as one snapshot
+_MOST_COMMITS: Final = 100  # more commits become one snapshot
 _THIRD: Final = 3  # the format version with deletion vectors and row ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergVersion:
-    """The Iceberg metadata that shows a table version.
+    """The Iceberg metadata of a table version.
 
-    version: the table version that it shows: the requested version, or a later one.
-    metadata_location: its file, as an Iceberg reader opens it.
-    snapshot_id: of its current snapshot; None for a table that never had a file.
-    num_snapshots: how many snapshots this call added.
+    version: the table version: the requested version or a later one.
+    metadata_location: the location of the metadata file, for Iceberg readers.
+    snapshot_id: the id of the current snapshot; None for a table that never had a file.
+    num_snapshots: the number of snapshots that this call added.
     is_whole: whether all files of the version were listed again.
     """
 
@@ -103,11 +103,11 @@ class IcebergVersion:
 
 
 class _CannotFollowError(Exception):
-    """The commits since the last conversion do not tell which files changed.
+    """The commits since the last conversion do not show which files changed.
 
     Args:
-        reason: why.
-        is_sound: whether the metadata that stands can be built upon.
+        reason: the reason.
+        is_sound: whether the existing metadata can be extended.
     """
 
     def __init__(self, reason: object, *, is_sound: bool = True) -> None:
@@ -116,7 +116,7 @@ class _CannotFollowError(Exception):
 
 
 def sync(snapshot: Snapshot) -> IcebergVersion:
-    """Write the Iceberg metadata of a table version, unless that or a later one stands already.
+    """Write the Iceberg metadata of a table version, unless it or a later one is already stored.
 
     Args:
         snapshot: the version.
@@ -125,13 +125,13 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
         The resulting Iceberg metadata.
 
     Raises:
-        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector,
-            for which Iceberg has a place under icebergCompatV3 only.
+        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector
+            without icebergCompatV3.
         CommitRetriesExhaustedError: other writers kept storing metadata.
 
     Cost: a manifest and a manifest list for each commit since the last converted version, one
         manifest more for each that holds a removed file, a file for each deletion vector, the
-        commits, and four requests. Without metadata to go on from: a pass over all files, and a
+        commits, and four requests. Without metadata to extend: a pass over all files, and a
         manifest for each 5,000.
     """
     _check(snapshot)
@@ -146,8 +146,8 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
             io.discard()
     raise CommitRetriesExhaustedError(
         f"cannot store the Iceberg metadata of version {snapshot.version} of "
-        f"{snapshot.store.root}: other writers were quicker {_MOST_TRIES} times; the table itself "
-        "is complete, and the next commit or sync_iceberg() makes up for it"
+        f"{snapshot.store.root}: other writers stored theirs first, {_MOST_TRIES} times; the table "
+        "itself is complete, and the next commit or sync_iceberg() writes the metadata"
     )
 
 
@@ -164,14 +164,14 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
     if base is not None and base.format_version > (format_version(configuration.properties) or 0):
-        base = None  # no metadata of an older format can have its snapshots
+        base = None  # metadata of an older format cannot contain its snapshots
     start = _nothing_yet(snapshot) if base is None else base
     followed = None
     if base is not None:
         try:
             followed = _follow(io, base, snapshot)
         except _CannotFollowError as error:
-            logger.warning("the Iceberg metadata of %s is written anew: %s", store.root, error)
+            logger.warning("writing all Iceberg metadata of %s again: %s", store.root, error)
             start = _shaped(base, configuration) if error.is_sound else _nothing_yet(snapshot)
     metadata, made = followed or (_whole(io, start, snapshot), 1)
     metadata = with_properties(
@@ -188,7 +188,7 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
 
 
 def _shaped(metadata: TableMetadata, configuration: TableConfiguration) -> TableMetadata:
-    """The metadata with the format, the schema and the partition spec of a table."""
+    """Set the format, the schema and the partition spec of a table."""
     is_older = metadata.format_version != format_version(configuration.properties)
     return with_shape(upgraded(metadata) if is_older else metadata, configuration)
 
@@ -212,7 +212,7 @@ def _shown(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commit:
-    """One commit that is not shown yet, and the table as it left it."""
+    """One commit that is not converted yet, and the table's configuration after it."""
 
     version: int
     actions: CommitTable
@@ -221,10 +221,10 @@ class _Commit:
 
 
 def _follow(io: StoreIO, base: TableMetadata, snapshot: Snapshot) -> tuple[TableMetadata, int]:
-    """The metadata with a snapshot for each commit since, and how many those are.
+    """Add a snapshot for each commit since; return the metadata and the number of snapshots.
 
     Raises:
-        _CannotFollowError: there is no way from the one to the other.
+        _CannotFollowError: the commits cannot be converted one by one.
     """
     metadata, made = base, 0
     for commit in _commits(snapshot, base):
@@ -238,14 +238,15 @@ def _follow(io: StoreIO, base: TableMetadata, snapshot: Snapshot) -> tuple[Table
 
 
 def _commits(snapshot: Snapshot, base: TableMetadata) -> Iterator[_Commit]:
-    """The commits since the version that `base` shows.
+    """Yield the commits since the version of `base`.
 
     Raises:
-        _CannotFollowError: they are many, some are gone, or one was not written for Iceberg.
+        _CannotFollowError: there are many commits, some are missing, or one was not written for
+            Iceberg.
     """
     first = int(base.properties[DELTA_VERSION]) + 1
     if snapshot.version - first >= _MOST_COMMITS:
-        raise _CannotFollowError(f"{snapshot.version - first + 1} commits were not shown yet")
+        raise _CannotFollowError(f"{snapshot.version - first + 1} commits are not converted yet")
     try:
         commits = list_commits(snapshot.store, first, log_tail=snapshot.log_tail)
         configuration = snapshot.configuration
@@ -277,7 +278,7 @@ def _commits(snapshot: Snapshot, base: TableMetadata) -> Iterator[_Commit]:
 
 
 def _after(configuration: TableConfiguration, actions: CommitTable) -> TableConfiguration:
-    """What is enabled after a commit."""
+    """Return the table's configuration after a commit."""
     if not actions.protocol_nodes and not actions.metadata_nodes:
         return configuration
     protocol = actions.protocols[-1][1] if actions.protocol_nodes else configuration.protocol
@@ -288,14 +289,14 @@ def _after(configuration: TableConfiguration, actions: CommitTable) -> TableConf
 def _followed(
     io: StoreIO, metadata: TableMetadata, snapshot: Snapshot, commit: _Commit
 ) -> tuple[TableMetadata, bool]:
-    """The metadata with the snapshot of one commit, and whether it made one."""
+    """Add the snapshot of one commit; return the metadata, and whether there is a snapshot."""
     actions = commit.actions
     columns = _file_columns(snapshot, commit.configuration)
     adds, removed = actions.adds, set(columns.locations(actions.removes))
     if not len(adds) and not removed:
         return metadata, False
     added = columns.locations(adds)
-    # A file that is added again is in its manifest already.
+    # A file that is added again is already in a manifest.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
@@ -331,7 +332,7 @@ def _remove(
     """Keep manifests without the entries of some data files.
 
     Raises:
-        _CannotFollowError: a file that must be `listed` is not.
+        _CannotFollowError: a file in `listed` is not in a manifest.
     """
     if not locations:
         change.keep(manifests)
@@ -343,14 +344,14 @@ def _remove(
 
 
 def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
-    """The metadata with a snapshot that lists all files of the version anew."""
+    """Add a snapshot that lists all files of the version again."""
     columns = _file_columns(snapshot, snapshot.configuration)
     change = new_change(io, metadata, snapshot.version)
     files = snapshot.files([*columns.names, "deletionVector"])
     if has_vectors(files) and not _is_third(snapshot.configuration):
         raise InvalidInputError(
             f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion vectors, "
-            "which its readers would ignore; rewrite them by optimize.purge()"
+            "which Iceberg readers would ignore; rewrite them with optimize.purge()"
         )
     stats = snapshot.stats(columns.stats_schema())
     hashes = pa.array([hash_of(one) for one in columns.locations(files)], pa.int64())
@@ -376,7 +377,7 @@ def _is_third(configuration: TableConfiguration) -> bool:
 def _manifests(
     io: StoreIO, metadata: TableMetadata
 ) -> tuple[list[ManifestFile], list[ManifestFile]]:
-    """The manifests of the current snapshot: of data files, and of deletion vectors."""
+    """Return the current snapshot's manifests of data files, and of deletion vectors."""
     current = metadata.current_snapshot()
     found = [] if current is None else read_manifest_list(io, current.manifest_list)
     vectors = [one for one in found if one.content == ManifestContent.DELETES]
@@ -400,7 +401,7 @@ def _any_change(removes: pa.Table) -> bool:
     return any(removes.column("dataChange").to_pylist())
 
 
-# Delete metadata files that no snapshot names any longer.
+# --- deletion of metadata files without references
 
 
 def delete_expired(
@@ -409,12 +410,12 @@ def delete_expired(
     expired: Sequence[IcebergSnapshot],
     dropped: Sequence[str],
 ) -> None:
-    """Delete metadata that nothing names any longer; a failure costs space, and is logged."""
+    """Delete metadata files to which nothing refers any more; failures are only logged."""
     try:
         paths = [metadata_path(one, io.store) for one in dropped]
         if expired:
-            # A manifest that an expired snapshot has and the oldest one left has not is in no
-            # later one either, nor is a deletion vector.
+            # A manifest of an expired snapshot that the oldest remaining one lacks is not in later
+            # ones either. The same is true for deletion vectors.
             oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
             kept = read_manifest_list(io, oldest.manifest_list)
             names = {one.manifest_path for one in kept}
@@ -429,11 +430,11 @@ def delete_expired(
         if paths:
             io.store.delete_many(sorted(set(paths)))
     except DeltaError as error:
-        logger.warning("old Iceberg metadata of %s stays: %s", io.store.root, error)
+        logger.warning("could not delete old Iceberg metadata of %s: %s", io.store.root, error)
 
 
 def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
-    """The locations of the deletion vectors that manifests list."""
+    """Return the locations of the deletion vectors in manifests."""
     return {
         entry.data_file.file_path
         for manifest in manifests
@@ -442,7 +443,7 @@ def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
     }
 
 
-# One more snapshot: the change of manifests that it is made of, and what it says of it.
+# Making a snapshot: the change of manifests, and its summary.
 
 
 _ID_BITS: Final = 63
@@ -456,7 +457,7 @@ _TOTALS: Final = (
 
 
 def new_change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestChange:
-    """The change of manifests for the next snapshot, which shows a table version."""
+    """Start the change of manifests for the next snapshot, which represents a table version."""
     return ManifestChange(
         io=io,
         format_version=metadata.format_version,
@@ -470,11 +471,11 @@ def new_change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestCh
 
 
 def operation_of(change: ManifestChange) -> Operation:
-    """The operation that changed rows so."""
+    """Return the Iceberg operation of a change."""
     if change.added.files:
         is_append = not change.removed.files and not change.added_vectors.files
         return Operation.APPEND if is_append else Operation.OVERWRITE
-    # A vector that is replaced by a smaller one brings rows back.
+    # Replacing a vector by a smaller one restores rows.
     brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
         change.removed.files
     )
@@ -488,7 +489,7 @@ def with_change(
     operation: Operation,
     earlier: Mapping[str, Any],
 ) -> TableMetadata:
-    """The metadata with a snapshot of the changed manifests; `earlier` has the totals before."""
+    """Add a snapshot of the changed manifests; `earlier` has the previous totals."""
     parent = metadata.current_snapshot_id
     manifest_list = change.write_list(parent)
     members: dict[str, Any] = {
@@ -530,7 +531,7 @@ def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, st
     return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
 
 
-# Deletion vectors as Iceberg has them: a Puffin file for each, and the entry that names it.
+# Deletion vectors in Iceberg: a Puffin file and an entry for each.
 
 
 VECTOR_COLUMNS: Final = ("path", "partitionValues", "deletionVector")
@@ -539,7 +540,7 @@ _MAGIC: Final = b"PFA1"
 _NO_FLAGS: Final = bytes(4)
 _LENGTH_BYTES: Final = 4
 _BLOB_TYPE: Final = "deletion-vector-v1"
-_POSITION_FIELD: Final = 2147483645  # `_pos`, of the rows in their file
+_POSITION_FIELD: Final = 2147483645  # `_pos`, the position of a row in its file
 _PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
 _INHERITED: Final = -1
 _AT_A_TIME: Final = 1_000
@@ -558,16 +559,16 @@ def write_vectors(
     """Write the deletion vectors of files for Iceberg, and return their entries.
 
     Args:
-        io: of the table; what is written is stored with its next flush.
-        columns: of the table.
-        files: with the columns `VECTOR_COLUMNS`; those without a vector are left out.
-        num_records: physical rows of each; NULL without statistics.
+        io: the metadata files of the table; the next flush stores the new files.
+        columns: the converter of the table's files.
+        files: files with the columns `VECTOR_COLUMNS`; files without a vector are skipped.
+        num_records: the physical rows of each file; NULL without statistics.
 
     Raises:
-        DataFileMissingError: the file of a vector is gone.
+        DataFileMissingError: the file of a vector is missing.
         DeletionVectorError: a vector is damaged.
 
-    Cost: a request for each vector that is not inline, and one for each written.
+    Cost: a request for each vector that is not inline, and one for each written vector.
     """
     if not has_vectors(files):
         return []
@@ -588,7 +589,7 @@ def write_vectors(
 
 
 def _contents(io: StoreIO, files: pa.Table) -> list[tuple[bytes, int]]:
-    """The bitmap of each vector with its magic number, and how many rows it has."""
+    """Return the bitmap of each vector with its magic number, and its number of rows."""
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     counts: list[Any] = files.column(_NUM_RECORDS).to_pylist()
 
@@ -624,7 +625,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
             partition=partition,
             record_count=cardinality,
             file_size_in_bytes=len(puffin),
-            # Readers that do not know `referenced_data_file` find the data file by these.
+            # Readers without support for `referenced_data_file` find the data file by these bounds.
             lower_bounds=bound,
             upper_bounds=bound,
             referenced_data_file=location,
@@ -635,7 +636,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
 
 
 def _puffin(blob: bytes, location: str, cardinality: int) -> bytes:
-    """A Puffin file of one vector."""
+    """Encode a Puffin file with one vector."""
     footer = dumps(
         {
             "blobs": [

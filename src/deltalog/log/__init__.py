@@ -1,6 +1,14 @@
-"""The files that make a version: listing, segment, replay, checkpoints, snapshot.
+"""Read the log of a table, and turn a version's files into a snapshot.
 
-Other packages import from the modules: each owns one kind of file, or one step of reading the log.
+- `names`, `listing`, `segment`: name files, list `_delta_log`, choose the files of one version.
+- `reader`, `together`: parse commits, line by line or many at once.
+- `replay`: decide which file actions are live.
+- `checkpoints`, `checksum`: read and write checkpoints and version checksums.
+- `snapshot`: one version of a table, the result of all these steps.
+- `history`: commit times, and the version at a timestamp.
+- `context`: settings of a table, such as time zone and committer.
+
+Other packages import from the modules.
 
 Protocol: Delta Log Entries, Last Checkpoint File, Log Compaction Files, Version Checksum File
 """

@@ -1,7 +1,7 @@
 """The version checksum (`.crc`): a summary of one version beside its commit.
 
 Owns the file's form. A checksum is not part of the table's state: readers work without it, and if
-it contradicts the log, the log wins. `upkeep.checksum` computes each one from the one before.
+it contradicts the log, the log wins. Each checksum is computed from the previous one.
 
 Protocol: Version Checksum File
 """
@@ -41,7 +41,7 @@ class VersionChecksum:
         num_deleted_records: rows deleted by deletion vectors.
         num_deletion_vectors: number of files that have one.
         file_size_histogram: as stored.
-        deleted_record_counts: number of files by number of deleted rows, for each bin.
+        deleted_record_counts: for each bin of deleted rows, the number of files.
     """
 
     table_size_bytes: int
@@ -134,7 +134,7 @@ def _listed(node: JsonObject, name: str, parse: Any) -> Any:
     return tuple(parse(JsonObject(value, f"{node.where}.{name}")) for value in values)
 
 
-# Histograms of a version checksum: file sizes, and rows deleted by deletion vectors.
+# --- histograms: file sizes, and rows deleted by deletion vectors
 
 
 _KIB: Final = 1 << 10
@@ -161,7 +161,7 @@ DELETED_COUNT_BOUNDARIES: Final = (0, *(10**power for power in range(8)), 2**31 
 
 
 def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[list[int], ...]:
-    """Return the number of values in each bin, and their sum; a bin ends where the next starts.
+    """Return number and sum of the values in each bin; a bin ends where the next starts.
 
     Args:
         values: integers; NULLs are ignored.
@@ -178,7 +178,7 @@ def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[
         )
     above: list[tuple[int, int]] = []
     rest: Any = values.drop_null()
-    for start in boundaries:  # the values at or above each start, which shrink from bin to bin
+    for start in boundaries:  # `values` keeps those at or above the start
         rest = rest.filter(compute.greater_equal(rest, start))
         above.append((len(rest), compute.sum(rest).as_py() or 0))
     above.append((0, 0))

@@ -2,8 +2,7 @@
 
 Owns `TableContext`. A snapshot has a context; a scan and a transaction use their snapshot's. So a
 function gets its time zone or clock from there, and never from a keyword that a caller may forget.
-Otherwise values would change: a partition value without a zone could be read in one zone and
-written in another.
+Otherwise a partition value without a zone could be read in one zone and written in another.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class TableContext:
         store: of the table.
         time_zone: of timestamps and partition values without one, as an IANA name or an offset.
         clock: returns the current time, and sleeps.
-        committer: makes commits happen; None is the store's own put-if-absent.
+        committer: publishes commits; None uses the store's own put-if-absent.
         log_tail: the newest commits, for a table whose catalog decides on them; None if the table
             was opened by its path.
     """
@@ -57,7 +56,7 @@ class TableContext:
         return self if log_tail is self.log_tail else replace(self, log_tail=log_tail)
 
     def with_newest_log_tail(self) -> TableContext:
-        """Return the same context with the newest commits that its committer knows, if any.
+        """Return the same context with the newest commits from its committer, if it has any.
 
         Cost: a request to the catalog, if one decides on the commits.
         """
@@ -70,7 +69,7 @@ def utc_context(store: Store) -> TableContext:
     return TableContext(store=store, time_zone="UTC")
 
 
-# The interface between deltalog and a catalog that manages a table's commits.
+# --- the interface to a catalog that manages a table's commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class RatifiedCommit:
 
 
 class MaintenanceOperation(Enum):
-    """What a client may do, if allowed, to a table whose commits a catalog decides on."""
+    """Maintenance of a catalog-managed table, which needs the catalog's permission."""
 
     DATA_REORGANIZATION = "DATA_REORGANIZATION"
     """Rewrite rows of the table: OPTIMIZE, REORG."""
@@ -119,12 +118,12 @@ class LogTail:
         versions = [commit.version for commit in self.commits]
         if versions and versions != list(range(versions[0], versions[0] + len(versions))):
             raise InvalidInputError(
-                f"a log tail holds every version once, ascending; found {versions}"
+                f"a log tail must contain every version once, ascending; found {versions}"
             )
         if versions and self.latest_version not in {None, versions[-1]}:
             raise InvalidInputError(
-                f"the log tail ends at version {versions[-1]}, and the catalog's latest version "
-                f"is {self.latest_version}"
+                "expected a log tail that ends at the catalog's latest version "
+                f"{self.latest_version}, found one that ends at version {versions[-1]}"
             )
 
     @property
@@ -159,7 +158,7 @@ class Catalog(Protocol):
 
 
 class Committer(Protocol):
-    """Makes commits happen, one per version."""
+    """Publishes commits, at most one per version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """Make `data` the commit of `version`, and return its file.
@@ -171,5 +170,5 @@ class Committer(Protocol):
         ...
 
     def log_tail(self, store: Store) -> LogTail | None:
-        """Return the newest commits if a catalog knows them; None if the store's listing does."""
+        """Return the newest commits from a catalog; None if the store's listing shows them."""
         ...

@@ -62,7 +62,7 @@ def read_history(
         listing: of the log; it lacks commits that were cleaned up.
         version: the newest version to return.
         limit: maximum number of commits.
-        in_commit_timestamps: from which version on commits have in-commit timestamps.
+        in_commit_timestamps: the first version whose commit has an in-commit timestamp.
 
     Returns:
         A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time that time
@@ -81,8 +81,8 @@ def read_history(
             own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
-            # The keys are set twice, because `commitInfo` may have members of these names, such
-            # as Delta Spark's own `timestamp`: the keys come first, and their values win.
+            # The keys are set twice: to come first, and to win over members of `commitInfo` with
+            # the same names, such as Delta Spark's own `timestamp`.
             history.append({**head, **info, **head})
             if not data and in_commit_timestamps is not None:
                 timeless.add(file.version)
@@ -108,7 +108,7 @@ def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
 def own_time_ms(
     info: Mapping[str, Any], version: int, in_commit_timestamps: InCommitTimestamps | None
 ) -> int | None:
-    """Return the in-commit timestamp of a commit by its `commitInfo`; None if it has none."""
+    """Return the in-commit timestamp in a `commitInfo`; None if it has none."""
     if in_commit_timestamps is None or not in_commit_timestamps.covers(version):
         return None
     own = info.get("inCommitTimestamp")
@@ -161,7 +161,8 @@ def find_version_at(
         listing: of the whole log.
         timestamp_ms: milliseconds since 1970, UTC.
         in_commit_timestamps: of the latest version.
-        now_ms: a timestamp between the last commit and now returns the last version.
+        now_ms: the current time; a timestamp between the last commit and now returns the last
+            version.
 
     Raises:
         VersionNotFoundError: the timestamp is before the first readable version, or after both now
@@ -187,8 +188,8 @@ def find_version_at(
         raise _no_version(listing, timestamp_ms, _AFTER_ALL, last, last_ms)
     if not later:
         raise VersionNotFoundError(
-            f"cannot read {listing.table} as of {_shown(timestamp_ms)}: no commit is left whose "
-            "time is known"
+            f"cannot read {listing.table} as of {_shown(timestamp_ms)}: the log has no commit "
+            "with a known time left"
         )
     return _search_own_times(store, listing, later, timestamp_ms, own, now_ms)
 
@@ -207,7 +208,7 @@ def _search_own_times(
         if commit.version not in known:
             data = store.read(commit.info.path)
             info = commit_info_of(data, commit.version)
-            if not data:  # a version without actions has no time of its own
+            if not data:  # a version without actions has no timestamp of its own
                 earlier = [file for file in commits if file.version < commit.version]
                 before = next((file for file in earlier[::-1] if file.info.size_bytes), None)
                 known[commit.version] = time_ms(before) if before else commit.info.modified_ms
@@ -215,8 +216,8 @@ def _search_own_times(
             found = own_time_ms(info, commit.version, own)
             if found is None:
                 raise MalformedLogError(
-                    f"version {commit.version}: the table has in-commit timestamps, and commitInfo "
-                    "has none"
+                    f"version {commit.version} of {listing.table}: expected an in-commit timestamp "
+                    "in commitInfo, found none"
                 )
             known[commit.version] = found
         return known[commit.version]
@@ -248,7 +249,7 @@ def _readable_commits(listing: LogListing) -> list[LogFile]:
 
 
 _BEFORE_ALL: Final = "the earliest version that can be read is"
-_AFTER_ALL: Final = "that moment is still to come; the latest version is"
+_AFTER_ALL: Final = "that time is in the future; the latest version is"
 
 
 def _no_version(

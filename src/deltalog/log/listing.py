@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from deltalog.log.context import LogTail
     from deltalog.storage.store import Store
 
-# A log with more gaps than this is damaged; it was not just seen during a write.
+# More gaps than this are damage, not the trace of a write in progress.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
-# For more names than this, one more round is faster.
+# For more names than this, another round of requests is faster.
 _SHORT: Final = 100
 
 
@@ -82,8 +82,8 @@ def list_for_version(
         A listing that starts at an existing checkpoint, or at version 0.
 
     Cost: the hint and one listing; two listings if the checkpoint of the hint does not exist. If
-    the store is reached by requests, the first names are requested together with the hint; if
-    there are no others, this is one round.
+    the store is reached by requests, the first names are requested together with the hint. If
+    the log has no other files, this is one round trip.
     """
     hint, short = _hint_and_short_listing(store)
     if short is not None:
@@ -121,8 +121,7 @@ def list_newer(
         store: of the table.
         version: of the first commit.
         log_tail: a catalog's newest commits; commits after them are ignored.
-        expected: how many names to request first. Most readers are at the latest version or one
-            behind, and request the first name by themselves.
+        expected: how many names to request first; most readers are at most one version behind.
 
     Returns:
         If there are few, only the commits up to the first missing one. If there are many, or there
@@ -168,7 +167,10 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
 
 
 def _find_commits(store: Store, versions: Sequence[int]) -> list[LogFile | None]:
-    """Return the commits of some versions; None for missing ones, or for the first of them."""
+    """Return the commits of some versions; None for missing ones.
+
+    May stop at the first missing version.
+    """
     if not is_local(store):
         return map_in_pool(partial(_find_commit, store), versions)
     found: list[LogFile | None] = []
@@ -237,7 +239,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Lazily: a hostile log may have commit 0 and commit 3,000,000,000, and nothing in between.
+    # Lazy: a hostile log may have commit 0, commit 3,000,000,000 and nothing in between.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}
@@ -250,7 +252,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))
 
 
-# `_last_checkpoint`: the version at which a reader may start to list the log.
+# --- `_last_checkpoint`, the hint from which version on to list the log
 
 
 logger: logging.Logger = logging.getLogger(__name__)

@@ -1,8 +1,7 @@
 """Parse many commits together: their lines as one Arrow array, their file actions as columns.
 
-Owns what makes a line regular (one compact object, whose first member is its kind), and which line
-belongs to which commit. If any line is irregular, `reader` parses the commits line by line. So
-nothing here raises.
+A regular line is one compact object whose first member is its kind. If any line is irregular, this
+module returns None instead of raising, and `reader` parses the commits line by line.
 
 Protocol: Delta Log Entries
 """
@@ -56,7 +55,7 @@ class Together:
 
 
 def read_together(commits: Sequence[tuple[int, bytes]]) -> Together | None:
-    """Return the actions of commits whose lines are regular; None if a line is not, or may not be.
+    """Return the actions of commits with regular lines; None if a line is or may be irregular.
 
     Args:
         commits: version and bytes of each.
@@ -142,8 +141,7 @@ def _slices(lines: pa.StringArray) -> Iterator[pa.StringArray]:
         yield lines.slice(start, step)
 
 
-# Convert the file actions of many log lines to Arrow data at once, without a Python object for
-# each line.
+# --- file actions of many lines as Arrow data, without a Python object for each line
 
 
 FILE_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA, "cdc": CDC_SCHEMA}
@@ -165,7 +163,7 @@ def starts_as(lines: pa.StringArray, kind: str) -> pa.BooleanArray:
 
 
 def files_of_lines(lines: pa.StringArray, kind: str) -> pa.Table | None:
-    """Return a row for each line, as `arrow` would make them; None if that is not certain.
+    """Return a row for each line; None if they may differ from what `reader` would return.
 
     Args:
         lines: each begins as `starts_as` requires, ends with `}` and has no line end in it; at
@@ -207,7 +205,7 @@ def _start_of(kind: str) -> str:
 def _wire_schema(objects: pa.StringArray, schema: pa.Schema) -> pa.Schema | None:
     """Return a schema to read the objects: members that occur, maps as structs of strings.
 
-    Another member, or another key of a map, stops the reading.
+    Reading stops at any other member or map key.
     """
     found: dict[str, dict[str, None]] = {}
     step = max(1, len(objects) // _SAMPLES)
@@ -245,16 +243,15 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # An object cannot vanish or join the next one: as many rows as objects means one for each.
+    # No object can vanish or join the next one. So equal numbers mean one row for each object.
     return table if table.num_rows == len(objects) else None
 
 
 def _are_exact(maps: Mapping[str, pa.StructArray], data: pa.Buffer) -> bool:
-    """Whether every key of a map without a value in a row is stored there, with null as its value.
+    """Whether every key that has no value in a row is stored in that row, with the value null.
 
-    A plain key followed by null has one spelling in compact JSON, which does not occur inside a
-    string. So it suffices to count it. A key that is also the name of a member could occur
-    elsewhere, too.
+    In compact JSON, a plain key followed by null has only one spelling, which cannot occur inside a
+    string. So counting this spelling is enough, except for keys that are also names of members.
     """
     nulls: Counter[str] = Counter()
     for column in maps.values():

@@ -51,9 +51,9 @@ class CommitTable:
         adds: `FILE_SCHEMA` and `version`, oldest version first.
         removes: `REMOVE_SCHEMA` and `version`.
         cdc: `CDC_SCHEMA` and `version`.
-        protocol_nodes: with their versions, oldest first, as in the fields below. They are not
-            checked yet, because one that was replaced later may be incomplete.
-        metadata_nodes: likewise.
+        protocol_nodes: each protocol with its version, oldest first. They are not checked yet,
+            because a protocol that was replaced later may be incomplete.
+        metadata_nodes: the same for metadata.
         commit_infos: the parsed `commitInfo` by version.
     """
 
@@ -111,7 +111,7 @@ def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]
         if not data and _is_torn(store, file):
             raise MalformedLogError(
                 f"cannot read version {file.version} of {store.root}: its file {file.info.path!r} "
-                "is empty; its writer was cut off"
+                "is empty, because its writer was interrupted"
             )
     return list(zip(files, found, strict=True))
 
@@ -158,7 +158,7 @@ def parse_commits(
 ) -> CommitTable:
     """Parse commits that are already read, oldest first; see `read_commits`.
 
-    Cost: file actions make no Python objects where there are many and their lines are regular.
+    Cost: many file actions in regular lines are parsed without Python objects.
     """
     return concat_commits([_parse(group, commit_infos) for group in _in_groups(commits)])
 

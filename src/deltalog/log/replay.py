@@ -1,4 +1,4 @@
-"""Replay: reconciles the file actions of many commits. Core: columns in, columns out, no I/O."""
+"""Replay: reconcile the file actions of many commits. Core: columns in, columns out, no I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Survivors:
     Args:
         adds: row numbers of the adds that are live files, ascending.
         removes: row numbers of the removes that are tombstones, ascending.
-        keys: every key that an action names, once each.
+        keys: the distinct keys of all actions.
     """
 
     adds: pa.Array[Any]
@@ -70,7 +70,7 @@ def reconcile(
 
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
-    """Mark the checkpoint's `keys` that no later action names, so that the checkpoint decides."""
+    """Mark the checkpoint's `keys` that no later action has: those of unchanged files."""
     result: Column = compute.invert(compute.is_in(keys, value_set=mentioned))
     return result
 
@@ -87,7 +87,7 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
         codes = codes.combine_chunks()
     if not len(codes):
         return table
-    # Codes are assigned in order, so a key occurs first where its code exceeds all before it.
+    # Codes are assigned in order: a key's first row is where its code exceeds all earlier codes.
     highest = compute.cumulative_max(codes.indices)
     risen = compute.greater(highest[1:], highest[:-1])
     first = pa.concat_arrays([pa.array([True]), risen])
@@ -110,7 +110,7 @@ def _rows(order: Column) -> pa.Array[Any]:
     return rows.take(compute.sort_indices(rows))
 
 
-# The key of a logical file, as one column: the canonical path and the deletion vector.
+# --- the key of a logical file: its canonical path and deletion vector, as one column
 
 
 SEPARATOR: Final = "\0"  # occurs in no path and in no id of a vector
@@ -127,7 +127,7 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
         deletion_vectors: descriptors of the same rows; None if no row has one.
         root: the table's location.
 
-    Cost: one pass over the paths; vectors cost something only if a row has one.
+    Cost: one pass over the paths; vectors are free if no row has one.
     """
     keys = canonical_paths(paths, root)
     bare = compute.starts_with(paths, "/")

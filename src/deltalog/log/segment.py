@@ -91,7 +91,7 @@ class LogSegment:
     def files_newest_first(self) -> list[LogFile]:
         """Return commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending: of those with one end, longest first
+        for compaction in self.compactions:  # ascending; those with the same end, longest first
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []
@@ -136,8 +136,8 @@ class LogListing:
 def _check_version(file: LogFile, table: str) -> None:
     if file.version > MAX_VERSION:
         raise errors.MalformedLogError(
-            f"cannot read the log of {table}: expected versions up to {MAX_VERSION}, the most "
-            f"that 64 bits hold, found the file {file.info.name!r}; remove it"
+            f"cannot read the log of {table}: expected versions up to {MAX_VERSION}, the largest "
+            f"64-bit integer, found the file {file.info.name!r}; remove it"
         )
 
 
@@ -301,7 +301,7 @@ def _commits_after(
         earliest = min((found.version for found in listing.checkpoints), default=None)
         left = "" if earliest is None else f"; the earliest version left is {earliest}"
         raise errors.CheckpointMissingError(
-            f"{what}: {begins}, and no complete checkpoint covers what was before{left}"
+            f"{what}: {begins}, and no complete checkpoint covers the versions before them{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
     raise errors.LogGapError(
@@ -320,7 +320,7 @@ def readable_versions(listing: LogListing, broken: int) -> str:
     runs: list[tuple[int, int]] = []
     for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
         if runs and start <= runs[-1][1]:
-            continue  # inside of a run, which continues as far as commits do
+            continue  # inside a run of readable versions
         last = start
         while last + 1 in listing.commits and last + 1 != broken:
             last += 1

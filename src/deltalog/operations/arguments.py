@@ -1,6 +1,7 @@
 """Arguments of the public API: timestamps, columns, conditions, options.
 
-Owns the forms in which callers write them, and the errors for values that make no sense here.
+This module owns the forms in which callers write them, and the errors for values that make no sense
+here.
 """
 
 from __future__ import annotations
@@ -66,13 +67,12 @@ def as_timestamp_ms(moment: object) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidInputError(
-                f"cannot take {moment!r} for a moment: expected ISO 8601, such as "
+                f"{moment!r} is not a timestamp: expected ISO 8601, such as "
                 "2024-01-31T12:00:00Z or 2024-01-31"
             ) from None
     if not isinstance(moment, datetime):
         raise InvalidInputError(
-            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 string or a "
-            "datetime"
+            f"{moment!r} is not a version: expected a number, an ISO 8601 string or a datetime"
         )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -160,8 +160,8 @@ def as_arrow_schema(
         return to_arrow_schema(table, as_large_types=True) if as_large_types else None
     if not isinstance(schema, pa.Schema):
         raise InvalidInputError(
-            f"cannot take schema={schema!r}: expected a pyarrow.Schema; as_large_types=True gives "
-            "large strings, binaries and lists"
+            f"cannot take schema={schema!r}: expected a pyarrow.Schema; as_large_types=True "
+            "returns large strings, binaries and lists"
         )
     project(table, [name for name in schema.names if name not in METADATA_COLUMNS])
     return schema
@@ -243,10 +243,10 @@ def as_condition(
     """Return one condition from all given ones, over a table's columns and those of `_metadata`.
 
     Args:
-        schema: of the table.
+        schema: schema of the table.
         conditions: SQL, expressions, or deltalake's filters; None and an empty list are ignored.
         session: the current time and the time zone.
-        parameters: of SQL.
+        parameters: parameters of SQL.
         text_rules: how strings are compared.
 
     Raises:
@@ -260,7 +260,7 @@ def as_condition(
     ]
     if parameters and not given:
         raise InvalidInputError(
-            f"cannot use parameters={parameters!r}: there is no predicate that they are for"
+            f"cannot use parameters={parameters!r}: there is no predicate for them"
         )
     known = with_metadata_columns(schema)
     for condition in given:
@@ -273,7 +273,7 @@ def as_condition(
 
 
 def _check_texts(filters: Any, schema: StructType) -> None:
-    """Refuse filters that compare a string column with a list or another compound value."""
+    """Raise for filters that compare a string column with a list or another compound value."""
     if isinstance(filters, list):
         for one in filters:
             _check_texts(one, schema)
@@ -300,7 +300,7 @@ def as_updates(
 ) -> dict[str | tuple[str, ...], object]:
     """Return column → expression, from either argument; SQL is over the table's columns."""
     if (updates is None) is (new_values is None):
-        raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
+        raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
     for given in (updates, new_values):
         if given is not None and not isinstance(given, Mapping):
             raise InvalidInputError(
@@ -330,7 +330,7 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     For Spark, stored double quotes enclose a string.
     """
     if not isinstance(given, Mapping):
-        return given  # the caller reports what it expects
+        return given  # the caller reports the error
     from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # few tables have any
 
     return {name: with_backticks(text, columns) for name, text in given.items()}
@@ -372,7 +372,7 @@ def for_each_version(
 
 
 def check_given(predicate: object) -> None:
-    """Refuse an empty list of filters for a change of rows: it would mean all rows."""
+    """Raise for an empty list of filters for a change of rows: it would mean all rows."""
     if isinstance(predicate, list | tuple) and not predicate:
         raise InvalidInputError(
             f"cannot change the rows of {predicate!r}: an empty list would mean all of them; leave "

@@ -1,7 +1,8 @@
 """Clone a table: reference (shallow) or copy (deep) the files of another table's version.
 
-Owns how one table references another table's files, and which metadata the clone keeps. Repeated
-clones are incremental: files that the clone already has are neither added nor copied again.
+This module owns how one table references another table's files, and which metadata the clone keeps.
+Repeated clones are incremental: files that the clone already has are neither added nor copied
+again.
 
 Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
 """
@@ -126,8 +127,8 @@ class Origin:
     """Describe the source of a clone.
 
     Args:
-        format: of the source, for the history.
-        version: the cloned version in the source's own numbering, for the history; None is the
+        format: format of the source, for the history.
+        version: the cloned version in the source's own numbering, for the history; None means the
             version of the snapshot.
         has_log: whether the source's log is stored. Otherwise the snapshot was planned for the
             clone. Its deletion vectors are in memory, and the clone stores them as its own.
@@ -152,8 +153,8 @@ def cloned_configuration(
     The clone assigns its own row ids, so it also has its own materialized row id columns.
 
     Args:
-        source: of the cloned version.
-        target: of the table that the clone replaces; its features stay.
+        source: protocol and metadata of the cloned version.
+        target: the table that the clone replaces; its features stay.
         properties: set on the clone in addition.
 
     Raises:
@@ -284,7 +285,7 @@ class Clone(Operation[Cloned]):
         )
 
     def _check_row_ids(self, files: pa.Table) -> None:
-        """Refuse files that contain row ids: in the clone, these ids belong to other rows.
+        """Raise for files that contain row ids: in the clone, these ids belong to other rows.
 
         Raises:
             InvalidInputError: a file contains row ids.
@@ -293,14 +294,14 @@ class Clone(Operation[Cloned]):
         if others.true_count:
             raise InvalidInputError(
                 f"cannot clone {self.source.store.root} with icebergCompatV3: {others.true_count} "
-                "of its files hold row ids, which Iceberg's readers would take for those of the "
+                "of its files have row ids, which Iceberg's readers would mistake for those of the "
                 "clone; clone it with delta.enableIcebergCompatV3 = false and "
                 "delta.universalFormat.enabledFormats = '', then optimize.upgrade_uniform(3) "
                 "rewrites those files"
             )
 
     def _check_own(self, files: pa.Table) -> None:
-        """Refuse files outside of the source's root.
+        """Raise for files outside of the source's root.
 
         Raises:
             UnsafePathError: a data file or deletion vector file is outside.
@@ -325,7 +326,7 @@ class Clone(Operation[Cloned]):
 
 
 def _check_there(source: Snapshot) -> None:
-    """Refuse a version whose table was removed, recreated or rolled back since it was read.
+    """Raise for a version whose table was removed, recreated or rolled back since it was read.
 
     Otherwise a shallow clone could reference missing files. Old commits may be cleaned up.
 
@@ -571,7 +572,7 @@ def root_location(root: str) -> str:
     if root.startswith("/"):
         return f"file:{root}"
     if not is_absolute(root):
-        raise InternalError(f"the root {root!r} is no location")
+        raise InternalError(f"the root {root!r} is not a location")
     return root
 
 
@@ -594,7 +595,7 @@ def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) ->
     """Mark the files in which the two formats would find different row ids.
 
     Args:
-        store: of the table.
+        store: store of the table.
         files: with the columns `path` and `size`.
         own: `hidden_columns` of the table that has the files; empty if they may contain no ids.
 

@@ -69,7 +69,7 @@ class CommitFiles(Operation[RowsWritten]):
                 properties, constraints or protocol than the table has now.
             DataFileMissingError: a local file is gone.
 
-        Cost: a look at each file on a local disk; nothing elsewhere.
+        Cost: checks each file on a local disk; nothing elsewhere.
         """
         del engine
         if self.mode not in {"append", "overwrite"}:
@@ -100,7 +100,7 @@ class CommitFiles(Operation[RowsWritten]):
 
 
 def _check_there(store: Store, written: WrittenFiles) -> None:
-    """Refuse files that vacuum deleted, or that are gone because the directory was rolled back.
+    """Raise for files that vacuum deleted, or that are gone because the directory was rolled back.
 
     Raises:
         DataFileMissingError: a file is gone.
@@ -125,7 +125,7 @@ class CommitActions(Operation[Nothing]):
     Args:
         actions: files to add and, with mode `append`, to remove.
         mode: `append`, or `overwrite`, which removes the existing files.
-        schema: of the added files: the table's columns and types.
+        schema: schema of the added files: the table's columns and types.
         partition_by: the table's partition columns, if given.
         partition_filters: with mode `overwrite`: remove only the files of these partitions.
     """
@@ -246,7 +246,7 @@ def _rules(configuration: TableConfiguration) -> list[str]:
 
 
 def _relative(path: str) -> str:
-    # As in deltalake, whose paths are below the table with and without a slash.
+    # As in deltalake, paths are relative to the table with and without a leading slash.
     relative = path.lstrip("/")
     check_confined(relative, allow_absolute=False)
     return relative

@@ -60,13 +60,13 @@ class Conversion:
     """A plan for a table of existing Parquet files.
 
     Args:
-        schema: of the table, partition columns last where they are not in the files.
+        schema: schema of the table, partition columns last where they are not in the files.
         partition_columns: by name.
-        files: of the table.
+        files: files of the table.
         source_format: `parquet` or `iceberg`.
         source_version: the snapshot id of an Iceberg table.
         max_column_id: the highest id that columns in the files ever had; None if they have no ids.
-        description: of the source.
+        description: description of the source.
         features: table features that the files need.
     """
 
@@ -89,7 +89,7 @@ def plan_conversion(
     """Plan the conversion of the Parquet files below a root; nothing is written.
 
     Args:
-        context: of the new table; its time zone applies to timestamps in directory names.
+        context: context of the new table; its time zone applies to timestamps in directory names.
         partition_by: partition columns; None infers them from directories such as `p=1`.
         partition_strategy: whether directories are named `p=1` (`hive`, the default) or contain
             only the values, in the order of the columns (`directory`).
@@ -138,7 +138,7 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
         return wanted
     if wanted.column_mapping_mode is Mode.ID:
         raise InvalidInputError(
-            "cannot convert with delta.columnMapping.mode=id: the files hold no field ids of the "
+            "cannot convert with delta.columnMapping.mode=id: the files lack the field ids of the "
             "table; use mode=name"
         )
     schema = map_fields(

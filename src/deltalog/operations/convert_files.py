@@ -1,7 +1,7 @@
 """Find the schema and partition values of Parquet files to convert.
 
-Owns how the footers' schemas are merged, and how partition values in paths are parsed. Reads no
-data pages.
+This module owns how the footers' schemas are merged, and how partition values in paths are parsed.
+Reads no data pages.
 
 Protocol: Schema Serialization Format, Partition Value Serialization
 """
@@ -90,7 +90,7 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
     if iceberg is not None:
         raise InvalidInputError(
             f"cannot convert {store.root}: expected a directory of Parquet files, found the "
-            f"Iceberg table of {iceberg}, whose metadata decides which files and rows it has; "
+            f"Iceberg table of {iceberg}, whose metadata defines its files and rows; "
             "convert it as that (source_format='iceberg', or iceberg.`location` in SQL)"
         )
     found = sorted(
@@ -312,7 +312,7 @@ def files_of_sink(store: Store) -> frozenset[str] | None:
     """Return the paths of all files that a sink has committed; None if no sink wrote here.
 
     Args:
-        store: of the directory.
+        store: store of the directory.
 
     Raises:
         InvalidInputError: the log cannot be read, or it belongs to another directory.
@@ -342,8 +342,8 @@ def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
     version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
     if version != _VERSION:
         raise InvalidInputError(
-            f"cannot convert {root}: {path} begins with {version[:20]!r}, and {_VERSION!r} is what "
-            "deltalog knows of the logs of streaming sinks"
+            f"cannot convert {root}: {path} begins with {version[:20]!r}, but "
+            f"deltalog supports only {_VERSION!r} in logs of streaming sinks"
         )
     for line in lines:
         try:

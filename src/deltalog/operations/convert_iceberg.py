@@ -1,9 +1,9 @@
 """Plan the conversion of an Iceberg table: its data files stay and get a Delta log.
 
-Owns the checks of each data file. Delta finds columns by the field ids in the files. It reads
-values in their stored types, or in a wider type that the schema records. Owns the physical names,
-too: where a file lacks a field id, Spark's reader looks for the column by name. So a column's
-physical name must not be another column's name in any file.
+This module owns the checks of each data file. Delta finds columns by the field ids in the files. It
+reads values in their stored types, or in a wider type that the schema records. Owns the physical
+names, too: where a file lacks a field id, Spark's reader looks for the column by name. So a
+column's physical name must not be another column's name in any file.
 
 Protocol: Column Mapping (mode `id`), Type Widening (Type Change Metadata), Deletion Vectors
 """
@@ -56,7 +56,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
 
     Args:
         context: at the location of the Iceberg table.
-        metadata_name: the file in `metadata/` that describes the table; None is the newest.
+        metadata_name: the file in `metadata/` that describes the table; None means the newest.
 
     Raises:
         InvalidInputError: Delta cannot represent the table: it has defaults, files that are not
@@ -124,7 +124,7 @@ def configuration_with_ids(
 
     Args:
         wanted: the requested configuration, with column mapping of mode `id`.
-        conversion: of an Iceberg table.
+        conversion: conversion of an Iceberg table.
 
     Raises:
         InvalidInputError: the column mapping mode is not `id`, or the configuration has rules that
@@ -133,7 +133,7 @@ def configuration_with_ids(
     if wanted.column_mapping_mode is not Mode.ID:
         raise InvalidInputError(
             f"cannot take over an Iceberg table with {_MODE_KEY}={wanted.column_mapping_mode}: its "
-            "files hold columns by their ids, which only the mode id follows"
+            "files identify columns by id, which only the mode id follows"
         )
     enabled = [
         key
@@ -228,7 +228,7 @@ def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
 
 
 def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: IcebergFile) -> None:
-    """Refuse a file that lacks a column, unless the column is NULL in all of its rows."""
+    """Raise for a file that lacks a column, unless the column is NULL in all of its rows."""
     there = {one.number for one in columns}
     top = {one.number for one in columns if one.parent == _TOP}
     for field in source.schema:
@@ -247,7 +247,7 @@ def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: Ice
 
 
 def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path: str) -> None:
-    """Refuse date partitions of timestamp columns: their values may be days or microseconds."""
+    """Raise for date partitions of timestamp columns: their values may be days or microseconds."""
     names = source.partition_columns
     partitions = {field_id(one): one.name for one in source.schema if one.name in names}
     for one in earlier:

@@ -64,7 +64,7 @@ class Create(Operation[Nothing]):
     """Create a table with the transaction's configuration.
 
     Args:
-        clustering_columns: names or paths; None is no clustering.
+        clustering_columns: names or paths; None means no clustering.
     """
 
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None
@@ -83,7 +83,7 @@ class Replace(Operation[Nothing]):
 
     Args:
         wanted: the configuration that a new table would have.
-        clustering_columns: names or paths; None is no clustering.
+        clustering_columns: names or paths; None means no clustering.
     """
 
     wanted: TableConfiguration

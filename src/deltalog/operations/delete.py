@@ -60,7 +60,7 @@ class Delete(Operation[Deleted]):
     """Delete rows.
 
     Args:
-        request: from `rows.request.deletion`.
+        request: from `changes.request.deletion`.
     """
 
     request: ChangeRequest
@@ -70,11 +70,11 @@ class Delete(Operation[Deleted]):
 
     @classmethod
     def where(cls, predicate: Any, **options: Any) -> Delete:
-        """Return the operation that deletes rows where a predicate is true; None is all rows."""
+        """Return the operation that deletes rows where a predicate is true; None means all rows."""
         return cls(deletion(predicate, **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:
-        """Find the rows, and mask or rewrite the files that hold them."""
+        """Find the rows, and mask or rewrite the files that contain them."""
         return Deleted(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:

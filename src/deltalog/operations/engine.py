@@ -41,7 +41,7 @@ class LocalEngine:
     files_per_deletion = 5_000
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open anything that holds rows as a stream of Arrow batches."""
+        """Open anything that contains rows as a stream of Arrow batches."""
         return open_batches(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
@@ -90,7 +90,7 @@ class LocalEngine:
         return rewrite_here(job)
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint with `upkeep.create_checkpoint`."""
+        """Write a checkpoint with `maintenance.create_checkpoint`."""
         from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # as above
 
         create_checkpoint(snapshot, at_ms=at_ms)
@@ -117,7 +117,7 @@ LISTING_SCHEMA: Final = pa.schema(_FIELDS)
 """Path relative to the root (decoded), size, and time in milliseconds since 1970, UTC."""
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
-# Left by writers that were killed. Of the files in the log, vacuum may only look at these.
+# Files of killed writers. In the log's directory, vacuum may consider only these.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 _STAGED: Final = f"^{STAGING_NAME}/.*"
@@ -230,7 +230,7 @@ class Engine(Protocol):
         """Write rows to data files, without a commit; after a failure no file is left.
 
         Args:
-            spec: of the table.
+            spec: spec of the table.
             rows: from `open_rows`; read once.
             predicate: every row must match it.
             tells_changes: whether change data files are written as well.

@@ -1,8 +1,8 @@
 """Run operations: stage, commit, retry after a conflict, and set the metrics.
 
-Owns the only calls of `transaction.commit` outside of its package. So the same steps follow each
-commit, whether it came from the API, SQL, Spark or the command line. Only this module sets
-metrics.
+This module owns the only calls of `transaction.commit` outside of its package. So the same steps
+follow each commit, whether it came from the API, SQL, Spark or the command line. Only this module
+sets metrics.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def execute(
         operation: the operation to run.
         load: returns the version to begin with, once the operation's sources are open.
         engine: does the work on rows and files.
-        options: of the commit. An operation that is not repeatable always raises on a conflict.
+        options: options of the commit. An operation that is not repeatable always raises on a
+            conflict.
         is_held: as for `stage_and_commit`.
         progress: True shows a progress bar; a function is called with the numbers of files read and
             of all files. An exception from it ends the work, and new files are deleted.
@@ -155,10 +156,10 @@ def make_table(
 
     Args:
         operation: the operation that stages the contents besides the configuration.
-        context: of the new table.
-        configuration: of the new table.
+        context: context of the new table.
+        configuration: configuration of the new table.
         engine: does the work on rows and files.
-        options: of the commit.
+        options: options of the commit.
         progress: as for `do`.
 
     Raises:
@@ -201,7 +202,7 @@ class EngineMaintenance:
     """Run the maintenance after a commit that reads or writes files, with the operation's engine.
 
     Args:
-        engine: of the operation.
+        engine: engine of the operation.
     """
 
     engine: Engine

@@ -1,8 +1,8 @@
 """Generate symlink manifests: lists of live files for engines that cannot read the log.
 
-Owns the form of a manifest: one plain text file per partition below `_symlink_format_manifest`,
-with the location of one data file per line. Commits do not update manifests; each call rewrites
-them.
+This module owns the form of a manifest: one plain text file per partition below
+`_symlink_format_manifest`, with the location of one data file per line. Commits do not update
+manifests; each call rewrites them.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Operation(Generic[OutcomeT_co]):
         """Stage the operation into a transaction: write files, but commit nothing.
 
         Args:
-            transaction: of the table.
+            transaction: transaction of the table.
             engine: does the work on rows and files.
         """
 
@@ -148,7 +148,7 @@ class CustomOperation(Operation[Staged[T]]):
     Args:
         name: for the history.
         plan: stages the operation; called again on the newest version after a conflict.
-        parameters: of the operation, for the history.
+        parameters: parameters of the operation, for the history.
         needs_latest: whether the table is refreshed first.
         skips_empty: whether the commit is skipped if nothing was staged.
     """

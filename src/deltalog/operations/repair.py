@@ -1,7 +1,7 @@
 """Repair: remove files from the table that the log references but the store no longer has.
 
-Owns the search for such files. Their rows are already lost; once the files are removed, the other
-rows can be read again.
+This module owns the search for such files. Their rows are already lost; once the files are removed,
+the other rows can be read again.
 
 Protocol: Add File and Remove File
 """

@@ -1,7 +1,7 @@
 """Restore: commit a new version with the contents of an older one.
 
-Owns which files are added and removed: it commits only the difference. State that must not be
-rolled back stays: features, column ids, and high water marks of identity columns.
+This module owns which files are added and removed: it commits only the difference. State that must
+not be rolled back stays: features, column ids, and high water marks of identity columns.
 
 Protocol: Add File and Remove File, Column Mapping, Identity Columns
 """

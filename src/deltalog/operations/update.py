@@ -73,16 +73,16 @@ class Update(Operation[Updated]):
 
     @classmethod
     def where(cls, predicate: Any, values: Mapping[Any, Any], **options: Any) -> Update:
-        """Return the operation that updates rows for which a predicate is true; None is all rows.
+        """Return the operation that updates rows where a predicate is true; None means all rows.
 
         Args:
             predicate: selects the rows to update.
             values: column (a dotted path reaches into a struct) → its new value, computed from the
                 row as it was.
-            options: of `ChangeRequest`.
+            options: options of `ChangeRequest`.
 
         Raises:
-            InvalidInputError: there are no values.
+            InvalidInputError: no new values are given.
         """
         if not values:
             raise InvalidInputError("an update needs at least one column = value")

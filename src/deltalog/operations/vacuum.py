@@ -1,8 +1,8 @@
 """Vacuum: delete files that no version within the retention period needs.
 
-Owns which files are deleted, the order of the steps, and the records in the history. Files are
-deleted last, after the plan was checked against the newest version. So a failure can leave
-unneeded files behind, but never deletes a needed file.
+This module owns which files are deleted, the order of the steps, and the records in the history.
+Files are deleted last, after the plan was checked against the newest version. So a failure can
+leave unneeded files behind, but never deletes a needed file.
 
 Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 … D-49)
 """
@@ -109,7 +109,7 @@ class VacuumPlan:
 
     @property
     def size_bytes(self) -> int:
-        """The total size of the files, as far as it is known."""
+        """The total size of the files, as far as known."""
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
     def metrics(self) -> dict[str, int]:
@@ -145,7 +145,7 @@ def plan_vacuum(
             `delta.deletedFileRetentionDuration`.
         enforce_retention_duration: whether to raise for a retention shorter than the table's.
         keep_versions: versions that stay readable, whatever their age.
-        now_ms: milliseconds since 1970, UTC; None is the current time.
+        now_ms: milliseconds since 1970, UTC; None means the current time.
         engine: lists files.
         deletes: whether the plan will be executed, which the table's catalog must allow.
 
@@ -169,7 +169,7 @@ def plan_vacuum(
     if deletes:
         check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
-        raise InvalidInputError("an inventory goes with mode='inventory', and with no other")
+        raise InvalidInputError("mode='inventory' needs an inventory, and other modes exclude it")
     default_ms = snapshot.configuration.properties.deleted_file_retention_ms
     asked_ms = _as_ms(retention_hours, snapshot.store.root)
     _check_retention(snapshot, asked_ms, default_ms, enforces=enforce_retention_duration)
@@ -199,7 +199,7 @@ def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
     """Return the plan without files that the newest version needs, such as restored ones.
 
     Args:
-        plan: of the same table.
+        plan: plan of the same table.
         snapshot: the newest version.
     """
     needed = needed_files(snapshot, cutoff_ms=plan.cutoff_ms, keep_versions=plan.keep_versions)
@@ -219,7 +219,7 @@ def delete_planned(
     """Delete the files of a plan, and return their number.
 
     Args:
-        store: of the table.
+        store: store of the table.
         plan: from `confirm_vacuum`.
         engine: deletes files.
         progress: called after each batch with the numbers of deleted files and of all files; an
@@ -240,7 +240,7 @@ def delete_planned(
 
 
 def remember_lite(store: Store, plan: VacuumPlan) -> None:
-    """Record how far a lite vacuum came, so that the next vacuum can skip those commits.
+    """Record the last commit of a lite vacuum, so that the next one can skip earlier commits.
 
     The record only saves time, so a failure is only logged.
     """
@@ -255,7 +255,7 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VacuumStart(Operation[VacuumPlan]):
-    """Record in the history what will be deleted."""
+    """Record the planned deletions in the history."""
 
     plan: VacuumPlan
     name: ClassVar[str] = START
@@ -407,8 +407,8 @@ def inventory_files(
         inventory: `path` (a location, or relative to the root; not percent-encoded), `length` in
             bytes, `modificationTime` in milliseconds or as a timestamp, and optionally `isDir`.
             Files outside of the root are left out.
-        store: of the table.
-        configuration: of the table.
+        store: store of the table.
+        configuration: configuration of the table.
 
     Raises:
         InvalidInputError: a column is missing.
@@ -687,7 +687,7 @@ def vector_path(row: dict[str, Any]) -> str | None:
     """Return the decoded path of one deletion vector's file; None if it is inline.
 
     Args:
-        row: of a `deletionVector` column; `storageType` and `pathOrInlineDv` are enough.
+        row: value of a `deletionVector` column; `storageType` and `pathOrInlineDv` are enough.
     """
     descriptor = descriptor_of({"offset": None, "sizeInBytes": 0, "cardinality": 0, **row})
     return None if descriptor is None else location(descriptor)

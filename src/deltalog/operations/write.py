@@ -1,7 +1,7 @@
 """Write new rows: append, or overwrite.
 
-Owns the four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of
-the partitions that the new rows belong to (dynamic partition overwrite).
+This module owns the four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and
+overwrite of the partitions that the new rows belong to (dynamic partition overwrite).
 
 Protocol: Add File and Remove File, Add CDC File
 """
@@ -149,18 +149,15 @@ class Write(Operation[RowsWritten]):
             ("partition_overwrite='dynamic'", self.dynamic),
         ):
             if given and self.mode != "overwrite":
-                raise InvalidInputError(
-                    f"{name} goes with mode='overwrite', found mode={self.mode!r}"
-                )
+                raise InvalidInputError(f"{name} needs mode='overwrite', found mode={self.mode!r}")
         if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
             raise InvalidInputError(
-                "partition_overwrite='dynamic' goes neither with a predicate nor with "
-                "schema_mode='overwrite': the rows decide what is replaced"
+                "partition_overwrite='dynamic' excludes a predicate and "
+                "schema_mode='overwrite': the new rows select the replaced partitions"
             )
         if self.schema_mode == "overwrite" and self.mode == "append":
             raise InvalidInputError(
-                "an append keeps the table's schema: schema_mode='overwrite' goes with "
-                "mode='overwrite'"
+                "an append keeps the table's schema: schema_mode='overwrite' needs mode='overwrite'"
             )
 
     @property
@@ -181,7 +178,7 @@ class Write(Operation[RowsWritten]):
         return found if self.predicate is None else {**found, "predicate": str(self.predicate)}
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Write the rows, and remove what they replace.
+        """Write the rows, and remove the rows that they replace.
 
         Raises:
             SchemaMismatchError, ConstraintViolationError: the rows do not fit the table, or do not
@@ -203,7 +200,7 @@ class Write(Operation[RowsWritten]):
         return self._replace_all(transaction, engine, rows)
 
     def _condition(self, transaction: PendingTransaction) -> Expression | None:
-        """The predicate, which every new row must match, also where there is none to replace."""
+        """The predicate that every new row must match, even if no row is replaced."""
         if self.predicate is None:
             return None
         return as_condition(
@@ -320,9 +317,9 @@ def with_columns_of(
     """Return the configuration with the columns that only the data has.
 
     Args:
-        configuration: of the table.
-        schema: of the data.
-        casts: whether the data of columns that are there is cast.
+        configuration: configuration of the table.
+        schema: schema of the data.
+        casts: whether to cast the data of existing columns.
 
     Raises:
         SchemaMismatchError: a column has another type than the table's.
@@ -341,7 +338,7 @@ def with_columns_of(
 def _check_partitions(
     transaction: PendingTransaction, rows: RowSource, partition_by: Sequence[str] | None
 ) -> None:
-    """Raise if the data lacks partition columns that nobody said are to go."""
+    """Raise if the data lacks partition columns that are not explicitly dropped."""
     known = {name_key(name) for name in rows.schema.names}
     kept = transaction.configuration.partition_columns
     missing = [name for name in kept if name_key(name) not in known]

@@ -1,4 +1,4 @@
-"""SELECT over tables, answered by DuckDB."""
+"""SELECT over tables, run by DuckDB."""
 
 from __future__ import annotations
 

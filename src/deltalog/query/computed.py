@@ -1,10 +1,10 @@
-"""The expressions of a query over one row: Spark's, which `expressions` computes.
+"""The expressions of a query over one row, with Spark's semantics, computed by `expressions`.
 
-DuckDB and Spark differ in what small things mean: how a cast rounds, which type a quotient has,
-where a string begins to be counted. So DuckDB gets what is between rows (joins, groups, windows,
-sorting), and of expressions only those that mean the same for the types of their columns; all
-others are functions of Python for DuckDB, which `expressions` computes batch by batch. Owns which
-parts of a query these are, and the names of columns that Spark gives.
+DuckDB and Spark differ in details: how a cast rounds, which type a quotient has, where positions in
+strings begin. So DuckDB computes joins, groups, windows and sorting, but only those expressions
+that mean the same in both for the types of their columns. All other expressions become Python
+functions for DuckDB, which `expressions` computes batch by batch. This module finds these parts of
+a query, and the column names that Spark would use.
 
 Protocol: none; Spark's SQL reference
 """
@@ -73,19 +73,19 @@ MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-# What DuckDB takes as it is, and parts that are no expressions over a row.
+# Nodes that DuckDB gets unchanged, and parts that are not expressions over a row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
     exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,
     exp.Hint, exp.Var, exp.Version, exp.TableSample, exp.Pivot,
 )  # fmt: skip
-# Spark knows more forms of dates and times than DuckDB.
+# Spark accepts more forms of dates and times than DuckDB.
 _OTHER_MOMENTS: Final = re.compile(
     r"""\b(?:date\s*'(?!\d{4}-\d\d-\d\d')|timestamp(?:_ntz|_ltz)?\s*'"""
     r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
     re.IGNORECASE,
 )
-# Parts of an expression that is no constant, or one whose value is not known yet.
+# Parts of an expression that is not a constant, or whose value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
@@ -96,14 +96,14 @@ class Computed:
     """An expression over one row.
 
     Args:
-        text: in Spark's dialect, with one name for each of its inputs.
-        parameters: the names of those that it has.
-        inputs: the columns, and the values over several rows, that it needs: their names, and
-            what they are in DuckDB's dialect, with marks.
-        native: the expression in DuckDB's dialect, with marks; None if DuckDB has none like it.
-        place: of its first character in the query.
-        chain: the number of the first of the conditions that AND and OR join, of which this is one;
-            in all of them the same inputs have the same types. None if it is no such condition.
+        text: its SQL in Spark's dialect, with one name for each input.
+        parameters: names of its parameters.
+        inputs: the columns and aggregates that it needs: their names, and
+            their SQL in DuckDB's dialect, with marks.
+        native: the expression in DuckDB's dialect, with marks; None if DuckDB has no equivalent.
+        place: position of its first character in the query.
+        chain: number of the first condition in its chain of AND and OR;
+            in a chain, the same inputs have the same types. None outside of a chain.
     """
 
     text: str
@@ -114,7 +114,7 @@ class Computed:
     chain: int | None = None
 
     def named(self, message: str) -> str:
-        """Return a message with the query's columns in place of the names that inputs have."""
+        """Return a message with the query's columns instead of the names of inputs."""
         return re.sub(
             rf"`?{INPUT}(\d+)`?",
             lambda mark: self.inputs[int(mark[1])][1].replace('"', "`"),
@@ -124,14 +124,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """A function over several rows, of which the result has another type in Spark.
+    """An aggregate function whose result has another type in Spark.
 
     Args:
         kind: which type the result has.
-        texts: the call in DuckDB's dialect, with a mark for its argument; after an average its sum
-            and its count.
-        argument: in DuckDB's dialect, with marks.
-        mark: which stands for the argument.
+        texts: the call in DuckDB's dialect, with a mark for its argument; for an average, also its
+            sum and its count.
+        argument: the argument in DuckDB's dialect, with marks.
+        mark: replaces the argument.
     """
 
     kind: ResultType
@@ -142,12 +142,12 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The columns of one side of UNION, EXCEPT, INTERSECT or IN, where both have the same types.
+    """The columns of one side of UNION, EXCEPT, INTERSECT or IN; both sides need equal types.
 
     Args:
-        first: the number of the part that is the first side; the second one is the next.
-        place: of the operation in the query.
-        values: what stands before IN, in DuckDB's dialect, with marks; none of a query.
+        first: number of the part that is the first side; the second side is the next part.
+        place: position of the operation in the query.
+        values: the values before IN in DuckDB's dialect, with marks; empty for a query.
     """
 
     first: int
@@ -163,8 +163,8 @@ class QueryOfParts:
     """A query in DuckDB's dialect, with marks for its parts.
 
     Args:
-        text: with marks.
-        parts: by the numbers of the marks.
+        text: its SQL with marks.
+        parts: the parts by number of their mark.
     """
 
     text: str
@@ -172,14 +172,14 @@ class QueryOfParts:
 
 
 def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
-    """Return a query whose expressions over one row are apart.
+    """Split a query into its expressions over one row and the rest.
 
     Args:
-        tree: of the query, which is changed.
-        source: the text that was read.
+        tree: tree of the query; it is modified.
+        source: the text of the query.
 
     Raises:
-        SyntaxProblem: a function is not known, or an expression is not Spark's.
+        SyntaxProblem: a function is unknown, or an expression is not valid in Spark.
     """
     parts = _Parts(source)
     note_safe_constants(tree, source.text)
@@ -194,7 +194,7 @@ def _duckdb(tree: Expr) -> str:
     try:
         return with_naturals(tree).sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except FAILURES as error:
-        raise SyntaxProblem(start_of(tree), f"DuckDB has nothing like it: {error}") from error
+        raise SyntaxProblem(start_of(tree), f"DuckDB has no equivalent: {error}") from error
 
 
 class _Parts:
@@ -209,7 +209,7 @@ class _Parts:
         self._chain: int | None = None
 
     def visit(self, node: Expr) -> Expr:
-        """Put marks in place of the parts inside a node, and return what stands for the node."""
+        """Replace the parts inside a node by marks, and return the replacement of the node."""
         if isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME:
             node = replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
         core = core_of(node)
@@ -228,7 +228,7 @@ class _Parts:
         return self._compute(node)
 
     def _compute(self, node: Expr) -> Expr:
-        """Put a mark in place of an expression over one row."""
+        """Replace an expression over one row by a mark."""
         span = span_of(node)
         if span is None:
             raise SyntaxProblem(start_of(node), "a query cannot have this expression here")
@@ -267,15 +267,15 @@ class _Parts:
         return self._marked(node, self._known[key])
 
     def _structure(self, node: Expr) -> Expr:
-        """Visit what a node consists of, that is no expression itself."""
+        """Visit the children of a node that is not an expression itself."""
         common = node.args.get("with_")
-        # Long chains are deeper than Python's stack.
+        # Long chains would exceed Python's stack.
         if operands := simple_operands(node):
             self._visit_chain(operands)
             return node
         children = [one for one in children_of(node) if one is not common]
         scope = self._scope
-        if isinstance(node, exp.Select):  # the same text means other columns in another query
+        if isinstance(node, exp.Select):  # in another query, the same text means other columns
             self._scope = next(self._scopes)
         for child in [common, *children] if common is not None else children:
             self.visit(child)
@@ -289,7 +289,7 @@ class _Parts:
         return node
 
     def _visit_chain(self, operands: Iterable[Expr]) -> None:
-        """Visit conditions over columns and constants of one row, which AND and OR join."""
+        """Visit conditions over columns and constants of one row, joined by AND and OR."""
         before = self._chain
         self._chain = len(self.found) if before is None else before
         for one in operands:
@@ -297,7 +297,7 @@ class _Parts:
         self._chain = before
 
     def _note_join(self, node: exp.Select) -> None:
-        """Put marks in place of the stars of a query that joins by names of columns."""
+        """Replace the stars of a query that joins by column names by marks."""
         joined = joined_by_names(node, _duckdb)
         if joined is None:
             return
@@ -308,7 +308,7 @@ class _Parts:
             if not isinstance(star, exp.Star):
                 continue
             if star.args.get("replace") or star.args.get("rename"):
-                problem = "a star beside a join by names can leave columns out, and nothing else"
+                problem = "a star in a query with a join by names supports only EXCEPT"
                 raise SyntaxProblem(start_of(one), problem)
             table = one.table if isinstance(one, exp.Column) else None
             excluded = tuple(column.name for column in star.args.get("except_") or ())
@@ -316,13 +316,13 @@ class _Parts:
             self._marked(one, len(self.found) - 1)
 
     def _note_sides(self, node: exp.SetOperation) -> None:
-        """Put a mark in place of the columns of both sides, which have other types in Spark."""
+        """Replace the columns of both sides by a mark if Spark gives them other types."""
         first = len(self.found)
         for name in ("this", "expression"):
             node.set(name, self._side(node.args[name], first, start_of(node)))
 
     def _note_values(self, node: exp.In) -> None:
-        """Put marks in place of the values before IN, and of the columns of the query after it."""
+        """Replace the values before IN and the columns of the query after it by marks."""
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         first, place = len(self.found), start_of(node)
         self.found.append(Side(first, place, tuple(map(_duckdb, values))))
@@ -337,10 +337,10 @@ class _Parts:
         return exp.Select(expressions=[mark], from_=exp.From(this=rows))
 
     def _guard(self, node: Expr) -> Expr:
-        """Put a mark in place of conditions of which a later one may fail where a former is false.
+        """Replace conditions by a mark if a later one may fail where an earlier one is false.
 
-        DuckDB changes the order of conditions, and Spark does not. Those that cannot fail stand
-        beside the mark, too, as files are pruned by them.
+        DuckDB reorders conditions, but Spark does not. Conditions that cannot fail stay
+        next to the mark, too, because they prune files.
         """
         simple = [
             one.copy() for one in node.flatten(unnest=False)
@@ -353,7 +353,7 @@ class _Parts:
         return replaced(node, exp.paren(found, copy=False))
 
     def _unify(self, node: exp.Values) -> None:
-        """Give the constants of a column of VALUES one type, or refuse them."""
+        """Cast the constants of a column of VALUES to their common type, or raise."""
         rows = [
             row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
         ]
@@ -383,7 +383,7 @@ class _Parts:
                 self._marked(one, len(self.found) - 1)
 
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
-        """Let a function over several rows have Spark's type, and visit what it is about."""
+        """Give an aggregate function Spark's result type, and visit its arguments."""
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
         if row is None or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
@@ -391,7 +391,7 @@ class _Parts:
         kind, write = row
         values = list(children_of(core)) if isinstance(core, exp.Count) else []
         if values and all(map(is_whole_constant, values)):
-            # Spark counts rows for an argument that is never NULL: it is not computed, nor fails.
+            # For an argument that is never NULL, Spark counts rows without computing it.
             core.set("this", exp.Literal.number(1))
             core.set("expressions", None)
         for part in [*parts_around(node, core), *children_of(core)]:
@@ -402,7 +402,7 @@ class _Parts:
         return node if kind is ResultType.SAME else self._typed(node, kind)
 
     def _typed(self, node: Expr, kind: ResultType) -> Expr:
-        """Put a mark in place of a function, whose type depends on that of its argument."""
+        """Replace a function whose type depends on its argument by a mark."""
         number = len(self.found)
         mark = f"{_ARGUMENT}{number}_"
         argument = ""
@@ -426,7 +426,7 @@ class _Parts:
 
 
 def _kind_of_constant(node: Expr) -> str:
-    """Which kind of constant a value is, of which DuckDB finds the common type as Spark does."""
+    """Return the kind of a constant; in one kind, DuckDB's common type is Spark's."""
     if isinstance(node, exp.Literal):
         if node.is_string:
             return _STRING_KIND
@@ -441,14 +441,14 @@ def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
         raise SyntaxProblem(place, str(error)) from error
 
 
-# The names of a query's columns that have no alias, as Spark gives them.
+# Names of result columns without an alias, as in Spark.
 
 
 _VALUE: Final = "deltalog_value_"
 
 
 def name_results(tree: Expr, source: TextOfParts) -> None:
-    """Let the results of a query without an alias have the names that Spark gives them."""
+    """Name the result columns without an alias as Spark does."""
     for select in list(tree.find_all(exp.Select)):
         for one in select.expressions:
             if isinstance(one, exp.Alias | exp.Aliases | exp.Star | exp.Column | exp.Dot):
@@ -461,11 +461,11 @@ def name_results(tree: Expr, source: TextOfParts) -> None:
 
 
 def result_name(node: Expr, source: TextOfParts) -> str:
-    """Return the name of a column of a query: Spark's, or if that is not known, its text.
+    """Return the name of a column of a query: Spark's, or if unknown, its text.
 
     Args:
-        node: the expression, as it was read.
-        source: the text.
+        node: the expression as parsed.
+        source: the text of the query.
     """
     span = span_of(node)
     text = node.sql(dialect="spark") if span is None else source.text[span[0] : span[1]]
@@ -493,7 +493,7 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
     except InvalidInputError:
         return None
     if any(isinstance(one, nodes.Collate) for one in walk(found)):
-        return None  # Spark names the collation of each constant beside it, too
+        return None  # Spark's name also contains the collation of each constant
     return _name(found, values)
 
 

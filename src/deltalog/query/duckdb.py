@@ -1,6 +1,6 @@
 """DuckDB's connections, queries over registered tables, and `QueryBuilder`.
 
-The query is DuckDB's affair, reading is `scan`'s.
+DuckDB runs the query, and `data.scan` reads the rows.
 
 Protocol: none
 """
@@ -26,7 +26,7 @@ from deltalog.schema.types import YEAR_TO_MONTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-# A query of ours reads tables, and neither files nor the network by itself.
+# A query reads only tables; DuckDB must not access files or the network.
 _EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
 _CLOSED: Final[dict[str, Any]] = {
     "enable_external_access": "false",
@@ -40,30 +40,30 @@ class Database:
     """A DuckDB in memory.
 
     Args:
-        connection: to it.
+        connection: connection to it.
     """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._known: set[str] = set()
         self._knowing = Lock()
-        # A DuckDB with functions of Python that is open when Python ends complains of leaks.
+        # A DuckDB with Python functions that is still open at Python's exit reports leaks.
         finalize(self, _close, connection, os.getpid())
 
     def connect(self) -> Any:
-        """Return a new connection, which has at most one open result."""
+        """Return a new connection; it can have at most one open result."""
         return self._connection.cursor()
 
     def know(
         self, name: str, function: Callable[..., Any], types: Sequence[str], result: str
     ) -> None:
-        """Make a function of Python known, unless it is.
+        """Register a Python function, unless it is already registered.
 
         Args:
-            name: in queries.
-            function: gets and returns Arrow arrays; somebody else keeps it.
-            types: of its arguments, in DuckDB's words.
-            result: its type.
+            name: name in queries.
+            function: accepts and returns Arrow arrays; the caller must keep a reference.
+            types: types of its arguments, in DuckDB's spelling.
+            result: type of its result.
         """
         with self._knowing:
             if name in self._known:
@@ -75,9 +75,9 @@ class Database:
 
 
 def _close(connection: Any, process: int) -> None:
-    """Close a DuckDB where it was opened; in a fork, let it outlive the process.
+    """Close a DuckDB in the process that opened it; in a fork, leave it open.
 
-    The threads that it waits for when it is destroyed are not there in a fork: the process would
+    Closing waits for threads that do not exist in a fork: the process would
     be aborted.
     """
     if os.getpid() == process:
@@ -86,16 +86,16 @@ def _close(connection: Any, process: int) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-# By process: that of a parent is of no use in its fork.
+# By process id: a fork cannot use its parent's DuckDB.
 _SHARED: Final[dict[int, Database]] = {}
 
 
 def shared_duckdb() -> Database:
-    """Return the DuckDB in memory that all queries of this process without settings share.
+    """Return the in-memory DuckDB that all queries of this process without settings share.
 
-    Queries see nothing of each other: what is registered is known to its connection alone.
+    Queries are isolated: registered tables are visible only in their connection.
 
-    Cost: the first time about 10 ms, as `connect_duckdb`; then nothing.
+    Cost: about 10 ms for the first call, as `connect_duckdb`; then nothing.
 
     Raises:
         InvalidInputError: DuckDB is not installed.
@@ -108,17 +108,17 @@ def shared_duckdb() -> Database:
 def connect_duckdb(
     settings: Mapping[str, str] | None = None, *, is_closed: bool = True
 ) -> Database:
-    """Return a DuckDB in memory; names are those of registered tables only.
+    """Return a DuckDB in memory; only registered tables are visible.
 
-    Moments are shown in UTC.
+    Times are shown in UTC.
 
     Args:
-        settings: of DuckDB.
-        is_closed: whether queries cannot reach files, the network and settings, unless `settings`
-            say so.
+        settings: DuckDB's settings.
+        is_closed: whether queries cannot access files, the network and settings, unless `settings`
+            allow it.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or knows no such setting.
+        InvalidInputError: DuckDB is not installed, or has no such setting.
     """
     try:
         import duckdb  # noqa: PLC0415  # optional
@@ -126,7 +126,7 @@ def connect_duckdb(
         raise InvalidInputError(
             "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
         ) from error
-    # A name in a query is a table's, never that of a variable which happens to be in reach.
+    # A name in a query always means a table, never a Python variable.
     closed = _CLOSED if is_closed else {}
     config: dict[str, Any] = {
         "python_enable_replacements": "false", **closed, **(settings or {}),
@@ -134,7 +134,7 @@ def connect_duckdb(
     zones = {text for key, text in config.items() if key.lower() == "timezone"}
     if not zones <= UTC_NAMES:
         raise InvalidInputError(
-            f"cannot start DuckDB with TimeZone {', '.join(map(repr, zones))}: moments of queries "
+            f"cannot start DuckDB with TimeZone {', '.join(map(repr, zones))}: times of queries "
             "are in UTC"
         )
     try:
@@ -157,22 +157,22 @@ def query_duckdb(
     shown: str | None = None,
     run: DuckDBRun | None = None,
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query, streamed.
+    """Return the rows of a query as a stream.
 
     Args:
         database: from `connect_duckdb`.
-        sql: in DuckDB's dialect.
+        sql: the query in DuckDB's dialect.
         tables: name in the query → an Arrow dataset, table or reader.
         parameters: values for `$name`.
-        shown: the query in errors; None is `sql`.
-        run: starts the query, which `sql` begins; None is all of `sql`.
+        shown: the query in errors; None means `sql`.
+        run: starts the query whose beginning is `sql`; None means that `sql` is all of it.
 
     Raises:
-        InvalidInputError: DuckDB refuses the query, or it gives no rows.
+        InvalidInputError: DuckDB rejects the query, or it returns no rows.
     """
     import duckdb  # noqa: PLC0415  # optional
 
-    # DuckDB's own dialect has months as the numbers that they are to Arrow.
+    # In DuckDB's own dialect, months are numbers, as in Arrow.
     tells = run is not None
     watched = {
         name: (WatchedReader if hasattr(rows, "read_next_batch") else _as_shown)(
@@ -195,13 +195,13 @@ def query_duckdb(
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
         raise _cause(watched, run) or refused from error
     if reader is None:
-        raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
+        raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that returns rows")
     batches = _batches(reader, watched, shown or sql, run, database)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
 class TableRows(Protocol):
-    """Rows of a table, not a caller's own data: they know the type of each column there."""
+    """Rows of a table, not the caller's data: they have the table's type of each column."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -215,17 +215,17 @@ class TableRows(Protocol):
 
 
 def is_of_table(rows: Any) -> TypeGuard[TableRows]:
-    """Whether rows are those of a table, whatever columns a caller's frame shows as attributes."""
+    """Return whether rows are a table's; data frames may have columns as attributes."""
     return isinstance(getattr(rows, "table_schema", None), StructType)
 
 
 def has_spans(rows: Any) -> bool:
-    """Whether DuckDB gets intervals as days and microseconds."""
+    """Return whether DuckDB gets intervals as days and microseconds."""
     return is_of_table(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
 
 
 def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
-    """Return the schema of a table's rows in types that DuckDB does not take for numbers."""
+    """Return the schema of a table's rows in types that DuckDB does not confuse with numbers."""
     if not is_of_table(rows):
         return shown
     types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
@@ -242,9 +242,9 @@ def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Sc
 def _as_shown(rows: Any, *, tells_months: bool) -> Any:
     """A dataset in the types that DuckDB reads.
 
-    Geographies are bytes: DuckDB takes no table that has edges on a sphere. It counts spans of
-    time in nanoseconds, of which more than 292 years are too many: so they have days, too. Months
-    are in a struct, if it is to tell them from numbers.
+    Geographies are bytes: DuckDB rejects tables with spherical edges. DuckDB counts intervals
+    in nanoseconds, which overflow after 292 years, so they are stored with days. Months
+    are in a struct if they must differ from numbers.
     """
     if not hasattr(rows, "replace_schema"):
         return rows
@@ -265,16 +265,16 @@ class DuckDBRun(Protocol):
     failure: DeltaError | None
 
     def start(self, connection: Any, prefix: str) -> Any:
-        """Return the relation of the query, which may call functions of Python."""
+        """Return the relation of the query, which may call Python functions."""
         ...
 
 
 class WatchedReader:
-    """Rows that can be read once, whose errors are kept.
+    """Rows that can be read only once; their errors are kept.
 
     Args:
-        reader: of the rows: pyarrow's, or one with its methods.
-        tells_months: whether months of a table are told from numbers.
+        reader: returns the rows: pyarrow's reader, or one with its methods.
+        tells_months: whether to distinguish months of a table from numbers.
     """
 
     def __init__(self, reader: Any, *, tells_months: bool) -> None:
@@ -312,7 +312,7 @@ def _batches(
     database: Database,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of an answer; an error of a table is raised unchanged."""
-    _ = database  # open until the last batch
+    _ = database  # keeps it open until the last batch
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
@@ -321,12 +321,12 @@ def _batches(
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
-    """Return the original error of a failed query, of which DuckDB keeps only the message."""
+    """Return the original error of a failed query; DuckDB keeps only its message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)
 
 
-# Tables given to DuckDB with the number of their rows, by which it orders joins.
+# Tables registered in DuckDB with their row counts, which it uses to order joins.
 
 
 Source = Any
@@ -336,12 +336,12 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
     """Register rows under a name.
 
     Args:
-        connection: of DuckDB.
-        name: in queries.
+        connection: DuckDB's connection.
+        name: name in queries.
         rows: an Arrow dataset, table or reader.
-        is_joined: whether the query has other tables, too; for one alone nothing is counted.
+        is_joined: whether the query has other tables, too; otherwise rows are not counted.
 
-    Cost: of a table that may be joined, the numbers of rows that the log has.
+    Cost: for a table that may be joined, the row counts in the log.
     """
     estimate: Callable[[], int | None] | None = getattr(rows, "estimated_rows", None)
     make = _counted() if is_joined and estimate is not None else None
@@ -351,14 +351,14 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
         return
     try:
         number = estimate()
-    except DeltaError:  # whoever reads the rows is told
+    except DeltaError:  # reading the rows raises it again
         number = None
     hook(name, make(rows, number))
 
 
 @cache
 def _counted() -> Callable[[Any, int | None], Source] | None:
-    """Return the class of DuckDB's scans that reports row counts; None before DuckDB 2.0."""
+    """Return the dataset class that reports row counts to DuckDB; None before DuckDB 2.0."""
     try:
         from duckdb._sources.pyarrow import (  # noqa: PLC0415  # optional
             PyArrowDatasetSource,
@@ -384,7 +384,7 @@ def _counted() -> Callable[[Any, int | None], Source] | None:
 
 
 class HasDataset(Protocol):
-    """A `DeltaTable`, or another object whose rows a PyArrow dataset gives."""
+    """A `DeltaTable`, or another object with rows as a PyArrow dataset."""
 
     def to_pyarrow_dataset(self) -> Any:
         """Return the dataset."""
@@ -394,14 +394,14 @@ class HasDataset(Protocol):
 class QueryBuilder:
     """Runs DuckDB's SQL over registered tables.
 
-    Results are independent: any number may be open at a time. Moments are shown in UTC, and only
-    registered tables have names, not the caller's variables.
+    Results are independent: any number may be open at a time. Times are shown in UTC. Only
+    registered tables are visible, not the caller's variables.
 
     Args:
-        session_config: DuckDB settings (deltalake takes DataFusion's).
+        session_config: DuckDB's settings (deltalake accepts DataFusion's).
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or knows no such setting.
+        InvalidInputError: DuckDB is not installed, or has no such setting.
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
@@ -409,14 +409,14 @@ class QueryBuilder:
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
-        """Make the version that a table shows now known under a name."""
+        """Register the version that a table shows now under a name."""
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
-        """The rows of a SELECT, streamed.
+        """Return the rows of a SELECT as a stream.
 
         Raises:
-            InvalidInputError: DuckDB refuses the statement.
+            InvalidInputError: DuckDB rejects the statement.
         """
         return query_duckdb(self._database, sql, self._tables)

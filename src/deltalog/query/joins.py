@@ -1,8 +1,8 @@
-"""Joins by names of columns (USING, NATURAL): which columns they give, in which order.
+"""Joins by column names (USING, NATURAL): which columns they return, and in which order.
 
-Spark gives the columns that are compared first, then the others of the left, then those of the
-right; DuckDB leaves each where it is. Which columns there are is known when DuckDB has seen the
-tables, so a query has marks in place of its stars until then.
+Spark returns the compared columns first, then the other columns of the left side, then those of the
+right side. DuckDB leaves each column in its position. The columns are unknown until DuckDB has read
+the tables, so until then a query has marks instead of stars.
 
 Protocol: none; Spark's SQL reference
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOfJoin:
-    """A column of what is joined.
+    """A column of a join.
 
     Args:
-        table: the alias of its table; None if it has none, or if the column is of both sides.
-        name: as the table spells it.
-        type: in DuckDB's words.
+        table: alias of its table; None if there is none, or if the column is of both sides.
+        name: as spelled in the table.
+        type: in DuckDB's spelling.
     """
 
     table: str | None
@@ -49,18 +49,18 @@ class ColumnOfJoin:
     type: str
 
     def __str__(self) -> str:
-        """The column in a query of DuckDB's."""
+        """The column as SQL for DuckDB."""
         names = (self.name,) if self.table is None else (self.table, self.name)
         return ".".join('"' + one.replace('"', '""') + '"' for one in names)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOfJoin:
-    """A table, or a query, that is joined.
+    """A table or query in a join.
 
     Args:
-        alias: which its columns are called by; None if it has none.
-        query: for no rows of it, in DuckDB's dialect, with marks.
+        alias: qualifier of its columns; None if there is none.
+        query: a query for its columns without rows, in DuckDB's dialect, with marks.
     """
 
     alias: str | None
@@ -72,14 +72,14 @@ class Joined:
     """Both sides of a join.
 
     Args:
-        left: what comes before.
-        right: what is joined.
-        kind: `SEMI` and `ANTI` give columns of the left only.
-        side: whose rows all stay: `LEFT`, `RIGHT`, `FULL`; empty if nobody's.
-        names: of the columns that are compared; None if the join is NATURAL or by a condition.
-        alias: of all columns; None if they keep those of their tables.
-        place: in the query.
-        natural: the number of the join, if it is NATURAL.
+        left: the left side.
+        right: the right side.
+        kind: `SEMI` and `ANTI` return only columns of the left side.
+        side: the side that keeps all rows: `LEFT`, `RIGHT`, `FULL`; empty if neither.
+        names: names of the compared columns; None if the join is NATURAL or by a condition.
+        alias: qualifier of all columns; None if they keep their tables' aliases.
+        place: position in the query.
+        natural: number of the join if it is NATURAL.
     """
 
     left: Joined | TableOfJoin
@@ -94,13 +94,13 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """A star of a query that joins by names.
+    """A star in a query that joins by names.
 
     Args:
-        join: the number of the part that is the join.
-        table: before the star; None if it stands alone.
-        excluded: the names of columns that it leaves out.
-        place: in the query.
+        join: number of the part that is the join.
+        table: the qualifier of the star; None if there is none.
+        excluded: names of columns that it leaves out.
+        place: position in the query.
     """
 
     join: int
@@ -114,10 +114,10 @@ class Pair:
     """Two columns that a join compares.
 
     Args:
-        left: the one before.
-        right: the one that is joined.
-        is_put_together: whether one column has the values of both.
-        place: of the join in the query.
+        left: the column of the left side.
+        right: the column of the right side.
+        is_put_together: whether the two columns become one.
+        place: position of the join in the query.
     """
 
     left: ColumnOfJoin
@@ -128,13 +128,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOfJoin:
-    """What a join gives.
+    """The columns of a join.
 
     Args:
         shown: the columns of a star, in Spark's order.
-        hidden: those that only a star of their table gives.
-        pairs: that were compared.
-        crossed: the numbers of NATURAL joins whose sides have no common column.
+        hidden: columns that only a star of their own table returns.
+        pairs: the compared columns.
+        crossed: numbers of NATURAL joins whose sides have no common column.
     """
 
     shown: tuple[ColumnOfJoin, ...]
@@ -143,7 +143,7 @@ class ColumnsOfJoin:
     crossed: frozenset[int] = frozenset()
 
     def expanded(self, star: Star) -> str:
-        """Return what stands for a star, in DuckDB's dialect.
+        """Return the replacement of a star in DuckDB's dialect.
 
         Raises:
             InvalidInputError: there is no such table or column, or no column is left.
@@ -167,14 +167,14 @@ class ColumnsOfJoin:
 
 
 def number_naturals(tree: Expr) -> None:
-    """Give each NATURAL join of a query a number, by which it is known wherever it is copied."""
+    """Number the NATURAL joins of a query, so that copies can be recognised."""
     for number, join in enumerate(tree.find_all(exp.Join)):
         if join.method == "NATURAL":
             join.meta[_NATURAL] = number
 
 
 def with_naturals(tree: Expr) -> Expr:
-    """Return a tree to be written, with marks in place of the word NATURAL."""
+    """Return a tree for SQL generation, with marks instead of the word NATURAL."""
     if not any(_NATURAL in join.meta for join in tree.find_all(exp.Join)):
         return tree
     found = tree.copy()
@@ -190,27 +190,27 @@ def without_marks(text: str, crossed: Collection[int]) -> str:
     """Return a string of `with_naturals` in DuckDB's dialect.
 
     Args:
-        text: with marks.
-        crossed: the numbers of joins whose sides have no common column; DuckDB refuses those.
+        text: SQL with marks.
+        crossed: numbers of joins whose sides have no common column; DuckDB rejects these.
     """
     text = _NATURALS.sub(lambda mark: "" if int(mark[1]) in crossed else "NATURAL ", text)
     return _CONDITIONS.sub(lambda mark: " ON TRUE" if int(mark[1]) in crossed else "", text)
 
 
 def has_no_columns(error: Exception) -> bool:
-    """Return whether DuckDB refused a NATURAL join whose sides have no common column."""
+    """Return whether DuckDB rejected a NATURAL join because it has no common column."""
     return _WITHOUT_COLUMNS in str(error)
 
 
 def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined | None:
-    """Return what a query joins, if it joins by names of columns; else None.
+    """Return the joins of a query if it joins by column names; otherwise None.
 
     Args:
-        select: the query, in which marks are in place of parts; queries that it joins get aliases.
-        write: gives DuckDB's dialect.
+        select: the query, with marks instead of parts; joined queries get aliases.
+        write: generates SQL in DuckDB's dialect.
 
     Raises:
-        SyntaxProblem: it cannot be known what is joined.
+        SyntaxProblem: the joined columns cannot be determined.
     """
     from_ = select.args.get("from_")
     if from_ is None:
@@ -225,7 +225,7 @@ def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined 
         raise SyntaxProblem(start_of(unknown or select), problem)
     queries = (one for top in own for one in _queries_in(top))
     for number, one in enumerate(queries):
-        # Columns of both sides may have the same name: a star calls them by their tables.
+        # Columns of both sides may have the same name, so a star qualifies them.
         one.set("alias", exp.TableAlias(this=exp.to_identifier(f"{_UNNAMED}{number}")))
     common = _common_tables(select)
     found = _tree(from_.this, select.args.get("joins") or (), common, write)
@@ -241,10 +241,10 @@ def columns_of(
 
     Args:
         joined: the join, or one of its sides.
-        ask: gives the names and types of the columns of a query.
+        ask: returns the names and types of a query's columns.
 
     Raises:
-        InvalidInputError: a side lacks a column, or has two of its name.
+        InvalidInputError: a side lacks a column, or has two with its name.
     """
     if isinstance(joined, TableOfJoin):
         columns = ask(joined.query)
@@ -258,7 +258,7 @@ def columns_of(
 
 
 def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> ColumnsOfJoin:
-    """Return the columns of a join, those that it compares first."""
+    """Return the columns of a join, with the compared columns first."""
     names = joined.names
     crossed = left.crossed | right.crossed
     if joined.natural is not None:
@@ -309,7 +309,7 @@ def _is_by_names(join: Expr) -> bool:
 
 
 def _joins_in(node: Expr) -> Iterator[exp.Join]:
-    """The joins of one FROM, those in brackets too; not those of queries inside it."""
+    """Yield the joins of one FROM, including those in brackets, but not inside of queries."""
     if isinstance(node, exp.Join):
         yield node
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
@@ -319,7 +319,7 @@ def _joins_in(node: Expr) -> Iterator[exp.Join]:
 
 
 def _queries_in(node: Expr) -> Iterator[Expr]:
-    """The queries without an alias that one FROM joins."""
+    """Yield the queries without an alias in the joins of one FROM."""
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
         yield from _queries_in(node.this)
     elif isinstance(node, exp.Subquery) and not node.alias:
@@ -364,7 +364,7 @@ def _side(
         if not node.alias:
             return found
         if node.args["alias"].args.get("columns"):
-            problem = "a join in brackets cannot have names of columns beside a join by names"
+            problem = "with a join by names, a join in brackets cannot rename columns"
             raise SyntaxProblem(start_of(node), problem)
         return replace(found, alias=node.alias)
     if joins:
@@ -380,7 +380,7 @@ def _side(
 
 
 def _common_tables(select: Expr) -> exp.With | None:
-    """Return the common table expressions that a query may name, those around it first."""
+    """Return the common table expressions that are visible in a query, outer ones first."""
     found: list[Expr] = []
     is_recursive = False
     at: Expr | None = select

@@ -1,8 +1,8 @@
-"""The words of an SQL text: names, quoted names, strings, numbers and signs, with their places.
+"""The words of SQL: names, quoted names, strings, numbers and signs, with their positions.
 
-Nothing is skipped but spaces and whole comments. What an expression or a query means is the
-business of `expressions` and `translate`; here they are only divided, so that the grammar of
-statements knows where they begin and end.
+Only spaces and complete comments are skipped. `expressions` and `translate` interpret expressions
+and queries; here they are only split into words, so that the grammar of statements finds their
+ends.
 
 Protocol: none
 """
@@ -38,10 +38,10 @@ _WORD: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _EXCERPT: Final = 120
-_QUOTES: Final = {"'": "a text", '"': "a text", "`": "a name in backticks"}
+_QUOTES: Final = {"'": "a string", '"': "a string", "`": "a name in backticks"}
 _NAMES: Final = frozenset({"word", "quoted"})
 _VALUES: Final = frozenset({"word", "quoted", "text", "number"})
-# What may follow the first word of a query: kinds of words, and signs.
+# Kinds of words and signs that may follow the first word of a query.
 _QUERIES: Final = {
     "SELECT": (_VALUES, "(*+-~!?:"),
     "VALUES": (_VALUES, "(?:"),
@@ -49,7 +49,7 @@ _QUERIES: Final = {
     "TABLE": (_NAMES, ""),
     "WITH": (_NAMES, ""),
 }
-# After a column that is called as such a word, one of these makes it part of an expression.
+# If a column has such a word as its name, one of these follows it in an expression.
 _OPERATORS: Final = frozenset(
     {"AND", "OR", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT"}
 )
@@ -61,7 +61,7 @@ class Word:
 
     Args:
         kind: `word`, `quoted`, `text`, `number`, `sign`, or `end` after the last one.
-        text: as it was written.
+        text: as written.
         start: its first character in the statement.
         end: the character after it.
     """
@@ -72,15 +72,15 @@ class Word:
     end: int
 
     def says(self, keyword: str) -> bool:
-        """Whether it is this keyword, in upper case, or this sign."""
+        """Return whether it is this keyword, in upper case, or this sign."""
         return self.kind in {"word", "sign"} and self.text.upper() == keyword
 
 
 def split(sql: str) -> list[Word]:
-    """Return the words of a string, and one of the kind `end`.
+    """Return the words of a string, followed by a word of the kind `end`.
 
     Raises:
-        InvalidInputError: a character begins no word, or a quote or comment is not closed.
+        InvalidInputError: a character cannot begin a word, or a quote or comment is not closed.
     """
     found, place = [], 0
     while place < len(sql):
@@ -97,7 +97,7 @@ def split(sql: str) -> list[Word]:
 
 
 def begins_query(words: Sequence[Word], place: int) -> bool:
-    """Whether a query begins at a word, in brackets or not; a column may be called as its words."""
+    """Return whether a query begins at a word; columns may have such words as names."""
     while words[place].says("("):
         place += 1
     word = words[place]
@@ -111,11 +111,11 @@ def begins_query(words: Sequence[Word], place: int) -> bool:
 
 
 class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_at` makes their error
-    """What is wrong at a place of a string that is part of a statement.
+    """A problem at a position of a string that is part of a statement.
 
     Args:
-        place: a character of the text.
-        problem: in words.
+        place: position in the string.
+        problem: the message.
     """
 
     def __init__(self, place: int, problem: str) -> None:
@@ -126,29 +126,29 @@ class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_a
 
 @dataclass(frozen=True, slots=True)
 class TextOfParts:
-    """A string made of parts of another one, and of what stands in place of others.
+    """A string made from parts of another string and from replacements.
 
     Args:
-        text: the whole.
-        origins: for each part: its place here, and in the other text.
+        text: the result.
+        origins: for each part: its position here, and in the original string.
     """
 
     text: str
     origins: tuple[tuple[int, int], ...]
 
     def origin(self, place: int) -> int:
-        """Return where a character comes from."""
+        """Return the original position of a character."""
         at = bisect_right(self.origins, place, key=itemgetter(0)) - 1
         here, there = self.origins[max(at, 0)]
         return there + max(0, place - here)
 
 
 class TextParts:
-    """Makes a string of parts of another one, from the first to the last.
+    """Builds a string from parts of another string, in order.
 
     Args:
-        text: the other one.
-        start: its first character that is copied.
+        text: the original string.
+        start: its first character to copy.
     """
 
     def __init__(self, text: str, start: int = 0) -> None:
@@ -159,21 +159,21 @@ class TextParts:
         self._length = 0
 
     def replace(self, start: int, end: int, by: str) -> None:
-        """Copy what comes before a part, and put a string in its place."""
+        """Copy up to a part, and replace the part by a string."""
         self._add(self._text[self._copied : start], self._copied)
         self._add(by, start)
         self._copied = end
 
     def add(self, text: str, origin: int) -> None:
-        """Put a string between parts that are copied; `skip_to` says where copying goes on."""
+        """Insert a string; `skip_to` sets where copying continues."""
         self._add(text, origin)
 
     def skip_to(self, start: int) -> None:
-        """Go on with copying at another character, before or after the last one."""
+        """Continue copying at another character, before or after the last one."""
         self._copied = start
 
     def done(self, end: int = 0) -> TextOfParts:
-        """Copy up to a character, if it is behind what was copied, and return the text."""
+        """Copy up to a character, if not yet copied, and return the result."""
         self._add(self._text[self._copied : end], self._copied)
         return TextOfParts("".join(self._parts), tuple(self._origins) or ((0, self._copied),))
 
@@ -197,7 +197,7 @@ def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> In
 
 
 def _end_of_comment(sql: str, start: int) -> int:
-    """Return the character after a comment, which may hold others."""
+    """Return the position after a comment, which may contain comments."""
     end = end_of_comment(sql, start)
     if end is None:
         raise error_at(sql, start, "a comment is not closed: expected */")
@@ -208,7 +208,7 @@ def _unclosed(sql: str, place: int) -> str:
     sign = sql[place + 1] if sql[place] in "rR" else sql[place]
     if sign in _QUOTES:
         return f"{_QUOTES[sign]} is not closed: expected another {sign}"
-    return f"no statement has the character {sign!r} outside of quotes"
+    return f"the character {sign!r} is not valid outside of quotes"
 
 
 # Operators of pipe syntax that sqlglot's grammar lacks: SET, DROP, and what follows VALUES.
@@ -218,7 +218,7 @@ _ALL: Final = exp.Star()
 
 
 class PipeParser(SparkParser):
-    """Spark's grammar with these operators."""
+    """Spark's grammar, extended by these operators."""
 
     PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {
         **SparkParser.PIPE_SYNTAX_TRANSFORM_PARSERS,
@@ -234,7 +234,7 @@ class PipeParser(SparkParser):
         return found
 
     def _parse_pipe_syntax_set_operator(self, query: Any) -> Any:
-        """Read UNION, EXCEPT or INTERSECT; sqlglot only knows queries in brackets behind them."""
+        """Parse UNION, EXCEPT or INTERSECT; sqlglot itself requires brackets after them."""
         found: Any = self.parse_set_operation(this=query)
         if found is None:
             return None
@@ -245,7 +245,7 @@ class PipeParser(SparkParser):
         return self._build_pipe_cte(found, [_ALL.copy()])
 
     def _piped_set(self, query: Any) -> Any:
-        """Read `SET column = value, …`; a value may name the columns that are set before it."""
+        """Read `SET column = value, …`; a value may use the columns that are set before it."""
         self._advance()
         while True:
             column = self._parse_id_var()
@@ -261,7 +261,7 @@ class PipeParser(SparkParser):
         return self._with_star(query, exp.Star(except_=self._parse_csv(self._parse_id_var)))
 
     def _with_star(self, query: Any, star: exp.Star) -> Any:
-        """Return the query of all columns but some, or with other values of some."""
+        """Return a query of all columns except some, or with new values for some."""
         if query.expressions != [_ALL]:
             query = self._build_pipe_cte(query, [_ALL.copy()])
         return self._build_pipe_cte(query.select(star, append=False), [_ALL.copy()])

@@ -1,7 +1,7 @@
-"""Where a query in Spark's dialect names tables, and columns by the names of tables.
+"""The positions of tables and of qualified columns in a query in Spark's dialect.
 
-Whoever puts other words in their place relies on it: every place is compared with the name that
-sqlglot read there.
+Callers replace text at these positions. So every position is compared with the name that sqlglot
+read there.
 
 Protocol: none; Spark's SQL reference
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deltalog.query.translate import TableReference
 
 _WHOLE: Final = 0
-"""The scope of what is in no SELECT."""
+"""The scope of names outside of any SELECT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +44,12 @@ class LocatedTable:
     """A table in the text of a query.
 
     Args:
-        table: what is named.
-        start: its first character.
-        end: the character after it, and after its version and its options.
-        sampled_end: the character after its sample, where an alias goes.
+        table: its name.
+        start: position of its first character.
+        end: position after the name, its version and its options.
+        sampled_end: position after its sample, where an alias belongs.
         is_aliased: whether an alias follows.
-        options: what its options say besides a version.
+        options: its options besides a version.
         scope: the SELECT that reads it.
     """
 
@@ -64,13 +64,13 @@ class LocatedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedColumn:
-    """A column, or all columns of a table, behind the name of a table.
+    """A column, or a star, qualified by the name of a table.
 
     Args:
-        parts: names of the table, of the column, and perhaps of fields; of a star, without it.
-        spans: the first character of each part, and the one after it.
+        parts: names of table, column and possibly fields; without the star.
+        spans: start and end of each part.
         has_star: whether a star follows the parts.
-        scopes: the SELECTs around it, from the innermost.
+        scopes: the SELECTs around it, innermost first.
     """
 
     parts: tuple[str, ...]
@@ -81,13 +81,13 @@ class LocatedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedQuery:
-    """A query, and the names in it, in the order of the text.
+    """A query and its names, in the order of the text.
 
     Args:
-        text: in Spark's dialect.
-        tables: no common table expressions.
-        columns: those with the name of a table before them.
-        relations: scope → what columns may call the relations of that SELECT, in lower case.
+        text: the query in Spark's dialect.
+        tables: without common table expressions.
+        columns: only qualified columns.
+        relations: scope → possible qualifiers of columns in that SELECT, in lower case.
     """
 
     text: str
@@ -98,10 +98,10 @@ class LocatedQuery:
 
 @lru_cache(maxsize=256)
 def located(text: str) -> LocatedQuery:
-    """Return where a query in Spark's dialect names tables and their columns.
+    """Return the positions of tables and qualified columns in a query in Spark's dialect.
 
     Raises:
-        InvalidInputError: the text is no query; the message has the position.
+        InvalidInputError: the text is not a query; the message has the position.
     """
     try:
         return places_of(read_query(text))
@@ -112,10 +112,10 @@ def located(text: str) -> LocatedQuery:
 
 
 def places_of(found: ReadQuery) -> LocatedQuery:
-    """Return where a query that was read names tables and their columns.
+    """Return the positions of tables and qualified columns in a parsed query.
 
     Raises:
-        SyntaxProblem: a table has no place, or another word is at its place.
+        SyntaxProblem: the position of a table is unknown, or another word is there.
     """
     return _Places(found).query()
 
@@ -155,7 +155,7 @@ class _Places:
             is_call = isinstance(node.this, exp.Func)
             if is_cte(node) or (is_call and name_of_call(node.this) not in CHANGES):
                 continue
-            reference = reference_of(node)  # refuses what has no place, such as `FROM @x`
+            reference = reference_of(node)  # raises without a position, as in `FROM @x`
             if is_call:
                 at = place_from(words, start_of(node))
                 while words[at].text.lower() not in CHANGES:
@@ -196,7 +196,7 @@ class _Places:
         )
 
     def _spans(self, parts: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-        """Return where the parts of a name are, if the text has just these there."""
+        """Return the positions of a name's parts, if the text has exactly these there."""
         text = self._found.plain
         spans: list[tuple[int, int]] = []
         for part in parts:
@@ -220,5 +220,5 @@ class _Places:
 
     def _misplaced(self, place: int) -> SyntaxProblem:
         return SyntaxProblem(
-            self._found.source.origin(place), "expected a name that can be told from the words here"
+            self._found.source.origin(place), "expected a name that is distinct from the words here"
         )

@@ -1,4 +1,4 @@
-"""Names of tables in SQL: a path, a registered name, or one of a catalog; each may have a version.
+"""Names of tables in SQL: a path, a registered name, or a catalog's; each may have a version.
 
 Protocol: none
 """
@@ -41,10 +41,10 @@ Version = int | datetime | str
 
 @dataclass(frozen=True, slots=True)
 class VersionExpression:
-    """A version or a moment that is computed when the statement runs.
+    """A version or a timestamp that is computed when the statement runs.
 
     Args:
-        is_number: whether it must be a version, or must be a moment; None is either.
+        is_number: True for a version, False for a timestamp, None for either.
         sql: an expression without columns, such as `current_timestamp() - INTERVAL 1 DAY` or `:v`.
     """
 
@@ -52,10 +52,10 @@ class VersionExpression:
     sql: str
 
     def value(self, parameters: Mapping[str, object]) -> Version:
-        """The version, or the moment.
+        """Return the version or the timestamp.
 
         Raises:
-            InvalidInputError: the expression is none, or it is neither.
+            InvalidInputError: it is not an expression, or has neither value.
         """
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
@@ -68,8 +68,8 @@ class VersionExpression:
         is_number = isinstance(found, int)
         is_known = isinstance(found, int | str | datetime) and not isinstance(found, bool)
         if not is_known or self.is_number not in {is_number, None}:
-            kind = {True: "the number of a version", False: "a moment such as '2025-01-31'"}
-            expected = kind.get(self.is_number, "a version or a moment")  # type: ignore[arg-type]
+            kind = {True: "the number of a version", False: "a timestamp such as '2025-01-31'"}
+            expected = kind.get(self.is_number, "a version or timestamp")  # type: ignore[arg-type]
             raise InvalidInputError(
                 f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
             )
@@ -82,8 +82,8 @@ class QualifiedName:
     """The name of a table in a statement.
 
     Args:
-        parts: without quotes, in the spelling of the statement.
-        version: a number, or a moment as a string or with its zone; None is the latest.
+        parts: without quotes, as spelled in the statement.
+        version: a number, or a timestamp as a string or datetime; None means the latest.
     """
 
     parts: tuple[str, ...]
@@ -91,10 +91,10 @@ class QualifiedName:
 
     @classmethod
     def parse(cls, text: str) -> QualifiedName:
-        """The name in a text: dots divide it, backticks quote; other signs stand for themselves.
+        """Parse a name: dots separate parts, backticks quote; other characters are literal.
 
         Raises:
-            InvalidInputError: it is no name.
+            InvalidInputError: it is not a name.
         """
         if _NAME.fullmatch(text) is None:
             raise InvalidInputError(
@@ -104,7 +104,7 @@ class QualifiedName:
 
     @property
     def known_version(self) -> Version | None:
-        """The version; None is the latest, or one that is not computed yet."""
+        """The version; None means the latest, or a version that is not computed yet."""
         return None if isinstance(self.version, VersionExpression) else self.version
 
     @property
@@ -120,7 +120,7 @@ class QualifiedName:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The parts without their case, by which names are compared."""
+        """The parts in case-folded form, for comparing names."""
         return path_key(self.parts)
 
     def __str__(self) -> str:
@@ -129,15 +129,15 @@ class QualifiedName:
 
 
 def unquoted(text: str) -> str:
-    """A name without its backticks, if it has some."""
+    """Return a name without backticks."""
     return text[1:-1].replace("``", "`") if text[:1] == "`" else text
 
 
 def version_of(text: str) -> Version:
-    """The version after `@`: `v12`, or a moment as `yyyyMMddHHmmssSSS` in UTC.
+    """Parse the version after `@`: `v12`, or a timestamp `yyyyMMddHHmmssSSS` in UTC.
 
     Raises:
-        InvalidInputError: it is neither.
+        InvalidInputError: it has neither form.
     """
     if text[:1] in {"v", "V"} and text[1:].isdecimal():
         return int(text[1:])
@@ -150,7 +150,7 @@ def version_of(text: str) -> Version:
         ) from None
 
 
-# What may stand behind the name of a table in a query: a version, options, a sample.
+# Clauses after the name of a table in a query: a version, options, a sample.
 
 
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
@@ -162,8 +162,8 @@ class RelationOptions:
     """The `WITH (name = value, …)` of a table.
 
     Args:
-        start: its first character.
-        end: the character after it.
+        start: position of its first character.
+        end: position after it.
         values: name in lower case → value as a string.
     """
 
@@ -173,15 +173,15 @@ class RelationOptions:
 
 
 def place_from(words: Sequence[Word], character: int) -> int:
-    """Return the place of the first word that begins at a character or behind it."""
+    """Return the index of the first word at or after a character."""
     return bisect_left(words, character, key=attrgetter("start"))
 
 
 def options_in(words: Sequence[Word]) -> list[RelationOptions]:
-    """Return the options of all tables of a query: nothing else begins with `WITH (`.
+    """Return the options of all tables of a query: only options begin with `WITH (`.
 
     Raises:
-        SyntaxProblem: some are not well formed.
+        SyntaxProblem: an option is malformed.
     """
     return [
         _options(words, place)
@@ -229,14 +229,14 @@ def _option_name(words: Sequence[Word], place: int) -> tuple[str, int]:
 
 
 def end_of_version(words: Sequence[Word], place: int) -> int:
-    """Return the place of the word after a table's version, if it has one."""
+    """Return the index of the word after a table's version, if it has one."""
     start = place + words[place].says("FOR")
     is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
     return end_of_value(words, start + 3) if is_version else place
 
 
 def end_of_sample(words: Sequence[Word], place: int) -> int:
-    """Return the place of the word after `TABLESAMPLE (…) [REPEATABLE (…)]`, if it comes next."""
+    """Return the index of the word after `TABLESAMPLE (…) [REPEATABLE (…)]`, if it comes next."""
     for keyword in ("TABLESAMPLE", "REPEATABLE"):
         if not words[place].says(keyword) or not words[place + 1].says("("):
             break
@@ -245,7 +245,7 @@ def end_of_sample(words: Sequence[Word], place: int) -> int:
 
 
 def end_of_value(words: Sequence[Word], place: int) -> int:
-    """Return the place of the word after a constant, a parameter or a call."""
+    """Return the index of the word after a constant, a parameter or a call."""
     place += any(map(words[place].says, ("-", "+", ":")))
     if words[place].kind == "word" and words[place + 1].kind == "text":
         return place + 2

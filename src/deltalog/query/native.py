@@ -1,6 +1,6 @@
 """Decide which expressions DuckDB computes as Spark does.
 
-Owns for which trees and types DuckDB's answer is Spark's; all others are computed by `expressions`.
+For other trees and types, `expressions` computes the result.
 
 Protocol: none
 """
@@ -63,7 +63,8 @@ INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
 # Types whose values DuckDB compares as Spark does.
 _COMPARED: Final = frozenset({*INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
                               TIMESTAMP_NTZ})  # fmt: skip
-# Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
+# Types with which DuckDB adds and multiplies as Spark does: results that are too large are errors
+# in both.
 _ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
 _TOO_LARGE: Final = 2**63
 _NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
@@ -74,44 +75,44 @@ _PLAIN: Final = (
 
 
 def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructType) -> bool:
-    """Whether DuckDB's answer to an expression is Spark's.
+    """Return whether DuckDB's result of an expression is Spark's.
 
     Args:
-        parsed: the expression as it is written.
-        resolved: the same with names, types and casts.
-        schema: of its columns.
+        parsed: the expression as written.
+        resolved: the same expression with names, types and casts.
+        schema: schema of its columns.
     """
     return _is_plain(parsed) and _means_the_same(resolved, schema)
 
 
 def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
-    """Refuse a function over several rows of a type that DuckDB computes in another way.
+    """Raise if DuckDB computes an aggregate function over a type differently.
 
     Args:
-        what: which function it is.
-        kind: of its argument.
-        shown: the query, for the error.
+        what: the function.
+        kind: type of its argument.
+        shown: the query, for errors.
 
     Raises:
-        InvalidInputError: it is not computed.
+        InvalidInputError: it cannot be computed.
     """
-    named = "texts" if what is ResultType.TEXT else "sum and the average"
+    named = "strings" if what is ResultType.TEXT else "sum and the average"
     is_known = kind != YEAR_TO_MONTH
     if what in {ResultType.ORDERED, ResultType.BY}:
         named, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
     if not is_known:
         raise InvalidInputError(
-            f"cannot run {shown!r}: the {named} of the type {kind} are not computed"
+            f"cannot run {shown!r}: the {named} of the type {kind} are not supported"
         )
 
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:
-    """Whether DuckDB has Spark's order of the values of a type."""
+    """Return whether DuckDB sorts the values of a type as Spark does."""
     return kind in {*_COMPARED, *FINE_MOMENTS, VOID, YEAR_TO_MONTH} or decimal_of(kind) is not None
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
-    """Whether DuckDB casts a type to another one as Spark does, and no value fails."""
+    """Return whether DuckDB casts a type to another one as Spark does, and no value fails."""
     numbers = (*INTEGRALS, FLOAT, DOUBLE)
     if source in numbers and to in numbers:
         return to not in INTEGRALS or source in INTEGRALS
@@ -124,24 +125,24 @@ def problem_of_pair(
     """Return why DuckDB does not join by two columns as Spark does; None if it does.
 
     Args:
-        name: of the columns.
+        name: name of the columns.
         kinds: their types.
         session: the time zone.
-        is_put_together: whether one column has the values of both.
+        is_put_together: whether the two columns become one.
     """
     if any(isinstance(part, MapType) for kind in kinds for _, part in walk_types(kind)):
-        return f"columns {name} of {kinds[0]} and of {kinds[1]} are not compared: they have maps"
+        return f"columns {name} of {kinds[0]} and of {kinds[1]} cannot be compared: they have maps"
     has_other_type = is_put_together and kinds[0] != kinds[1] and any(map(decimal_of, kinds))
     if not has_other_type and _are_equal_as_in_spark(kinds, session):
         return None
     return (
-        f"columns {name} of {kinds[0]} and of {kinds[1]} are not compared by their names: join ON "
-        "a condition, where one can be cast"
+        f"columns {name} of {kinds[0]} and of {kinds[1]} cannot be joined by name: join ON "
+        "a condition that casts one of them"
     )
 
 
 def _are_equal_as_in_spark(kinds: Sequence[DataType], session: SqlSession) -> bool:
-    """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
+    """Return whether DuckDB compares two types for equality as Spark does."""
     if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
         return True
     schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
@@ -153,12 +154,12 @@ def _are_equal_as_in_spark(kinds: Sequence[DataType], session: SqlSession) -> bo
 
 
 def _is_plain(parsed: Expression) -> bool:
-    """Whether an expression has only constants, columns and operators, as it is written."""
+    """Return whether an expression as written has only constants, columns and operators."""
     return all(isinstance(one, _PLAIN) and not _is_lost(one) for one in walk(parsed))
 
 
 def _is_lost(node: Expression) -> bool:
-    """Whether a constant has a type that Spark casts to another one, and DuckDB does not."""
+    """Return whether Spark casts a constant's type to another one, but DuckDB does not."""
     if isinstance(node, nodes.Arithmetic):
         sides = (node.left, node.right)
         return any(isinstance(one, Literal) and isinstance(one.value, str | None) for one in sides)
@@ -166,14 +167,14 @@ def _is_lost(node: Expression) -> bool:
 
 
 def _means_the_same(resolved: Expression, schema: StructType) -> bool:
-    """Whether DuckDB's answer to an expression is Spark's."""
+    """Return whether DuckDB's result of an expression is Spark's."""
     match resolved:
         case nodes.Column():
             return True
         case Literal(type=kind) if kind == YEAR_TO_MONTH:
-            return False  # to DuckDB it is an interval, which has days as well
+            return False  # in DuckDB it is an interval, which also has days
         case Literal():
-            # A moment that is a number has a year that DuckDB writes in another way.
+            # A timestamp stored as a number has a year that DuckDB formats differently.
             is_whole = isinstance(resolved.value, int) and not resolved.is_far_moment
             is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
@@ -200,7 +201,7 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
 
 
 def _is_value(node: Expression, schema: StructType) -> bool:
-    """Whether a side of an operator is one that DuckDB knows with the same type."""
+    """Return whether a side of an operator has the same type in DuckDB."""
     side = _widened(node, schema)
     return type_of(side, schema) not in {FLOAT, VOID} and _means_the_same(side, schema)
 
@@ -211,7 +212,7 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     if FINE_MOMENTS.intersection(kinds) and (
         len(set(kinds)) > 1 or not all(isinstance(one, nodes.Column) for one in plain)
     ):
-        return False  # it casts one of two units to the other
+        return False  # DuckDB casts one unit to the other
     if FLOAT in kinds and not all(map(_is_compared_with_float, plain, kinds)):
         return False
     return all(
@@ -223,9 +224,9 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
 
 
 def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
-    """Whether DuckDB compares a side with a float as Spark does: as doubles, or no digit is lost.
+    """Return whether DuckDB compares a side with a float as Spark does: without losing digits.
 
-    It casts whole numbers and decimals to float, Spark casts both sides to double.
+    DuckDB casts whole numbers and decimals to float; Spark casts both sides to double.
     """
     if not isinstance(side, Literal):
         return kind in {FLOAT, DOUBLE}
@@ -239,7 +240,7 @@ def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
 
 
 def _widened(node: Expression, schema: StructType) -> Expression:
-    """Return what a cast is of that loses nothing, as DuckDB makes it itself."""
+    """Return the operand of a lossless cast that DuckDB makes implicitly."""
     if not isinstance(node, nodes.Cast):
         return node
     source, to = type_of(node.operand, schema), node.to
@@ -251,7 +252,7 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     return node.operand if is_exact or is_other or source == VOID else node
 
 
-# Types of DuckDB and those of tables: their names, and columns of the one as the other.
+# Types of DuckDB and of tables: names and conversions.
 
 
 MAX_PRECISION: Final = 38
@@ -262,16 +263,16 @@ _TYPES: Final[dict[DataType, str]] = {
     TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
     DAY_TO_SECOND: "INTERVAL",
 }  # fmt: skip
-# Its own intervals have months, days and microseconds at once.
+# DuckDB's own intervals combine months, days and microseconds.
 MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
-# How DuckDB calls the types of constants.
+# DuckDB's names of the types of constants.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
 _INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 def decimal_of(kind: DataType) -> tuple[int, int] | None:
-    """Return the precision and the scale of a decimal; None of another type."""
+    """Return the precision and the scale of a decimal; None for another type."""
     found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
     return (int(found[1]), int(found[2])) if found else None
 
@@ -290,7 +291,7 @@ def as_type_of(column: Any, kind: pa.DataType) -> Any:
 
 
 def nullable_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose fields may all be NULL, as those of DuckDB's types."""
+    """Return a type with all fields nullable, as in DuckDB."""
     found: Any = kind
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(one.name, nullable_type(one.type)) for one in found])
@@ -303,10 +304,10 @@ def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) ->
     """Return the type of a table for a type of DuckDB.
 
     Args:
-        connection: to DuckDB.
-        text: the type in its words.
+        connection: connection to DuckDB.
+        text: the type in DuckDB's spelling.
         shown: the query in errors.
-        fine: whether nanoseconds are of the types that have them, or are cut off.
+        fine: whether to keep nanoseconds; otherwise they are truncated.
     """
     if text == '"NULL"':
         return VOID
@@ -352,7 +353,7 @@ def type_text(kind: DataType) -> str:
             if decimal is not None:
                 return f"DECIMAL{decimal}"
             if kind not in _TYPES:
-                raise InvalidInputError(f"a query cannot give values of the type {kind}")
+                raise InvalidInputError(f"a query cannot return values of the type {kind}")
             return _TYPES[kind]
 
 
@@ -361,7 +362,7 @@ def _quoted(name: str) -> str:
 
 
 def divided_types(text: str) -> list[str]:
-    """Return the types of a list, which commas divide outside of brackets and quotes."""
+    """Split a list of types at commas outside of brackets and quotes."""
     found, depth, quote, begin = [], 0, "", 0
     for place, sign in enumerate(text):
         if quote:
@@ -377,7 +378,7 @@ def divided_types(text: str) -> list[str]:
 
 
 def fields_of_row(text: str) -> list[tuple[str, str]]:
-    """Return the names, in quotes, and the types of the fields of a struct, in DuckDB's words."""
+    """Return the quoted names and the types of a struct's fields, in DuckDB's spelling."""
     inside = text.removeprefix("STRUCT(").removesuffix(")")
     found = []
     for one in divided_types(inside):
@@ -388,22 +389,22 @@ def fields_of_row(text: str) -> list[tuple[str, str]]:
     return found
 
 
-# The common types of columns that a query puts below each other: set operations, VALUES.
+# Common types of columns in set operations and VALUES.
 
 
 _NO_COLUMNS: Final = StructType(())
-# Only types are requested.
+# Only the types are needed.
 _ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 
 
 def common_type_of_sides(kinds: Sequence[DataType]) -> DataType:
-    """Return the common type of the columns at one place of both sides of a set operation.
+    """Return the common type of two columns in a set operation.
 
-    Fields of structs may have other names where their types are the same: they get those of the
+    Struct fields of the same type may have different names: they get the names of the
     first side.
 
     Raises:
-        InvalidInputError: they have none.
+        InvalidInputError: they have no common type.
     """
     if len(kinds) == 2 and has_same_structure(*kinds):
         return kinds[0]
@@ -418,10 +419,10 @@ def common_type_of_values(texts: Sequence[str]) -> DataType:
     """Return the common type of the constants in a column of VALUES.
 
     Args:
-        texts: in Spark's dialect.
+        texts: the constants in Spark's dialect.
 
     Raises:
-        InvalidInputError: one is no constant, or they have none.
+        InvalidInputError: one is not a constant, or they have no common type.
     """
     kinds = [
         type_of(resolve(parse_sql(one), _NO_COLUMNS, _ANY_MOMENT), _NO_COLUMNS) for one in texts
@@ -441,7 +442,7 @@ def _common(kinds: Sequence[DataType]) -> DataType | None:
 
 
 def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
-    """Return the common type with FLOAT for FLOAT beside whole numbers: only VALUES have it."""
+    """Return the common type; in VALUES, FLOAT and whole numbers give FLOAT."""
     if FLOAT in kinds and common == DOUBLE and {FLOAT, VOID, *INTEGRALS}.issuperset(kinds):
         return FLOAT
     known: list[Any] = [one for one in kinds if one != VOID]
@@ -464,7 +465,7 @@ def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
             return common
 
 
-# What of a query can be asked of a table before DuckDB reads it.
+# The parts of a query that a table can apply before DuckDB reads it.
 
 
 _SIMPLE: Final = (
@@ -472,9 +473,9 @@ _SIMPLE: Final = (
     exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
 )  # fmt: skip
 _NANOSECONDS: Final = re.compile(r"\.\d{7}")
-# DuckDB hands conditions to a dataset itself, but none of a WHERE that has one of these.
+# DuckDB pushes conditions into a dataset itself, except if WHERE has one of these.
 _UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
-# The parts of `SELECT … FROM t LIMIT n` without anything else.
+# The parts of a plain `SELECT … FROM t LIMIT n`.
 _UNCHANGED_ROWS: Final = frozenset({"kind", "expressions", "from_", "limit"})
 
 
@@ -483,12 +484,12 @@ class TableRead:
     """The parts of a table that a query needs.
 
     Args:
-        where: holds for each row that counts, in Spark's dialect; None is not known.
-        limit: so many rows are enough; None is all.
-        columns: for a limit: those that are needed; None is all.
-        looked_into: names in lower case, in whatever else than the columns of the answer: their
-            values are compared, ordered or computed with; None is all.
-        named: names in lower case that are anywhere in the query; None is all.
+        where: true for each needed row, in Spark's dialect; None if unknown.
+        limit: number of rows that suffices; None means all.
+        columns: for a limit: the needed columns; None means all.
+        looked_into: names in lower case that the query uses beyond returning them: their
+            values are compared, sorted or computed with; None means all.
+        named: names in lower case anywhere in the query; None means all.
     """
 
     where: str | None = None
@@ -500,18 +501,18 @@ class TableRead:
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
     ) -> Expression | None:
-        """The condition, with its parameters; None if it is not about columns of the table.
+        """Return the condition with its parameters; None if it uses other columns than the table's.
 
         Args:
-            parameters: of the query.
-            names: of the table's columns.
+            parameters: parameters of the query.
+            names: names of the table's columns.
         """
         if self.where is None:
             return None
         try:
             found = parse_sql(self.where, parameters=parameters)
         except InvalidInputError:
-            return None  # DuckDB knows more than we do
+            return None  # only DuckDB can evaluate it
         own = {name_key(name) for name in names}
         return found if all(name_key(path[0]) in own for path in columns(found)) else None
 
@@ -520,7 +521,7 @@ EVERYTHING: Final = TableRead()
 
 
 def read_of(node: exp.Table) -> TableRead:
-    """Return the parts that a query needs of a table, which is a node of its tree."""
+    """Return the parts of a table, a node of the query's tree, that the query needs."""
     select = node.parent_select
     if select is None or not isinstance(node.parent, exp.From | exp.Join):
         return EVERYTHING
@@ -545,16 +546,16 @@ def read_of(node: exp.Table) -> TableRead:
 
 
 def names_looked_into(tree: Expr) -> frozenset[str] | None:
-    """Return the names, in lower case, that a query does more with than to give their values.
+    """Return the names, in lower case, whose values a query uses beyond returning them.
 
-    Names of tables are among them; None is every name. Whether a value is NULL is no look into it.
+    This includes names of tables; None means every name. IS NULL does not count as a use.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return None
     if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
         join.args.get("method") for join in tree.find_all(exp.Join)
     ):
-        return None  # whole rows, or columns that are not named
+        return None  # whole rows, or unnamed columns
     if _names_rows(tree):
         return None
     for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
@@ -570,7 +571,7 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         for one in tree.find_all(exp.Identifier)
         if id(one.parent) not in answered
     }
-    # A value is looked into where its name in the answer is used: in GROUP BY, ORDER BY, HAVING.
+    # GROUP BY, ORDER BY and HAVING use values through the names of result columns.
     given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
     asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
     return frozenset(
@@ -581,9 +582,9 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
 
 
 def names_in(tree: Expr) -> frozenset[str] | None:
-    """Return the names in a query, in lower case; None is every name.
+    """Return the names in a query, in lower case; None means every name.
 
-    A star stands for them, and so does the name of a table where a column is expected.
+    A star means every name, and so does a table's name where a column is expected.
     """
     if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
         return None
@@ -593,7 +594,7 @@ def names_in(tree: Expr) -> frozenset[str] | None:
 
 
 def _names_rows(tree: Expr) -> bool:
-    """Whether a name may stand for all columns of a table of the query, as DuckDB has it."""
+    """Return whether a name may mean a whole row of a table, as in DuckDB."""
     tables = {
         name_key(one.alias_or_name) for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
     }
@@ -602,7 +603,7 @@ def _names_rows(tree: Expr) -> bool:
 
 
 def _bare(node: Expr) -> Expr:
-    """The expression of a column of an answer, without its name there."""
+    """Return the expression of a result column without its alias."""
     return node.this if isinstance(node, exp.Alias) else node
 
 
@@ -622,7 +623,7 @@ def _is_simple(node: Expr) -> bool:
     for one in node.walk():
         if isinstance(one, exp.Cast) and isinstance(one.this, exp.Literal):
             if _NANOSECONDS.search(one.this.name):
-                return False  # a cast cuts them off, which a literal keeps beside a column of them
+                return False  # a cast would truncate them, but a literal keeps them
             continue  # DATE'2025-01-31'
         if isinstance(one, exp.DataType):
             continue
@@ -634,7 +635,7 @@ def _is_simple(node: Expr) -> bool:
 
 
 def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
-    """Whether each column is one of the table; without a name it may be another one's."""
+    """Return whether all columns are the table's; an unqualified one may be another table's."""
     return all(
         name_key(column.table) == name_key(alias) if column.table else is_alone
         for column in node.find_all(exp.Column)
@@ -650,7 +651,7 @@ def _text(node: Expr, alias: str) -> str:
 
 
 def _limited(select: exp.Select) -> TableRead:
-    """Return how many rows of which columns `SELECT a, b FROM t LIMIT n` needs."""
+    """Return the row count and columns that `SELECT a, b FROM t LIMIT n` needs."""
     said = {name for name, value in select.args.items() if value}
     limit: Any = select.args.get("limit")
     if not isinstance(limit, exp.Limit) or not said <= _UNCHANGED_ROWS:

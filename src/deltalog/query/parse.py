@@ -1,6 +1,7 @@
-"""The tree of a query in Spark's dialect, by sqlglot, and where its parts are in the text.
+"""The tree of a query in Spark's dialect, parsed by sqlglot, and the positions of its parts.
 
-Owns what sqlglot does not know, or takes for something else; and that a query only reads.
+This module handles syntax that sqlglot does not know or misreads, and ensures that a query only
+reads.
 
 Protocol: none; Spark's SQL reference
 """
@@ -38,22 +39,22 @@ if TYPE_CHECKING:
 
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"
-"""The mark of a table's options, without its version, in the tree."""
+"""The key of a table's options (without its version) in the tree."""
 _OPTIONS: Final = re.compile(r"\bwith\s*\(", re.IGNORECASE)
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
-# What changes something, or leaves SQL's own world: no part of a query.
+# Nodes that change data or access other systems: not allowed in a query.
 _STATEMENTS: Final = (
     exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
 )  # fmt: skip
-# sqlglot's messages, for users who do not know sqlglot.
+# sqlglot's messages, reworded for users.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
 }
-# sqlglot is written for strings that people write; what it raises for others is no part of its API.
+# For malformed input, sqlglot may raise errors that its API does not document.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
 )  # fmt: skip
@@ -61,13 +62,13 @@ FAILURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReadQuery:
-    """The tree of a query, and the text that sqlglot read.
+    """The tree of a query, and the text that sqlglot parsed.
 
     Args:
-        tree: of the query.
-        source: the text.
-        plain: the text with spaces in place of comments and of the options of tables.
-        options: of tables, by the character after the table's name and version.
+        tree: tree of the query.
+        source: the text that sqlglot parsed.
+        plain: the text with spaces instead of comments and table options.
+        options: options of tables, by the position after the table's name and version.
     """
 
     tree: Expr
@@ -78,10 +79,10 @@ class ReadQuery:
 
 @lru_cache(maxsize=256)
 def read_query(text: str) -> ReadQuery:
-    """Return the tree of a query, which nobody changes.
+    """Return the tree of a query; callers must not modify it.
 
     Raises:
-        SyntaxProblem: the text is none.
+        SyntaxProblem: the text is not a query.
     """
     source = _in_words_of_sqlglot(text)
     plain = without_comments(source.text)
@@ -114,7 +115,7 @@ def read_query(text: str) -> ReadQuery:
 
 
 def _options_of_tables(plain: str) -> dict[int, RelationOptions]:
-    """Return the options of tables, by the character after what they stand behind."""
+    """Return the options of tables, by the position after their name and version."""
     if _OPTIONS.search(plain) is None:
         return {}
     words = split(plain)
@@ -127,7 +128,7 @@ def _note_options(
     options: Mapping[int, RelationOptions],
     source: TextOfParts,
 ) -> None:
-    """Note at the tables of a tree what their options say."""
+    """Store the options of tables in the tree."""
     left = dict(options)
     for node in tree.find_all(exp.Table):
         end = node.parts[-1].meta.get("end") if node.parts else None
@@ -137,22 +138,22 @@ def _note_options(
             if found is not None:
                 node.meta[OPTIONS] = dict(found.values)
     for one in left.values():
-        raise SyntaxProblem(source.origin(one.start), "expected WITH (…) behind a table's name")
+        raise SyntaxProblem(source.origin(one.start), "expected WITH (…) after a table's name")
 
 
 def start_of(node: Expr) -> int:
-    """Return the first character of a node of which sqlglot keeps some place."""
+    """Return the position of a node's first character, as far as sqlglot records it."""
     starts = (one.meta.get("start") for one in node.walk())
     return min((start for start in starts if isinstance(start, int)), default=0)
 
 
 def span_of(node: Expr) -> tuple[int, int] | None:
-    """Return the first character of an expression and the one after it; None if not kept."""
+    """Return start and end of an expression; None if not recorded."""
     found: tuple[int, int] | None = node.meta.get(_SPAN)
     return found
 
 
-# The rules of sqlglot's grammar that read an expression or a part of it, from the loosest.
+# The rules of sqlglot's grammar for expressions and their parts, weakest binding first.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
     "_parse_bitwise", "_parse_atom",
@@ -160,7 +161,7 @@ _RULES: Final = (
 
 
 def _with_spans(name: str) -> Callable[..., Expr | None]:
-    """Return a rule of the grammar whose tree knows which part of the text it was read from."""
+    """Return a rule of the grammar that records the text position in its tree."""
     rule: Any = getattr(PipeParser, name)
 
     def read(self: Any, *arguments: Any, **options: Any) -> Expr | None:
@@ -175,13 +176,13 @@ def _with_spans(name: str) -> Callable[..., Expr | None]:
 
 
 class _Queries(Spark):
-    """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
+    """Spark's dialect, where failing casts are errors and errors have a position."""
 
     class Parser(PipeParser):
         STRICT_CAST: ClassVar = True
 
         def raise_error(self, message: str, token: Any = None) -> None:
-            """Keep the place of a problem in the error."""
+            """Record the position of a problem in the error."""
             token = token or self._curr or self._prev
             place = token.start if token else 0
             plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
@@ -199,9 +200,9 @@ _DIALECT: Final = _Queries()
 
 
 def _in_words_of_sqlglot(text: str) -> TextOfParts:
-    """Return the text with other words for what sqlglot does not know or takes for something else.
+    """Rewrite syntax that sqlglot does not know or misreads.
 
-    `VERSION AS OF` for `@` and for SYSTEM_VERSION, and `SELECT * FROM` for TABLE.
+    `@` and SYSTEM_VERSION become `VERSION AS OF`; TABLE becomes `SELECT * FROM`.
     """
     try:
         words = split(text)
@@ -220,7 +221,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
                 by = f"TIMESTAMP AS OF '{version}'"
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
-            # For sqlglot, two quotes end a string and begin another one.
+            # For sqlglot, two quotes end a string and begin a new one.
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
@@ -236,7 +237,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
 
 
 def _with_escapes(text: str) -> str:
-    """Return what is inside of quotes, with a backslash before each quote that stands twice."""
+    """Return the content of quotes; doubled quotes get a backslash instead."""
     twice = 2 * text[0]
     return _ESCAPE.sub(
         lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]

@@ -1,4 +1,4 @@
-"""Parts of a query's tree: which of them are expressions over one row, and over which columns.
+"""Parts of a query's tree: expressions over one row, and their columns.
 
 Protocol: none; Spark's SQL reference
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-# They divide a query, or combine conditions, each of which DuckDB can use by itself.
+# Nodes that structure a query or combine conditions; DuckDB can use each child separately.
 _STRUCTURE: Final = (
     exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
     exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
@@ -33,7 +33,7 @@ _STRUCTURE: Final = (
     exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
     exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
 )  # fmt: skip
-# In which brackets hold several expressions, and no row.
+# Nodes in which brackets contain several expressions, not a row.
 _TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
 _SIMPLE: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
@@ -48,12 +48,12 @@ _SECRET: Final = uuid4().hex
 
 
 def mark_named(word: str) -> str:
-    """The beginning of names that no query has: they are replaced wherever its text has them."""
+    """Return a prefix of names that no query has, so that they can be replaced in its text."""
     return f"deltalog_{word}_{_SECRET}_"
 
 
 def replaced(node: Expr, by: Expr) -> Expr:
-    """Put a node in place of another one, and return it."""
+    """Replace a node by another one, and return the new node."""
     if node is by:
         return by
     if node.parent is None:
@@ -63,7 +63,7 @@ def replaced(node: Expr, by: Expr) -> Expr:
 
 
 def core_of(node: Expr) -> Expr:
-    """The function of a window, or of one with FILTER or IGNORE NULLS; else the node itself."""
+    """Return the function inside of OVER, FILTER or IGNORE NULLS; else the node itself."""
     kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
     while isinstance(node, kinds):
         node = node.this
@@ -79,14 +79,14 @@ def with_function(node: Expr, kind: type[Expr]) -> Expr:
 
 
 def parts_around(node: Expr, core: Expr) -> Iterator[Expr]:
-    """What a function over several rows has besides its arguments: FILTER, and its window."""
+    """Return the parts of an aggregate function besides its arguments: FILTER and window."""
     while node is not core:
         yield from (child for child in children_of(node) if child is not node.this)
         node = node.this
 
 
 def children_of(node: Expr) -> Iterator[Expr]:
-    """The nodes directly below a node."""
+    """Return the children of a node."""
     for value in node.args.values():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, exp.Expr):
@@ -94,12 +94,12 @@ def children_of(node: Expr) -> Iterator[Expr]:
 
 
 def simple_operands(node: Expr) -> list[Expr]:
-    """What AND and OR join, from left to right, at any depth; none if a part may fail."""
+    """Return the operands of AND and OR at any depth, from left to right; none if one may fail."""
     if not isinstance(node, exp.And | exp.Or) or has_other(node) or _is_alternative(node):
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
-    # Asked once: each condition of a long chain holds all those before it.
+    # Checked only once: in a long chain, each condition contains all earlier ones.
     has_safe = any(map(is_safe, node.walk()))
     while waiting:
         one = waiting.pop()
@@ -107,42 +107,42 @@ def simple_operands(node: Expr) -> list[Expr]:
             waiting += [one.expression, one.this]
         else:
             found.append(one)
-    # A constant is a condition for DuckDB, whatever its type: its type is checked.
+    # DuckDB accepts a constant of any type as a condition, so its type is checked here.
     return [] if any(isinstance(one, exp.Literal) for one in found) else found
 
 
 def has_other(node: Expr) -> bool:
-    """Whether a condition has more than comparisons of columns and constants."""
+    """Return whether a condition has more than comparisons of columns and constants."""
     return any(
         not isinstance(one, _SIMPLE) and not is_safe(one) for one in node.walk(prune=is_safe)
     )
 
 
 def _is_alternative(node: Expr) -> bool:
-    """Whether conditions are asked together, as one part: an OR with constants to compute."""
+    """Return whether conditions form one part: an OR with constants to compute."""
     return isinstance(node, exp.Or) and any(map(is_safe, node.walk()))
 
 
 def may_fail(node: Expr) -> bool:
-    """Whether conditions must be asked one after the other: no query is among them."""
+    """Return whether conditions must be evaluated in order: there is no query in them."""
     has_span = span_of(node) is not None
     is_one = has_other(node) or _is_alternative(node)
     return has_span and node.find(exp.Query, exp.Star) is None and is_one
 
 
 def is_random(node: Expr) -> bool:
-    """Whether a function gives another value for each row: DuckDB's is as good as Spark's."""
+    """Return whether a function is random per row, so that DuckDB may compute it."""
     return isinstance(node, exp.Rand | exp.Uuid) and not list(children_of(node))
 
 
 def is_large(node: Expr) -> bool:
-    """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
+    """Return whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
 
 
 def is_of_other_type(node: Expr) -> bool:
-    """Whether DuckDB gives a constant another type: it counts the zero of 0.01 as a digit."""
+    """Return whether DuckDB's type of a constant differs: it counts the zero of 0.01 as a digit."""
     if not isinstance(node, exp.Literal) or node.is_string or span_of(node) is None:
         return False
     whole, point, fraction = node.name.partition(".")
@@ -153,7 +153,7 @@ def is_of_other_type(node: Expr) -> bool:
 
 
 def is_whole_constant(node: Any) -> bool:
-    """Whether an expression is of constants and types of whole numbers only: it is never NULL."""
+    """Return whether an expression has only constants and integer types, so it is never NULL."""
     if isinstance(node, exp.Literal):
         return not node.is_string and node.name.isdecimal() and not is_large(node)
     if isinstance(node, exp.Paren | exp.Neg):
@@ -165,25 +165,25 @@ def is_whole_constant(node: Any) -> bool:
 
 
 def is_query(node: Any) -> bool:
-    """Whether a node is a query."""
+    """Return whether a node is a query."""
     return isinstance(node, exp.Query)
 
 
 def has_query(node: Expr) -> bool:
-    """Whether a condition is one of EXISTS or IN about a query, negated or not."""
+    """Return whether a condition is EXISTS or IN with a query, negated or not."""
     if isinstance(node, exp.Not) and span_of(node.this) is None:
         return has_query(node.this)
     return isinstance(node, exp.Exists | exp.In) and is_structure(node)
 
 
 def is_recursive(node: exp.SetOperation) -> bool:
-    """Whether the first side gives the types of the second one, which reads the rows of both."""
+    """Return whether the first side defines the types of the second, as in recursion."""
     recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
     return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
 
 
 def note_groups(select: exp.Select) -> None:
-    """Mark the expressions of a query by which it groups: they are values of the group."""
+    """Mark the grouping expressions of a query: they are values of a group."""
     group = select.args.get("group")
     wanted = {
         one.sql().lower()
@@ -201,9 +201,9 @@ def note_groups(select: exp.Select) -> None:
 
 
 def is_structure(node: Expr) -> bool:
-    """Whether a node divides a query or combines conditions, and is no expression itself."""
+    """Return whether a node structures a query or combines conditions, without being a value."""
     if isinstance(node, exp.And | exp.Or):
-        # A constant is a condition for DuckDB, whatever its type: its type is checked.
+        # DuckDB accepts a constant of any type as a condition, so its type is checked here.
         return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
     if isinstance(node, exp.Exists):
         return is_query(node.this)
@@ -221,18 +221,18 @@ def is_structure(node: Expr) -> bool:
 
 
 def is_input(node: Expr) -> bool:
-    """Whether a node is a column, or a field of one."""
+    """Return whether a node is a column, or a field of a column."""
     while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         node = node.this
     return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
 
 
 def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
-    """The columns of an expression, and its values over several rows.
+    """Return the columns and aggregates of an expression.
 
     Args:
         node: the expression.
-        hidden: names of columns that are parameters of a lambda around the node.
+        hidden: names that are parameters of a lambda around the node.
     """
     waiting = [(child, _hidden(node, hidden)) for child in reversed([*children_of(node)])]
     while waiting:
@@ -248,7 +248,7 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
             yield child
         elif isinstance(child, ROWS_FROM_ONE):
             raise SyntaxProblem(
-                start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
+                start_of(child), "a function that returns rows must stand alone: use LATERAL VIEW"
             )
         else:
             inside = _hidden(child, hidden)
@@ -256,17 +256,17 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
 
 
 def _hidden(node: Expr, hidden: frozenset[str]) -> frozenset[str]:
-    """The names of parameters inside of a node."""
+    """Return the names of parameters inside of a node."""
     if not isinstance(node, exp.Lambda):
         return hidden
     return hidden | {name_key(one.name) for one in node.expressions}
 
 
-# The functions of queries that DuckDB computes: those over several rows.
+# Aggregate and window functions, which DuckDB computes.
 
 
 class ResultType(StrEnum):
-    """Which type the result of a function has in Spark, where DuckDB has another one."""
+    """The result type of a function in Spark, if DuckDB's differs."""
 
     SAME = "same"
     INTEGER = "INTEGER"
@@ -275,31 +275,31 @@ class ResultType(StrEnum):
     COUNT = "count"
     """A whole number of 64 bits, which is 0 if there is no value."""
     ORDERED = "ordered"
-    """That of the argument: DuckDB orders NULL inside of structs and arrays otherwise."""
+    """The argument's type: DuckDB sorts NULL inside of structs and arrays differently."""
     BY = "by"
-    """Likewise, of the second argument."""
+    """The second argument's type, likewise."""
     TEXT = "text"
-    """Text, of whatever DuckDB makes strings of."""
+    """A string, from any type that DuckDB converts to strings."""
     SUM = "sum"
-    """By the type of the argument."""
+    """Depends on the type of the argument."""
     AVERAGE = "average"
-    """By the type of the argument."""
+    """Depends on the type of the argument."""
 
 
 ASKED: Final = frozenset(
     {ResultType.ORDERED, ResultType.BY, ResultType.TEXT, ResultType.SUM, ResultType.AVERAGE}
 )
-"""Those for which the type of an argument must be known."""
+"""Result types for which the type of an argument must be known."""
 
 
 def _as_double(node: Expr) -> Expr:
-    """Let a function compute with doubles, as in Spark, where DuckDB would with decimals."""
+    """Make a function compute with doubles, as in Spark; DuckDB would use decimals."""
     node.set("this", exp.cast(node.this, exp.DType.DOUBLE))
     return node
 
 
 def _with_nulls(name: str) -> Callable[[Expr], Expr]:
-    """Return a call of a function of DuckDB that keeps NULL."""
+    """Return a call of a DuckDB function that keeps NULL."""
 
     def written(node: Expr) -> Expr:
         return exp.Anonymous(this=name, expressions=[node.this, node.expression])
@@ -362,9 +362,9 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Lead: (ResultType.SAME, _same),
     exp.Grouping: (ResultType.SAME, _same),
 }
-"""Class of sqlglot → the type of its result, and how it is written for DuckDB."""
+"""sqlglot's class → its result type, and its SQL for DuckDB."""
 
-# Functions that sqlglot has no class for.
+# Functions without a class in sqlglot.
 BY_NAME: Final[dict[str, type[Expr]]] = {
     "every": exp.LogicalAnd,
     "mean": exp.Avg,
@@ -372,7 +372,7 @@ BY_NAME: Final[dict[str, type[Expr]]] = {
 }
 
 
-# Constant parts of a query that have a value: `68 + 30`, `CAST('2000-02-01' AS DATE)`.
+# Constant parts of a query: `68 + 30`, `CAST('2000-02-01' AS DATE)`.
 
 
 _SAFE: Final = "deltalog_safe"
@@ -382,18 +382,18 @@ _CONSTANT: Final = (
     exp.Interval, exp.Var,
 )  # fmt: skip
 _MOST: Final = 100
-"""From here on, conditions are asked together: each that is apart has a cost of its own."""
+"""From this number on, conditions form one part: separate parts would cost more."""
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
 def note_safe_constants(tree: Expr, text: str) -> None:
-    """Note the constant parts that have a value.
+    """Record the constant parts and their values.
 
     Args:
-        tree: of a query.
-        text: that it was read from.
+        tree: tree of a query.
+        text: text of the query.
 
-    Cost: a constant is parsed and computed; nothing if there are very many.
+    Cost: each constant is parsed and computed; nothing if there are very many.
     """
     found = [
         node
@@ -410,7 +410,7 @@ def note_safe_constants(tree: Expr, text: str) -> None:
 
 
 def is_safe(node: Expr | None) -> bool:
-    """Whether a node is a constant that has a value, or stands in one."""
+    """Return whether a node is a constant with a recorded value, or inside of one."""
     return node is not None and bool(node.meta.get(_SAFE))
 
 

@@ -1,7 +1,7 @@
 """Run queries in parts, computed by DuckDB and `expressions`.
 
-DuckDB tells the types of an expression's columns; they decide whether it computes the expression
-itself, or calls a function of Python for each batch. Owns the types of both.
+DuckDB returns the types of an expression's columns. They decide whether DuckDB computes the
+expression itself or calls a Python function for each batch.
 
 Protocol: none
 """
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from deltalog.query.translate import TranslatedQuery
     from deltalog.schema import DataType
 
-# A function without arguments: the error that none fits tells of which types they are.
+# A function without arguments: DuckDB's error for a call states the arguments' types.
 _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
@@ -103,16 +103,16 @@ def query_translated(
     shown: str,
     is_of_values: bool = False,
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query in Spark's dialect, streamed.
+    """Return the rows of a query in Spark's dialect as a stream.
 
     Args:
         database: from `connect_duckdb`.
-        found: the query.
+        found: the translated query.
         tables: name in the query → an Arrow dataset, table or reader.
-        parameters: of the query; it may have more.
-        prefix: of the statement, such as `EXPLAIN`.
+        parameters: values for the query; may contain more.
+        prefix: prefix of the statement, such as `EXPLAIN`.
         shown: the query in errors.
-        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds.
+        is_of_values: whether it is the VALUES of an INSERT: its times keep nanoseconds.
 
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
@@ -129,22 +129,22 @@ def query_translated(
 
 @dataclass(eq=False)
 class _Run:
-    """One run of a query: the decisions for its parts.
+    """One run of a query, with the decisions for its parts.
 
     Args:
         database: where the query runs.
         query: the query.
         parameters: the values of its parameters.
         shown: its text in errors.
-        fine: whether a table has moments in nanoseconds.
+        fine: whether a table has times in nanoseconds.
         is_of_values: whether it is the VALUES of an INSERT.
-        chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
-        failure: the error for which a function of ours failed.
-        gives_spans: whether a part of it gives spans of time.
-        functions: that compute its parts.
-        sides: names and types of the columns of sides that DuckDB has told.
-        joins: what its joins by names give; None while DuckDB is asked.
-        crossed: the numbers of its NATURAL joins whose sides have no common column.
+        chosen: for each part, its replacement in DuckDB's dialect; with marks of earlier parts.
+        failure: the error of a Python function that failed.
+        gives_spans: whether a part returns intervals.
+        functions: compute its parts.
+        sides: names and types of the columns of sides, as far as DuckDB has returned them.
+        joins: the columns of its joins by names; None while DuckDB is queried for them.
+        crossed: numbers of its NATURAL joins whose sides have no common column.
     """
 
     database: Database
@@ -176,7 +176,7 @@ class _Run:
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
-        """Return DuckDB's relation of a query with marks; its parts are decided as it asks."""
+        """Return DuckDB's relation of a query with marks; DuckDB decides the order of parts."""
         import duckdb  # noqa: PLC0415  # optional
 
         while True:
@@ -198,7 +198,7 @@ class _Run:
         """Choose the replacement of a part, given DuckDB's types of its values."""
         match self.query.parts[number]:
             case Computed() as part:
-                # DuckDB tells one at a time, and reads the whole query for it.
+                # DuckDB reports one part at a time, and parses the whole query for it.
                 for other, one in alike(self.query.parts, number):
                     if other not in self.chosen:
                         self._compute(connection, other, one, types)
@@ -209,7 +209,7 @@ class _Run:
             case Aggregated() as part:
                 self._typed(number, part, types, connection)
             case Joined():
-                raise AssertionError(number)  # it stands nowhere in the text
+                raise AssertionError(number)  # the text has no such mark
 
     def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
@@ -236,7 +236,7 @@ class _Run:
         return without_marks(marked(text_of_query), self.crossed)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
-        """Decide whether DuckDB computes an expression, or a function of ours."""
+        """Decide whether DuckDB or a Python function computes an expression."""
         kinds = [self._type(connection, one) for one in types]
         names = [name for name, _ in part.inputs]
         schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
@@ -307,7 +307,7 @@ class _Run:
         return found
 
     def _crosses(self, connection: Any) -> bool:
-        """Ask of all joins by names; return whether more of them are cross joins than before."""
+        """Check all joins by names; return whether there are more cross joins than before."""
         before = len(self.crossed)
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Joined) and number not in self.joins:
@@ -334,7 +334,7 @@ class _Run:
         return found
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
-        """Let the columns of both sides of an operation have their common types, once known."""
+        """Cast the columns of both sides of an operation to their common types, once known."""
         self.sides[number] = fields_of_row(row)
         self.chosen[number] = f"({', '.join(part.values)})" if part.values else "*"
         parts = self.query.parts
@@ -344,7 +344,7 @@ class _Run:
         }  # fmt: skip
         own = [self.sides[side] for side in sides]
         if len(own) < 2 or len(own[0]) != len(own[1]):
-            return  # DuckDB asks for the other side next, or tells of other numbers of columns.
+            return  # DuckDB reports the other side next, or that the numbers of columns differ.
         columns: dict[int, list[str]] = {side: [] for side in sides}
         is_same = True
         for place, pair in enumerate(zip(*own, strict=True)):
@@ -388,7 +388,7 @@ class _Run:
     def _typed(
         self, number: int, part: Aggregated, types: Sequence[str], connection: Any = None
     ) -> None:
-        """Make the result of an aggregate function have Spark's type."""
+        """Cast the result of an aggregate function to Spark's type."""
         text = part.texts[0]
         if part.kind is ResultType.LIST:
             self.chosen[number] = f"coalesce({text}, [])"
@@ -417,7 +417,7 @@ class _Run:
         self.chosen[number] = text
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
-        """Return the average of decimals, whose digits Spark keeps."""
+        """Return the average of decimals, with the digits that Spark keeps."""
         precision, scale = (min(one + 4, MAX_PRECISION) for one in decimal)
         result = decimal_type(precision, scale)
         total, count = part.texts[1:]
@@ -439,24 +439,24 @@ class _Run:
         return f"{call}, {total}, {count})"
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
-        """Return the beginning of a call that computes something for batches of arguments."""
+        """Return the beginning of a call of a Python function over batches of arguments."""
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
 
 
-# Functions of Python that DuckDB calls while a query runs.
+# Python functions that DuckDB calls while a query runs.
 
 
 _NUMBERS: Final = itertools.count()
 
 
 class RunFunction:
-    """A function of one run of a query, which keeps it as long as DuckDB may call it.
+    """A Python function of one run; the run keeps it as long as DuckDB may call it.
 
     Args:
-        compute: gives an array for arrays.
-        run: gets its error, of which DuckDB keeps the text only.
+        compute: returns an array for arrays.
+        run: stores its error, because DuckDB keeps only the message.
     """
 
     def __init__(self, compute: Callable[..., Any], run: DuckDBRun) -> None:
@@ -479,24 +479,24 @@ class RunFunction:
         """Return the beginning of a call in a query: its other arguments and a bracket follow.
 
         Args:
-            database: gets to know it.
-            types: of its arguments, in DuckDB's words.
-            result: its type.
+            database: where it is registered.
+            types: types of its arguments, in DuckDB's spelling.
+            result: type of its result.
         """
         name, called = _caller((*types, result))
         database.know(name, called, ["BIGINT", *types], result)
         return f"{name}({self._number}"
 
 
-# Those of the queries that run.
+# Functions of running queries.
 _FUNCTIONS: Final[WeakValueDictionary[int, RunFunction]] = WeakValueDictionary()
 
 
 @cache
 def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
-    """Return a function for DuckDB with these types, the last of which is its result's.
+    """Return a function for DuckDB with these types; the last one is the result's.
 
-    It is kept forever, and so there is one for all expressions whose types are the same.
+    DuckDB keeps functions forever, so all expressions with the same types share one.
     """
 
     def call(number: Any, *columns: Any) -> Any:
@@ -504,7 +504,7 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
             return pa.nulls(0)
         return _FUNCTIONS[number[0].as_py()](*columns)
 
-    # DuckDB counts the arguments of a function of Python.
+    # DuckDB checks the number of arguments of a Python function.
     kind = inspect.Parameter.POSITIONAL_ONLY
     names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
     parameters = [inspect.Parameter(name, kind) for name in names]
@@ -515,8 +515,8 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
 def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
     """Return an expression's values for a batch.
 
-    What fails beside a constant condition that decides is not computed, as Spark folds constants
-    before it reads rows.
+    If a constant condition decides the result, the other side is not computed and cannot fail,
+    because Spark folds constants before it reads rows.
 
     Raises:
         InvalidInputError: the expression has no value for a row.
@@ -530,7 +530,7 @@ def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
         return evaluate(folded, batch)
 
 
-# Answers of queries as they are shown: their names, and values of types that DuckDB has not.
+# Results of queries: column names, and values of types that DuckDB lacks.
 
 
 def has_nanos(rows: Any) -> bool:
@@ -540,10 +540,10 @@ def has_nanos(rows: Any) -> bool:
 
 
 def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Return the rows with DuckDB's intervals as the spans of time that they are in tables.
+    """Return the rows with DuckDB's intervals converted to the interval types of tables.
 
     Args:
-        reader: of the rows.
+        reader: returns the rows.
         shown: the query in errors.
     """
     places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
@@ -568,10 +568,10 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
 
 
 def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Return the rows with months as numbers, in fields whose metadata records it.
+    """Return the rows with months as numbers, marked in the metadata of their fields.
 
     Args:
-        reader: of the rows, whose months are `NAMED_MONTHS`.
+        reader: returns the rows, with months as `NAMED_MONTHS`.
         shown: the query in errors.
 
     Raises:
@@ -586,7 +586,7 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
     if inside:
         raise InvalidInputError(
             f"cannot run {shown!r}: column {inside[0]!r} would have intervals of years and months "
-            "inside of another type, which a query cannot give"
+            "inside of another type, which a query cannot return"
         )
     if not places:
         return reader
@@ -603,7 +603,7 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
 
 
 def as_inserted(literal: Literal) -> Literal:
-    """Return a constant of VALUES, in nanoseconds if it has some: its column may keep them."""
+    """Return a constant of VALUES, with nanoseconds if it has them: its column may keep them."""
     is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
     if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
         return literal
@@ -612,7 +612,7 @@ def as_inserted(literal: Literal) -> Literal:
 
 
 def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """Return the rows with the query's column names, as in Spark: DuckDB returns the table's."""
+    """Return the rows with the query's spelling of names, as in Spark; DuckDB uses the table's."""
     own = reader.schema.names
     if len(names) != len(own):
         return reader
@@ -630,7 +630,7 @@ def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordB
 
 
 def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return the rows with fields of the same types, which have other names or metadata."""
+    """Return the rows with new field names or metadata, but the same types."""
     batches = (
         pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
         for batch in reader
@@ -638,15 +638,15 @@ def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBat
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-# Conditions that AND and OR join: the same inputs have the same types in all of them.
+# Chains of AND and OR: the same inputs have the same types in all conditions.
 
 
 def alike(parts: Sequence[Part], number: int) -> Iterator[tuple[int, Computed]]:
-    """Yield a computed part, and those of its chain that have its inputs.
+    """Yield a computed part, and the parts of its chain with the same inputs.
 
     Args:
-        parts: of a query.
-        number: of the part.
+        parts: parts of a query.
+        number: number of the part.
     """
     first = parts[number]
     assert isinstance(first, Computed)  # noqa: S101  # the caller asks of no other

@@ -1,4 +1,4 @@
-"""The rows of a table that a query names: of a version, or its changes.
+"""The rows of a table in a query: of a version, or its changes.
 
 Protocol: none
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _OWN_NAME: Final = "this"
-# Arguments of `load_cdf` for a bound: a version, or a moment.
+# Arguments of `load_cdf` for a bound: a version, or a timestamp.
 _BOUNDS: Final = (
     ("starting_version", "starting_timestamp"), ("ending_version", "ending_timestamp"),
 )  # fmt: skip
@@ -48,7 +48,7 @@ class VersionedTable(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that it shows."""
+        """The version that the table shows."""
         ...
 
     @classmethod
@@ -79,10 +79,10 @@ TableT = TypeVar("TableT", bound=VersionedTable)
 def query_table(
     table: VersionedTable, query: str, parameters: Mapping[str, object]
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query over one table, which it calls `this`.
+    """Return the rows of a query over one table, named `this`.
 
     Raises:
-        InvalidInputError: DuckDB is needed and not installed, or refuses the query.
+        InvalidInputError: DuckDB is needed but not installed, or rejects the query.
     """
     found = translated(query)
     rows: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def query_table(
         name = one.table if isinstance(one, TableChangesCall) else one
         if name.key != (_OWN_NAME,):
             raise InvalidInputError(
-                f"cannot query {name}: this table is called `{_OWN_NAME}` here; deltalog.sql has "
+                f"cannot query {name}: this table is called `{_OWN_NAME}` here; deltalog.sql runs "
                 "queries over several tables"
             )
         if isinstance(one, TableChangesCall):
@@ -109,12 +109,12 @@ def query_table(
 
 @dataclass(frozen=True, slots=True)
 class SelectionScan:
-    """A query that is a scan.
+    """A query that is only a scan.
 
     Args:
-        scan: that answers it.
-        names: of the columns of the answer.
-        place: of the condition in the query.
+        scan: the scan that answers it.
+        names: names of the result columns.
+        place: position of the condition in the query.
         shown: the query in errors.
     """
 
@@ -124,10 +124,10 @@ class SelectionScan:
     shown: str
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows, streamed.
+        """Return the rows as a stream.
 
         Raises:
-            InvalidInputError: the condition has no value for a row, when that row is read.
+            InvalidInputError: the condition fails for a row; raised when the row is read.
         """
         scan = self.scan
         typed = with_schema(scan.to_reader(), _with_types(scan.schema, scan.table_schema))
@@ -149,18 +149,18 @@ def select(
     *,
     shown: str,
 ) -> SelectionScan | None:
-    """Return the answer of a query that is a scan; None if DuckDB answers it or raises the error.
+    """Return a query as a scan; None if DuckDB must run it or raise the error.
 
     Args:
-        table: at its version.
-        selection: what the query asks of it.
-        parameters: of the query.
+        table: the table at its version.
+        selection: the parts of the query.
+        parameters: parameters of the query.
         shown: the query in errors.
     """
     configuration = table.snapshot.configuration
     session = table.snapshot.context.session
     if selection is None or session.time_zone not in UTC_NAMES:
-        return None  # moments of queries are in UTC
+        return None  # times of queries are in UTC
     known = {name_key(name): name for name in configuration.schema.names}
     asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
     wanted = [known.get(name_key(name), "") for name, _ in asked]
@@ -172,7 +172,7 @@ def select(
         if condition is not None and not all(
             name_key(path[0]) in known for path in columns(condition)
         ):
-            return None  # such as a name of the answer
+            return None  # such as the name of a result column
         scan: Any = table.scan
         found = scan(wanted, condition, limit=selection.limit)
     except InvalidInputError:
@@ -181,12 +181,12 @@ def select(
 
 
 def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
-    """Return what DuckDB reads for a table: no more than the query needs.
+    """Return the rows that DuckDB reads for a table: no more than the query needs.
 
     Args:
-        table: at its version.
-        read: what is needed.
-        parameters: of the query.
+        table: the table at its version.
+        read: the needed parts.
+        parameters: parameters of the query.
     """
     check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
@@ -202,13 +202,13 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
     try:
         return dataset(file_pruning_predicate=read.predicate(parameters, names))
     except InvalidInputError:
-        return dataset()  # such as types that DuckDB compares, and we do not
+        return dataset()  # such as types that only DuckDB compares
 
 
 def telling_rows(rows: Any) -> Any:
     """Return the rows of a table, with metadata for months and whole numbers.
 
-    Those of a data frame may be either, as Arrow has no other type for months.
+    Integers of a data frame may be either, because Arrow has no other type for months.
     """
     if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
         return rows
@@ -225,14 +225,14 @@ def _with_types(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = F
 
 
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
-    """Refuse a query that compares values by bytes although other rules apply to them.
+    """Raise for a query in which DuckDB would compare values by wrong rules.
 
-    DuckDB knows neither the collations of a table nor what is the same place, and has an interval
-    of months and days at once.
+    DuckDB supports neither collations nor equality of geometries, and its interval combines
+    months and days.
 
     Raises:
-        InvalidInputError: it looks into strings with a collation, into geometries or intervals, or
-            gives months that are inside of another type.
+        InvalidInputError: it uses values of strings with a collation, geometries or intervals, or
+            returns months inside of another type.
     """
     schema = table.snapshot.configuration.schema
     for name in schema.names:
@@ -241,28 +241,28 @@ def check_looked_into(table: VersionedTable, read: TableRead) -> None:
         if is_named and YEAR_TO_MONTH in kinds[1:]:
             raise InvalidInputError(
                 f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of years "
-                "and months inside, which DuckDB takes for numbers; a query with no more than "
-                "columns, a condition and a limit is answered"
+                "and months inside, which DuckDB treats as numbers; use a query with only "
+                "columns, a condition and a limit"
             )
         if read.looked_into is not None and name_key(name) not in read.looked_into:
             continue
         what = unordered_in(schema, name)
         if what is not None:
             raise InvalidInputError(
-                f"cannot query {table.snapshot.store.root}: column {name!r} has {what}, of which "
-                "DuckDB compares bytes; a query may give its values as they are, and ask whether "
+                f"cannot query {table.snapshot.store.root}: column {name!r} has {what}, which "
+                "DuckDB compares by bytes; a query may only return its values, and check whether "
                 "they are NULL"
             )
         if DAY_TO_SECOND in kinds:
             raise InvalidInputError(
                 f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of days, "
-                "which DuckDB does not tell from months; a query with no more than columns, a "
-                "condition and a limit is answered, and so is scan(…, order_by=…)"
+                "which DuckDB does not distinguish from months; use a query with only columns, a "
+                "condition and a limit, or scan(…, order_by=…)"
             )
 
 
 def at_version(table: TableT, version: Version | None) -> TableT:
-    """Return a table at a version; the table itself if that is None."""
+    """Return a table at a version; the table itself if the version is None."""
     if version is None:
         return table
     travelled = type(table).from_context(table.snapshot.context)
@@ -280,24 +280,24 @@ def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
     return feed(**given)
 
 
-# Names of a query spelled as the tables spell them.
+# Names in a query, spelled as in the tables.
 
 
-# What may name a column of a table: all other names are the query's own.
+# Names that may mean a column of a table; all other names are the query's own.
 _READS: Final = (exp.Column, exp.Dot, exp.Join)
 
 
 def spelled_as_tables(
     text: str, found: TranslatedQuery, tables: Mapping[str, Any]
 ) -> TranslatedQuery:
-    """Return a translated query with column names spelled as in the tables that it reads.
+    """Return a translated query with column names spelled as in its tables.
 
-    A name stays that some column has exactly, that several columns have in another case, or that
-    the query gives to something itself. The answer's columns are called as the query says.
+    A name stays if a column has exactly this name, if several columns differ from it only in case,
+    or if the query defines it. Result columns keep the query's spelling.
 
     Args:
         text: the query.
-        found: what it was translated to.
+        found: its translation.
         tables: name in `found` → an Arrow dataset, table or reader.
     """
     if text.isascii() and all(name.isascii() for name in _names_of(tables.values())):
@@ -348,5 +348,5 @@ def _spelled(text: str, names: frozenset[str]) -> str:
 
 
 def _is_same_to_duckdb(one: str, other: str) -> bool:
-    """Whether names differ in the case of ASCII's letters alone."""
+    """Return whether names differ only in the case of ASCII letters."""
     return one.encode().lower() == other.encode().lower()

@@ -1,8 +1,8 @@
-"""Queries in Spark's dialect, translated to DuckDB's, with the tables that they name.
+"""Queries in Spark's dialect, translated to DuckDB's, and their tables.
 
-sqlglot translates. Owns how a table is named in a query: by a path, a name, `@v3`,
-`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`; and that a query reads tables only: never
-files, nor settings of the machine.
+sqlglot translates. This module handles how a query names a table: by a path, a name, `@v3`,
+`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`. It also ensures that a query reads only
+tables: no files, and no settings of the machine.
 
 Protocol: none; Spark's SQL reference
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.query.parse import ReadQuery
 
 CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
-"""The functions that are tables."""
+"""The functions that return tables."""
 _PREFIX: Final = "deltalog_table_"
 _VERSION: Final = "versionasof"
 _TIMESTAMP: Final = "timestampasof"
@@ -45,9 +45,9 @@ class TableChangesCall:
     """`table_changes(table, start [, end])`: the change data feed of a table.
 
     Args:
-        table: as a string of the query, which is a name or a path.
-        start: a version, or a moment as a string.
-        end: likewise; None is the latest version.
+        table: a string in the query with a name or a path.
+        start: a version, or a timestamp as a string.
+        end: likewise; None means the latest version.
     """
 
     table: QualifiedName
@@ -55,7 +55,7 @@ class TableChangesCall:
     end: int | str | VersionExpression | None
 
     def __str__(self) -> str:
-        """The name of the table, and what is asked of it."""
+        """The name of the table, and the requested range."""
         return f"table_changes of {self.table}"
 
 
@@ -67,13 +67,13 @@ class TranslatedQuery:
     """A query in DuckDB's dialect.
 
     Args:
-        sql: with a name for each table, and marks for its parts.
-        tables: that name → what it stands for.
-        reads: that name → what is needed of it.
-        parameters: the names of its parameters.
-        parts: what is decided when the types of its columns are known.
-        names: of the columns of the answer, as the query spells them; None where it does not.
-        selection: what is asked of its only table; None if the query is more than a scan.
+        sql: the query, with a name for each table, and marks for its parts.
+        tables: that name → its table.
+        reads: that name → the needed parts of the table.
+        parameters: names of its parameters.
+        parts: its parts, which are decided when the types of its columns are known.
+        names: names of the result columns, as spelled in the query; None if not in the query.
+        selection: the query as a scan of its only table; None if it is more than a scan.
     """
 
     sql: str
@@ -87,12 +87,12 @@ class TranslatedQuery:
 
 @lru_cache(maxsize=256)
 def check_query(text: str) -> frozenset[str]:
-    """Return the names of a query's parameters; a string that is no query is refused.
+    """Return the names of a query's parameters; raise if the string is not a query.
 
-    Repeated strings are read once.
+    Results are cached by string.
 
     Raises:
-        SyntaxProblem: what is wrong, and where.
+        SyntaxProblem: the string is not a query.
     """
     tree = read_query(text).tree
     return frozenset(
@@ -102,10 +102,10 @@ def check_query(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def translated(text: str) -> TranslatedQuery:
-    """Return a query in DuckDB's dialect; repeated strings are translated once.
+    """Return a query in DuckDB's dialect; results are cached by string.
 
     Raises:
-        InvalidInputError: the text is no query, or DuckDB has nothing like it; the message has the
+        InvalidInputError: the text is not a query, or DuckDB has no equivalent; the message has the
             position.
     """
     try:
@@ -147,10 +147,10 @@ def translated(text: str) -> TranslatedQuery:
 
 
 def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
-    """Return a table at the version that its expressions give now.
+    """Return a table at the current value of its version expressions.
 
     Raises:
-        InvalidInputError: a value is no version and no moment.
+        InvalidInputError: a value is neither a version nor a timestamp.
     """
     if isinstance(reference, QualifiedName):
         return replace(reference, version=_value(reference.version, parameters))
@@ -163,7 +163,7 @@ def _value(version: Any, parameters: Mapping[str, object]) -> Any:
 
 
 def _spelled(tree: Any) -> tuple[str | None, ...]:
-    """The names of columns as the query spells them, which need not be as the table does."""
+    """Return the column names as spelled in the query, which may differ from the table's."""
     selected = getattr(tree, "selects", [])
     if any(one.is_star for one in selected):
         return ()
@@ -171,7 +171,7 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
 
 
 def is_cte(node: exp.Table) -> bool:
-    """Whether a name is that of a common table expression around it."""
+    """Return whether a name means a common table expression around it."""
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         return False
     name = name_key(node.name)
@@ -179,7 +179,7 @@ def is_cte(node: exp.Table) -> bool:
 
 
 def _visible(node: Expr) -> Iterator[Expr]:
-    """The common table expressions that a place of the tree may name: those before it."""
+    """Return the common table expressions that are visible at a node: those before it."""
     inside: list[Expr] = []
     at: Expr | None = node
     while at is not None:
@@ -195,14 +195,14 @@ def _visible(node: Expr) -> Iterator[Expr]:
 
 
 def reference_of(node: exp.Table) -> TableReference:
-    """Return what a table of a tree stands for.
+    """Return the reference of a table in a tree.
 
     Raises:
-        SyntaxProblem: its name or its version is none.
+        SyntaxProblem: its name or its version is invalid.
     """
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
-    # sqlglot has three places for a name: what is longer is in the last one, with dots.
+    # sqlglot has three parts for a name; the last one contains the rest, with dots.
     if not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
@@ -224,7 +224,7 @@ def reference_of(node: exp.Table) -> TableReference:
 
 
 def options_of(node: exp.Table) -> dict[str, str]:
-    """Return what the options of a table say, without its version."""
+    """Return the options of a table without its version."""
     found = node.meta.get(OPTIONS, {})
     return {name: value for name, value in found.items() if name not in _TRAVELLING}
 
@@ -265,7 +265,7 @@ def _changes(call: Any) -> TableChangesCall:
     table = values[0] if values else None
     if not 2 <= len(values) <= 3 or not isinstance(table, exp.Literal) or not table.is_string:
         raise SyntaxProblem(
-            start_of(call), f"expected {name}('table', start [, end]) with the table as a text"
+            start_of(call), f"expected {name}('table', start [, end]) with the table as a string"
         )
     found = QualifiedName(("delta", table.name))
     if name != "table_changes_by_path":
@@ -283,10 +283,10 @@ def _changes(call: Any) -> TableChangesCall:
 
 
 def _qualified(tree: Expr) -> dict[int, str]:
-    """Let columns name their tables by one part, and return the aliases of tables for that.
+    """Shorten qualifiers of columns to one part, and return the aliases of tables for that.
 
     `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. Tables of one query whose last
-    parts are the same are called by all of their parts.
+    parts are the same get aliases from all of their parts.
     """
     aliases: dict[int, str] = {}
     known: dict[int, dict[tuple[str, ...], str]] = {}
@@ -322,9 +322,9 @@ def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], st
 
 
 def _rename(node: exp.Table, name: str, alias: str) -> None:
-    """Give a table another name, known by its alias or by what its columns call it."""
+    """Rename a table, with an alias that its columns use."""
     known = exp.to_identifier(name, quoted=True)
-    known.meta.update(node.parts[0].meta)  # where it is in the text, for errors
+    known.meta.update(node.parts[0].meta)  # its position in the text, for errors
     for part in ("db", "catalog", "version"):
         node.set(part, None)
     node.set("this", known)
@@ -332,10 +332,10 @@ def _rename(node: exp.Table, name: str, alias: str) -> None:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
-# What Spark's words mean, in DuckDB's, where sqlglot's translation means something else.
+# Corrections where sqlglot's translation to DuckDB has another meaning than in Spark.
 
 
-# DuckDB's functions that tell about the machine; its files are out of reach by its settings.
+# DuckDB's functions that reveal facts about the machine; settings already block its files.
 _REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
 _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
@@ -344,12 +344,12 @@ _RANGE_ARGUMENTS: Final = 4
 
 
 def as_duckdb_does(tree: Expr) -> Expr:
-    """Let a query of Spark's mean the same in DuckDB; return its root.
+    """Make a Spark query mean the same in DuckDB; return its root.
 
     Raises:
-        SyntaxProblem: it calls what a query must not.
+        SyntaxProblem: it calls a forbidden function.
     """
-    for node in reversed(list(tree.walk())):  # what is inside a node comes before it
+    for node in reversed(list(tree.walk())):  # children before parents
         match node:
             case exp.Select():
                 node.set("hint", None)
@@ -395,7 +395,7 @@ def _check_lateral(node: exp.Lateral) -> None:
 
 
 def _generate(node: exp.Table) -> None:
-    """Put a query in place of Spark's table functions `range` and `explode`."""
+    """Replace Spark's table functions `range` and `explode` by a query."""
     call: Any = node.this
     name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
     values = call.expressions or [one for one in call.args.values() if isinstance(one, exp.Expr)]
@@ -411,12 +411,12 @@ def _generate(node: exp.Table) -> None:
     node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
 
 
-# Queries that are a scan: columns of one table, a condition, a limit.
+# Queries that are only a scan: columns of one table, a condition, a limit.
 
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "limit"})
 _OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "version"})
-# What `expressions` has no word for, or what it takes for something else.
+# Nodes that `expressions` lacks or would misread.
 _BEYOND: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star)
 
 
@@ -425,11 +425,11 @@ class Selection:
     """`SELECT columns FROM one table [WHERE condition] [LIMIT n]`.
 
     Args:
-        columns: of the table, as the query spells them, each with its name in the answer; None is
-            all of the table.
-        where: the condition in Spark's dialect; None is every row.
-        place: the first character of the condition in the query.
-        limit: so many rows at most; None is all.
+        columns: columns of the table, as spelled in the query, each with its result name; None
+            means all columns of the table.
+        where: the condition in Spark's dialect; None means every row.
+        place: position of the condition's first character in the query.
+        limit: most rows; None means all.
     """
 
     columns: tuple[tuple[str, str], ...] | None
@@ -439,7 +439,7 @@ class Selection:
 
 
 def selection_of(found: ReadQuery) -> Selection | None:
-    """Return what a query asks of its table; None if it is more than a scan."""
+    """Return a query as a scan of its table; None if it is more than a scan."""
     tree = found.tree
     if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
         return None
@@ -471,7 +471,7 @@ def selection_of(found: ReadQuery) -> Selection | None:
 
 
 def _said(node: Expr) -> set[str]:
-    """The parts of a node that are there."""
+    """Return the parts of a node that are set."""
     return {name for name, value in node.args.items() if value}
 
 
@@ -490,7 +490,7 @@ def _is_star(node: Expr) -> bool:
 
 
 def _column(node: Expr) -> tuple[str, str] | None:
-    """The name of a column, and its name in the answer; None if it is more than that."""
+    """Return the name of a column and its result name; None if it is not a plain column."""
     column = node.this if isinstance(node, exp.Alias) else node
     if not isinstance(column, exp.Column) or len(column.parts) != 1:
         return None

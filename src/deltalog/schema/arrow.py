@@ -181,7 +181,7 @@ def _field(
     if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
         recorded = row.extension_metadata(*data_type.parameters)
         metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: recorded}
-    # Arrow refuses a null type that must not be NULL; such a column can hold no row anyway.
+    # Arrow refuses a null type that is NOT NULL; such a column could contain no row anyway.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
 
@@ -357,9 +357,9 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _decode_entry(key: str, text: str) -> Any:
-    # Arrow metadata is text only. Where engines keep numbers and lists, JSON is read as such; a
-    # user's own entry ("comment": "4") and what the protocol keeps as text (the
-    # generation expression `10`, the JSON of an invariant) stay texts.
+    # Arrow metadata has only strings. Entries in which engines store numbers and lists are parsed
+    # as JSON. A user's own entry ("comment": "4") and entries that are strings in the protocol (the
+    # generation expression `10`, the JSON of an invariant) stay strings.
     if key in _TEXTS or not key.startswith(("delta.", "__", "parquet.")):
         return text
     try:

@@ -111,7 +111,7 @@ def _check_type(path: Path, data_type: DataType) -> None:
             # Files leave void columns out, and Parquet has no group without fields.
             if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
-                    f"the struct {name!r} has no field that a file can hold; give it one"
+                    f"the struct {name!r} has no field that a file can store; add a field"
                 )
         case ArrayType() if data_type.element_type == VOID:
             raise InvalidInputError(f"the list {name!r} has elements of type void; give it a type")
@@ -169,7 +169,7 @@ def _readable(value: Any) -> Any:
             return [tuple(map(_readable, pair.values())) for pair in parts.values]
         if isinstance(value, pa.ListScalar):
             return [_readable(part) for part in parts.values]
-        return "…"  # such as a text that is not UTF-8
+        return "…"  # such as a string that is not UTF-8
 
 
 def python_values(values: Array, what: str, advice: str) -> list[Any]:

@@ -65,7 +65,7 @@ def ruled_collation(field: Field) -> str | None:
 
 
 def collation_at(field: Field, inner: Path) -> str:
-    """Return the collation of texts inside a field.
+    """Return the collation of strings inside a field.
 
     Args:
         field: that contains the strings.
@@ -77,7 +77,7 @@ def collation_at(field: Field, inner: Path) -> str:
 
 
 def has_collations(schema: StructType) -> bool:
-    """Return whether a text in the schema has a collation other than the default."""
+    """Return whether a string in the schema has a collation other than the default."""
     return any(collations_of(field) for _, field in walk(schema))
 
 
@@ -114,11 +114,11 @@ def inner_collations(field: Field) -> dict[Path, str]:
 
 
 def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
-    """Return the field with other collations of its own texts.
+    """Return the field with other collations of its own strings.
 
     Args:
         field: of any type.
-        collations: from paths inside it to identifiers; the empty path is the field's own texts.
+        collations: from paths inside it to identifiers; the empty path is the field itself.
             The default needs no entry.
     """
     kept = {key: entry for key, entry in field.metadata.items() if key != COLLATIONS_KEY}

@@ -107,7 +107,7 @@ def _plain(array: Any) -> Any:
 
 
 def _decoded(array: Any) -> Any:
-    """The values of a dictionary; pyarrow cannot repeat views, of which Polars makes its own."""
+    """Return the values of a dictionary. pyarrow cannot repeat views, and Polars uses views."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     kind = plain.get(array.type.value_type)
     if kind is None:

@@ -196,7 +196,10 @@ def _merge_field(current: Field, incoming: Field, parent: Path, *, allow_widenin
 def _merge_types(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
-    """The merged type; widenings up to the next struct field go to `changes` (None: forbidden)."""
+    """Return the merged type; `changes` collects widenings up to the next struct field.
+
+    None for `changes` forbids widening.
+    """
     if isinstance(current, StructType) and isinstance(incoming, StructType):
         return _merge_structs(current, incoming, path, allow_widening=changes is not None)
 
@@ -209,7 +212,7 @@ def _merge_types(
 def _with_parts(
     one: DataType, other: DataType, change: Callable[[DataType, DataType, str], DataType]
 ) -> DataType | None:
-    """A list or map with parts made of those of two types; None unless both are lists or maps."""
+    """Return a list or map whose parts combine those of two types; None for other types."""
     match one, other:
         case ArrayType(), ArrayType():
             element = change(one.element_type, other.element_type, "element")
@@ -261,7 +264,7 @@ TYPE_CHANGES_KEY: Final = "delta.typeChanges"
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A past change of a field's type: files may still hold the earlier type.
+    """A past change of a field's type: files may still have the earlier type.
 
     Args:
         from_type: before.
@@ -319,7 +322,7 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
 
 
 def check_readable_changes(schema: StructType) -> None:
-    """Refuse a table whose files may hold a type that cannot be read as today's.
+    """Refuse a table whose files may have a type that cannot be read as the current type.
 
     Raises:
         UnsupportedTypeError: a field has a type change that deltalog does not support.
@@ -548,7 +551,7 @@ def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]
 
 
 def _depth_of_field(schema: StructType, path: Path) -> int:
-    """The number of segments that lead to the last struct field on the path."""
+    """Return the number of segments that lead to the last struct field on the path."""
     current: DataType = schema
     depth = 0
     for at, segment in enumerate(path, start=1):

@@ -91,7 +91,7 @@ def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
 
 
 def with_metadata_columns(schema: StructType) -> StructType:
-    """The schema for predicates: that of the table and the struct `_metadata`."""
+    """Return the schema for predicates: that of the table and the struct `_metadata`."""
     if not metadata_columns_of(schema):
         return schema
     return StructType([*schema, _METADATA_FIELD])

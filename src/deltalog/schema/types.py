@@ -87,7 +87,7 @@ class PrimitiveType(SchemaPart):
 
     def _decimal_parameter(self, place: int) -> int:
         if not self.is_decimal:
-            raise InvalidInputError(f"{self.type} has no precision or scale: it is no decimal")
+            raise InvalidInputError(f"{self.type} has no precision or scale: it is not a decimal")
         return int(self.parameters[place])
 
     def __str__(self) -> str:
@@ -95,11 +95,11 @@ class PrimitiveType(SchemaPart):
         return self.type
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """The call that makes the value."""
         return f"PrimitiveType({self.type!r})"
 
 
-# The types that rules of the protocol and of SQL are about.
+# Types that rules of the protocol and of SQL mention.
 STRING: Final = PrimitiveType("string")
 BYTE: Final = PrimitiveType("byte")
 SHORT: Final = PrimitiveType("short")
@@ -120,7 +120,7 @@ VOID: Final = PrimitiveType("void")
 
 
 def decimal_type(precision: int, scale: int) -> PrimitiveType:
-    """Return the decimal type of so many digits, so many of them after the point."""
+    """Return the decimal type with a number of digits, and of digits after the point."""
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -156,7 +156,7 @@ class UnknownType(SchemaPart):
     definition: str | None = None
 
     def __str__(self) -> str:
-        """The name as written in the schema."""
+        """Return the name as written in the schema."""
         return self.name
 
 
@@ -316,7 +316,7 @@ class Field(SchemaPart):
         return replace(self, metadata={**self.metadata, **entries})
 
     def __str__(self) -> str:
-        """The column as a line of SQL DDL."""
+        """Return the column as a line of SQL DDL."""
         named = self.metadata.get(COLLATIONS_KEY)
         collation = named.get(self.name) if isinstance(named, dict) else None
         collate = "" if collation is None else f" collate {name_in_sql(str(collation))}"
@@ -324,7 +324,7 @@ class Field(SchemaPart):
         return f"{printable(self.name)}: {self.type}{collate}{not_null}"
 
     def __repr__(self) -> str:
-        """As it is made, without what is so by default."""
+        """The call that makes the field, without default arguments."""
         nullable = "" if self.nullable else ", nullable=False"
         metadata = f", metadata={self.metadata!r}" if self.metadata else ""
         return f"Field({self.name!r}, {self.type!r}{nullable}{metadata})"
@@ -357,7 +357,7 @@ class StructType(SchemaPart):
         return "struct"
 
     def fields_named(self, name: str) -> Sequence[Field]:
-        """The fields of exactly this name, or else those whose name differs in case only.
+        """Return the fields of exactly this name, or else those whose name differs in case only.
 
         Cost: one pass over the fields for all calls: tables have thousands of columns.
         """
@@ -376,11 +376,11 @@ class StructType(SchemaPart):
         return tuple(column.name for column in self.fields)
 
     def __iter__(self) -> Iterator[Field]:
-        """The fields, in order."""
+        """Return the fields, in order."""
         return iter(self.fields)
 
     def __len__(self) -> int:
-        """How many fields."""
+        """The number of fields."""
         return len(self.fields)
 
     def json(self) -> dict[str, Any]:
@@ -397,7 +397,7 @@ class StructType(SchemaPart):
         return f"struct<{inner}>"
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """The call that makes the value."""
         return f"StructType({list(self.fields)!r})"
 
     def _repr_html_(self) -> str:
@@ -452,16 +452,16 @@ RULES: Final[Mapping[str, CollationRules]] = {
     "spark.UTF8_LCASE_RTRIM": CollationRules(lowers=True, trims=True),
 }
 RULES_VERSION: Final = "78.3"
-"""Of ICU, as Spark 4.2 has it: lower characters are those of Unicode 17."""
+"""The ICU version of Spark 4.2, whose lower case follows Unicode 17."""
 
 _PROVIDER_OF_SPARK: Final = "spark"
 _PROVIDER_OF_ICU: Final = "icu"
 _QUALIFIER: Final = ("SYSTEM", "BUILTIN")
 _BY_FOLDED: Final = {identifier.lower(): identifier for identifier in (BY_BYTES, *RULES)}
-# What Spark's names end with, in this order; CS and AS are what it is without them.
+# The endings of Spark's names, in this order; CS and AS are the defaults.
 _MODIFIERS: Final = {"CI": "_CI", "CS": "", "AI": "_AI", "AS": "", "RTRIM": "_RTRIM"}
 _SAME_MODIFIERS: Final = ({"CI", "CS"}, {"AI", "AS"}, {"RTRIM"})
-# Languages, scripts and countries that ICU 78 has an order of, as Spark 4.2 names them.
+# Spark 4.2's names of the languages, scripts and countries for which ICU 78 has an order.
 _NAMES_OF_ICU: Final = """
     UNICODE af am ar ar_SAU as az be bg blo bn bo br bs bs_Cyrl ca ceb chr cs cy da de de_AUT
     dsb dz ee el en en_USA eo es et fa fa_AFG ff ff_Adlm fi fil fo fr fr_CAN fy ga gl gu ha
@@ -517,7 +517,7 @@ def _identified(name: str) -> str | None:
     of_spark = _BY_FOLDED.get(f"{_PROVIDER_OF_SPARK}.{name.lower()}")
     if of_spark is not None:
         return of_spark
-    # `sr_Latn` is a locale and `sr` is one, too: the longest is meant.
+    # Both `sr_Latn` and `sr` are locales: the longest match is used.
     parts = name.split("_")
     for count in range(len(parts), 0, -1):
         locale = _LOCALE_OF.get("_".join(parts[:count]))

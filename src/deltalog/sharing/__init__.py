@@ -1,7 +1,7 @@
 """Delta Sharing: the client and the server.
 
-`SharedTable` and `SharingClient` read; `deltalog.sharing.server` shares. Names are loaded when they
-are first used.
+`SharedTable` and `SharingClient` read; `deltalog.sharing.server` shares. Names are imported on
+first use.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ __all__ = [
 
 _ORIGINS = dict.fromkeys(__all__, "deltalog.sharing.client")
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # type checkers report wrong names themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -1,4 +1,4 @@
-"""`python -m deltalog.sharing`: the server's commands, without the extras of the command line."""
+"""`python -m deltalog.sharing`: the server's commands; the extra `cli` is not needed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     serving = commands.add_parser("serve", help="share the tables of a configuration file")
     serving.add_argument("config", help="a YAML or TOML file")
-    serving.add_argument("--host", help="instead of the file's")
-    serving.add_argument("--port", type=int, help="instead of the file's")
-    checking = commands.add_parser("check", help="look for errors in a configuration file")
+    serving.add_argument("--host", help="address to listen on, instead of the file's")
+    serving.add_argument("--port", type=int, help="port, instead of the file's")
+    checking = commands.add_parser("check", help="check a configuration file")
     checking.add_argument("config", help="a YAML or TOML file")
-    checking.add_argument("--tables", action="store_true", help="open every table, too")
+    checking.add_argument("--tables", action="store_true", help="also open every table")
     commands.add_parser("token", help="make a token and its hash for the configuration file")
     found = parser.parse_args(arguments)
     try:

@@ -1,7 +1,7 @@
 """SQL statements over tables by their names, and a PEP 249 connection.
 
-A statement is a frozen value with its grammar beside it, which a session runs: in this process
-(`local`), or on a cluster (the Spark edge has its own). What it does is an operation of `verbs`.
+A statement is a frozen value, with its grammar in the same module. A session runs it: in this
+process (`local`), or on a cluster (in `spark`). It runs one or more operations of `operations`.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class AlterStatement(SqlStatement):
     operations: tuple[Operation[Any], ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Do the operations."""
+        """Run the operations."""
         table = session.open(self.table)
         if len(self.operations) == 1:
             execute(session, table, self.operations[0])
@@ -58,7 +58,7 @@ class AlterStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnStatement(SqlStatement):
-    """Hive's `CHANGE COLUMN`, which repeats the type of a column that keeps it."""
+    """Hive's `CHANGE COLUMN`, which repeats the column's type even if it stays the same."""
 
     table: QualifiedName
     column: Path
@@ -67,7 +67,7 @@ class ChangeColumnStatement(SqlStatement):
     where: Where | None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Change what differs."""
+        """Change the properties of the column that differ."""
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
         operations: list[Operation[Any]] = []
@@ -90,12 +90,12 @@ class ChangeColumnStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceColumnsStatement(SqlStatement):
-    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: what the schema is to be."""
+    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: defines the new schema."""
 
     table: QualifiedName
     fields: tuple[Field, ...]
     by_bytes: frozenset[Path]
-    """The strings of which the default collation is said, in lower case."""
+    """The strings that explicitly have the default collation, in lower case."""
 
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
@@ -114,7 +114,7 @@ class DropKnownColumnsStatement(SqlStatement):
     columns: tuple[Path, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove those columns that are there."""
+        """Remove the listed columns that exist."""
         schema = session.open(self.table).snapshot.configuration.schema
         known = {path_key(path) for path, _ in walk(schema)}
         paths = [path for path in self.columns if path_key(path) in known]
@@ -141,32 +141,32 @@ class DropFeatureStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class RenameStatement(SqlStatement):
-    """`ALTER TABLE … RENAME TO …`, by the catalog of the table."""
+    """`ALTER TABLE … RENAME TO …`, in the catalog of the table."""
 
     table: QualifiedName
     to: QualifiedName
 
     def run(self, session: Session) -> StatementAnswer:
-        """Give the table another name."""
+        """Rename the table."""
         session.rename(self.table, self.to)
         return StatementAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
 class LocationStatement(SqlStatement):
-    """`ALTER TABLE … SET LOCATION '…'`, by the catalog of the table."""
+    """`ALTER TABLE … SET LOCATION '…'`, in the catalog of the table."""
 
     table: QualifiedName
     location: str
 
     def run(self, session: Session) -> StatementAnswer:
-        """Let the name mean another location."""
+        """Point the name to another location."""
         session.relocate(self.table, self.location)
         return StatementAnswer(None)
 
 
 def read_alter(reader: StatementReader) -> SqlStatement:
-    """Read what follows `ALTER`."""
+    """Parse a statement after `ALTER`."""
     reader.expect("TABLE")
     table = reader.table()
     for keywords, read in _ACTIONS.items():
@@ -176,7 +176,7 @@ def read_alter(reader: StatementReader) -> SqlStatement:
 
 
 def read_comment(reader: StatementReader) -> SqlStatement:
-    """Read what follows `COMMENT`."""
+    """Parse a statement after `COMMENT`."""
     reader.expect("ON")
     if reader.expect_one("TABLE", "COLUMN") == "TABLE":
         table = reader.table()
@@ -199,7 +199,7 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     for number, (parent, field, where) in enumerate(found):
         together.append(field)
         following = found[number + 1] if number + 1 < len(found) else None
-        # Columns that are added at the end of the same struct are one operation.
+        # Columns added at the end of the same struct become one operation.
         if where == "last" and following is not None and following[::2] == (parent, "last"):
             continue
         operations.append(alter.AddColumns(together, parent=parent, where=where))
@@ -232,10 +232,10 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
 def _replacing(
     old: StructType, new: StructType, parent: Path, by_bytes: Collection[Path]
 ) -> Iterator[Operation[Any]]:
-    """The verbs that make one struct of another: columns of the same name stay, with their values.
+    """Return the operations that turn a struct into another: columns of the same name stay.
 
     Raises:
-        InvalidInputError: columns are added and others dropped, as in Delta Spark.
+        InvalidInputError: columns are both added and dropped, as in Delta Spark.
     """
     known = {name_key(field.name): field for field in old}
     wanted = {name_key(field.name) for field in new}
@@ -246,8 +246,8 @@ def _replacing(
     if added and dropped:
         raise InvalidInputError(
             f"cannot replace the columns: {[field.name for field in added]} are added and "
-            f"{[path[-1] for path in dropped]} dropped, which may be meant as new names; add, "
-            "rename and drop columns in statements of their own"
+            f"{[path[-1] for path in dropped]} dropped, which could mean a rename; add, "
+            "rename and drop columns in separate statements"
         )
     if dropped:
         yield alter.DropColumns(dropped)
@@ -308,7 +308,7 @@ def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement
 
 
 def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
-    """Read columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
+    """Parse columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
     operations = reader.listed(lambda: _read_change(reader), is_bracketed=False)
     return AlterStatement(table, tuple(operations))
 
@@ -350,7 +350,7 @@ def _retyped(column: Path, wanted: WrittenType) -> Operation[Any]:
 
 
 def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
-    """Read Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or what ALTER COLUMN has."""
+    """Parse Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or as in ALTER COLUMN."""
     column = reader.path()
     if reader.take("COMMENT"):
         return AlterStatement(table, (alter.SetColumnComment(column, reader.text()),))

@@ -1,6 +1,7 @@
-"""Names of tables in a statement that a catalog keeps.
+"""Names of tables in a statement that a catalog resolves.
 
-Owns how a name finds its catalog: by the catalog's alias, or by the default schema of the session.
+This module decides how a name finds its catalog: by the catalog's alias, or by the default schema
+of the session.
 
 Protocol: none
 """
@@ -46,15 +47,15 @@ if TYPE_CHECKING:
 
 
 class CatalogNames:
-    """Tables of one or several catalogs, by the names that statements have for them.
+    """Tables of one or several catalogs, by their names in statements.
 
     Args:
-        catalog: the session's, or several by their aliases, which are the first part of names.
-        schema: the default schema, such as `sales` or `main.sales`: what shorter names begin with.
-        storage_options: of a catalog that is given as a string; see `open_catalog`.
+        catalog: the session's catalog, or several by alias; an alias is the first part of a name.
+        schema: the default schema, such as `sales` or `main.sales`; it completes shorter names.
+        storage_options: for a catalog given as a string; see `open_catalog`.
 
     Raises:
-        InvalidInputError: an argument is no catalog, or no schema.
+        InvalidInputError: an argument is not a catalog, or not a schema.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class CatalogNames:
         elif catalog is not None:
             self._only = _opened(catalog, storage_options)
         self._schema = () if schema is None else QualifiedName.parse(schema).parts
-        self._depth = len(self._schema) + 1  # parts of a whole name, as far as it is known
+        self._depth = len(self._schema) + 1  # number of parts of a full name, if known
 
     @property
     def is_empty(self) -> bool:
@@ -80,16 +81,16 @@ class CatalogNames:
         return self._only is None and not self._aliased
 
     def begins(self, name: QualifiedName) -> bool:
-        """Whether a name begins with the alias of a catalog."""
+        """Return whether a name begins with the alias of a catalog."""
         return len(name.parts) > 1 and name_key(name.parts[0]) in self._aliased
 
     def named(self, name: QualifiedName) -> NamedTable | None:
-        """Return the catalog and the name in it of a table, be it there or not."""
+        """Return the catalog of a table and its name there, whether or not the table exists."""
         found = self._resolved(name)
         return None if found is None else NamedTable(catalog=found[0], name=found[1])
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return what the catalog of a name says of the table."""
+        """Return the catalog's entry for the table of a name."""
         found = self._resolved(name)
         return None if found is None else found[0].find(found[1])
 
@@ -104,7 +105,7 @@ class CatalogNames:
         return DeltaTable.from_context(catalog.open(parts))
 
     def absence(self, name: QualifiedName) -> str | None:
-        """Return what the catalog of a name says is missing; None if no catalog keeps the name."""
+        """Return the catalog's reason why a name is missing; None if no catalog owns the name."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -115,7 +116,7 @@ class CatalogNames:
         return None
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace | None:
-        """Return where a table of a name is or goes; None if no catalog keeps the name."""
+        """Return the location of a present or new table; None if no catalog owns the name."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -127,13 +128,13 @@ class CatalogNames:
         return TablePlace(context=staged.context, new=new)
 
     def keeps(self, name: QualifiedName) -> bool:
-        """Whether a name is one that a catalog keeps, be the table there or not."""
+        """Return whether a catalog owns a name, whether or not the table exists."""
         return self._resolved(name) is not None
 
     def forget(self, name: QualifiedName) -> bool:
-        """Drop a table from its catalog; return whether it was there.
+        """Drop a table from its catalog; return whether it existed.
 
-        As in Spark, files of a managed table go with it, and those of an external one stay.
+        As in Spark, the files of a managed table are deleted, and those of an external table stay.
         """
         found = self._resolved(name)
         table = None if found is None else found[0].find(found[1])
@@ -144,7 +145,7 @@ class CatalogNames:
         return True
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Give a table another name in its catalog."""
+        """Rename a table in its catalog."""
         found, other = self._resolved(name), self._resolved(to)
         if found is None or other is None or found[0] is not other[0]:
             raise InvalidInputError(
@@ -153,24 +154,24 @@ class CatalogNames:
         found[0].rename(found[1], other[1])
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Tell the catalog of a table that it is elsewhere."""
+        """Change the location of a table in its catalog."""
         found = self._resolved(name)
         if found is not None:
             found[0].relocate(found[1], location)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool = False) -> None:
-        """Let shorter names begin with a schema, or with a catalog, whose schemas they then name.
+        """Set the schema or catalog that completes shorter names.
 
-        A shorter schema is one of the catalog in use.
+        A schema name without a catalog belongs to the current catalog.
 
         Raises:
-            InvalidInputError: there is no catalog that keeps names.
+            InvalidInputError: the session has no catalog.
         """
         wanted = tuple(namespace)
         if self.is_empty:
             raise InvalidInputError(
                 f"cannot use {shown_name(wanted)}: this session has no catalog; connect(catalog=…) "
-                "gives it one"
+                "provides one"
             )
         if not is_catalog and not (wanted and name_key(wanted[0]) in self._aliased):
             missing = self._depth - 1 - len(wanted)
@@ -179,11 +180,11 @@ class CatalogNames:
         self._depth = len(wanted) + (2 if is_catalog else 1)
 
     def create(self, names: NewNames) -> None:
-        """Make a schema, or a catalog.
+        """Create a schema or a catalog.
 
         Raises:
-            CatalogError: there is one.
-            InvalidInputError: the session's catalog makes none.
+            CatalogError: it already exists.
+            InvalidInputError: the session's catalog cannot create it.
         """
         more: dict[str, Any] = {
             "comment": names.comment,
@@ -203,11 +204,11 @@ class CatalogNames:
     def drop(
         self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
     ) -> None:
-        """Drop a schema, or a catalog.
+        """Drop a schema or a catalog.
 
         Raises:
-            CatalogError: there is none.
-            InvalidInputError: the session's catalog drops none.
+            CatalogError: it does not exist.
+            InvalidInputError: the session's catalog cannot drop it.
         """
         try:
             if is_catalog:
@@ -239,7 +240,7 @@ class CatalogNames:
         return catalog
 
     def _whole(self, namespace: Sequence[str]) -> Name:
-        """A schema with the catalog in use, where it is left out."""
+        """Return a schema name, completed with the current catalog if that is left out."""
         wanted = tuple(namespace)
         if wanted and name_key(wanted[0]) in self._aliased:
             return wanted
@@ -247,16 +248,16 @@ class CatalogNames:
         return (*self._schema[: max(0, missing)], *wanted)
 
     def leave(self) -> None:
-        """Let shorter names begin with nothing."""
+        """Reset the schema and catalog that complete shorter names."""
         self._schema, self._depth = (), 1
 
     def catalogs(self) -> list[str]:
-        """Return the aliases of catalogs, or what a catalog of catalogs has."""
+        """Return the aliases of the catalogs, or the catalogs inside of a catalog of catalogs."""
         own = _own_catalogs(self._only)
         return sorted(self._aliased) if own is None else own
 
     def schemas(self, within: Sequence[str]) -> list[Name]:
-        """Return the schemas of a catalog, without what they are in; of the one in use if empty."""
+        """Return the schemas of a catalog, without its name; empty means the current catalog."""
         wanted = tuple(within) or self._schema[: self._depth - 2]
         catalog, rest = self._within(wanted)
         if catalog is None:
@@ -264,7 +265,7 @@ class CatalogNames:
         return [name[len(rest) :] for name in catalog.list_schemas(rest)]
 
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
-        """Return the tables of a schema; those of the default schema if it is empty."""
+        """Return the tables of a schema; empty means the default schema."""
         wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
         if catalog is None or not rest:
@@ -273,7 +274,7 @@ class CatalogNames:
         return [QualifiedName((*alias, *name)) for name in catalog.list_tables(rest)]
 
     def keeps_namespace(self, namespace: Sequence[str]) -> bool:
-        """Whether a catalog or a schema is one of these catalogs; empty is the one in use."""
+        """Return whether a catalog or schema is in these catalogs; empty means the current one."""
         wanted = tuple(namespace) or self._schema
         if wanted and name_key(wanted[0]) in self._aliased:
             return True
@@ -302,8 +303,8 @@ class CatalogNames:
 
 def _without(catalog: object) -> str:
     if catalog is None:
-        return "this session has no catalog that keeps it; connect(catalog=…) gives it one"
-    return f"{type(catalog).__name__} keeps none; make it by the means of the catalog itself"
+        return "this session has no catalog for it; connect(catalog=…) provides one"
+    return f"{type(catalog).__name__} does not support it; use the catalog's own tools"
 
 
 def _own_catalogs(catalog: object) -> list[str] | None:
@@ -323,7 +324,7 @@ def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCat
     return catalog
 
 
-# `USE`, and `SHOW` of catalogs, schemas and tables: what the names of tables begin with.
+# `USE`, and `SHOW` of catalogs, schemas and tables.
 
 
 _TABLES: Final[dict[str, pa.DataType]] = {
@@ -335,14 +336,14 @@ SCHEMAS: Final = ("SCHEMAS", "DATABASES", "NAMESPACES")
 
 
 class NamespaceStatement(SqlStatement):
-    """A statement about a catalog or a schema, and about no table."""
+    """A statement about a catalog or a schema, not about a table."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def namespace(self) -> tuple[str, ...]:
-        """The catalog or the schema; empty is the session's."""
+        """The catalog or the schema; empty means the session's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +354,7 @@ class UseStatement(NamespaceStatement):
     is_catalog: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Let shorter names begin with the schema from now on."""
+        """Use the schema to complete shorter names from now on."""
         session.use(self.namespace, is_catalog=self.is_catalog)
         return StatementAnswer(None)
 
@@ -366,7 +367,7 @@ class ShowCatalogsStatement(NamespaceStatement):
     pattern: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each catalog that the session knows."""
+        """Return a row for each catalog of the session."""
         return _listed("catalog", session.catalogs(), self.pattern)
 
 
@@ -401,7 +402,7 @@ class ShowTablesStatement(NamespaceStatement):
 
 
 def read_use(reader: StatementReader) -> SqlStatement:
-    """Read what follows `USE`."""
+    """Parse a statement after `USE`."""
     if reader.take("CATALOG"):
         return UseStatement(reader.path("a catalog"), is_catalog=True)
     reader.take_one("SCHEMA", "DATABASE", "NAMESPACE")
@@ -409,7 +410,7 @@ def read_use(reader: StatementReader) -> SqlStatement:
 
 
 def read_show_names(reader: StatementReader, kind: str) -> SqlStatement:
-    """Read what follows `SHOW CATALOGS`, `SHOW SCHEMAS` or `SHOW TABLES`."""
+    """Parse a statement after `SHOW CATALOGS`, `SHOW SCHEMAS` or `SHOW TABLES`."""
     if kind == "CATALOGS":
         return ShowCatalogsStatement(pattern=_read_pattern(reader))
     what = "a catalog" if kind in SCHEMAS else "a schema"
@@ -435,11 +436,11 @@ def _matches(name: str, pattern: str | None) -> bool:
     return any(fnmatchcase(name_key(name), option.strip()) for option in options)
 
 
-# The tables that a statement names, in its clauses and in its queries.
+# The tables in a statement, in its clauses and its queries.
 
 
 def names_in(value: object) -> Iterator[QualifiedName]:
-    """All tables that a statement names, in its queries too."""
+    """Return all tables in a statement, including those in its queries."""
     if isinstance(value, QualifiedName):
         yield value
     elif isinstance(value, Query):

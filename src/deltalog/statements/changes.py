@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 Path = tuple[str, ...]
-# In place of a value: the column's default.
+# Marker for a value: the column's default.
 _DEFAULT = None
 
 
@@ -79,7 +79,7 @@ class DeleteStatement(SqlStatement):
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
 
     def explain(self, session: Session) -> str:
-        """Return how the rows would be found."""
+        """Return the plan for finding the rows."""
         found = explained_scan(session, self.table, self.where, self.alias)
         return "\n".join([f"Delete of rows of {self.table}", *found])
 
@@ -109,7 +109,7 @@ class UpdateStatement(SqlStatement):
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
 
     def explain(self, session: Session) -> str:
-        """Return what would be set, and how the rows would be found."""
+        """Return the assignments, and the plan for finding the rows."""
         sets = (
             f"  set {'.'.join(column)} = {'DEFAULT' if value is None else value.text}"
             for column, value in self.values.items()
@@ -161,7 +161,7 @@ class MergeStatement(SqlStatement):
         )
 
     def explain(self, session: Session) -> str:
-        """Return how rows would be matched: keys, conditions, and the files that would be read."""
+        """Return the plan of the merge: keys, conditions, and the files that it would read."""
         table = session.open(self.table)
         return explain(self._verb(session, table), table.snapshot, table.engine)
 
@@ -173,7 +173,7 @@ class MergeStatement(SqlStatement):
             source_alias = alias_of(self.source, None)
             names.append(self.source)
             if self.table.location and name_key(source_alias) == self.table.key[-1]:
-                alias = source_alias = None  # a path twice: its sides are `target` and `source`
+                alias = source_alias = None  # the same path: sides are `target` and `source`
         qualifiers = qualifiers_of(self.table, self.alias)
         longer = tuple(one for name in names for one in qualifiers_of(name) if len(one) > 1)
 
@@ -209,10 +209,10 @@ class MergeStatement(SqlStatement):
         )
 
     def _left_out(self, given: Sequence[str], table: DeltaTable) -> tuple[str, ...]:
-        """Return the columns of the source that `*` leaves out, as the table lacks them.
+        """Return the columns of the source that `*` leaves out because the table lacks them.
 
         Raises:
-            InvalidInputError: the source lacks some of the table's as well.
+            InvalidInputError: the source also lacks columns of the table.
         """
         if not any(clause.is_star for clause in self.clauses):
             return ()
@@ -228,14 +228,14 @@ class MergeStatement(SqlStatement):
 
 
 def read_delete(reader: StatementReader) -> SqlStatement:
-    """Read what follows `DELETE`."""
+    """Parse a statement after `DELETE`."""
     reader.expect("FROM")
     table, alias = reader.table(), reader.alias("WHERE")
     return DeleteStatement(table, alias, _read_where(reader))
 
 
 def read_update(reader: StatementReader) -> SqlStatement:
-    """Read what follows `UPDATE`."""
+    """Parse a statement after `UPDATE`."""
     table, alias = reader.table(), reader.alias("SET")
     reader.expect("SET")
     values = _read_values(reader, "WHERE")
@@ -244,13 +244,13 @@ def read_update(reader: StatementReader) -> SqlStatement:
 
 
 def read_truncate(reader: StatementReader) -> SqlStatement:
-    """Read what follows `TRUNCATE`."""
+    """Parse a statement after `TRUNCATE`."""
     reader.expect("TABLE")
     return TruncateStatement(reader.table())
 
 
 def read_merge(reader: StatementReader) -> SqlStatement:
-    """Read what follows `MERGE`."""
+    """Parse a statement after `MERGE`."""
     evolves = reader.take("WITH SCHEMA EVOLUTION")
     reader.expect("INTO")
     table, alias = reader.table(), reader.alias("USING")
@@ -345,13 +345,13 @@ def _once(
 def _columns(
     values: Mapping[Path, SqlCondition | None], table: DeltaTable, qualifiers: Qualifiers
 ) -> dict[Path, SqlCondition | None]:
-    """Return the assignments with bare columns: the table's name may stand before them."""
+    """Return the assignments with bare columns, without the table's name before them."""
     names = table.schema().names
     return {bare(path, qualifiers, names): value for path, value in values.items()}
 
 
 def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
-    """Return a condition of a MERGE in which `schema.table.column` is `table.column`."""
+    """Return a condition of a MERGE with `schema.table.column` shortened to `table.column`."""
 
     def short(column: Column) -> Column:
         key = path_key(column.path)
@@ -367,7 +367,7 @@ def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
 
 
 class Replaces(Enum):
-    """Which rows an INSERT removes."""
+    """The rows that an INSERT removes."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -380,15 +380,15 @@ class InsertStatement(SqlStatement):
     """`INSERT`.
 
     Args:
-        table: that gets the rows.
-        query: gives them.
-        columns: of the table, in the order of the query's columns; None is all of them.
-        is_by_name: whether the query's columns go by their names.
-        partition: constants of `PARTITION (column = value)`; None is a column of the query.
-        replaces: which rows are removed.
-        where: of `REPLACE WHERE`.
-        evolves: whether columns are added that only the query has.
-        defaults: for each row of VALUES, the parameters that stand for DEFAULT.
+        table: gets the rows.
+        query: returns the rows.
+        columns: columns of the table, in the order of the query's columns; None means all columns.
+        is_by_name: whether the query's columns are matched by name.
+        partition: constants of `PARTITION (column = value)`; None means a column of the query.
+        replaces: which rows to remove.
+        where: the condition of `REPLACE WHERE`.
+        evolves: whether to add columns that only the query has.
+        defaults: for each row of VALUES, the parameters that mean DEFAULT.
     """
 
     table: QualifiedName
@@ -406,7 +406,7 @@ class InsertStatement(SqlStatement):
         return _written(session, *self.prepared(session))
 
     def prepared(self, session: Session) -> tuple[DeltaTable, Write]:
-        """Return the table, and what is written to it."""
+        """Return the table, and the write."""
         table = session.open(self.table)
         self._check_partition(table)
         constants = self._constants(session, table)
@@ -440,7 +440,7 @@ class InsertStatement(SqlStatement):
     def _check_count(
         self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
     ) -> None:
-        """Refuse more values than there are names: a list of columns names columns that there are.
+        """Raise if there are more values than column names: the column list must be complete.
 
         Raises:
             SchemaMismatchError: the query has more columns.
@@ -469,10 +469,10 @@ class InsertStatement(SqlStatement):
         return found
 
     def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
-        """Return the columns that the query gives, in its order.
+        """Return the columns of the query, in its order.
 
-        Without names that is the order of the table, as in Delta Spark: PARTITION moves none to
-        the end, as Hive does.
+        Without names, that is the order of the table, as in Delta Spark: unlike in Hive, PARTITION
+        moves no column to the end.
         """
         fixed = {name_key(name) for name in constants}
         names = table.schema().names if self.columns is None else self.columns
@@ -483,13 +483,13 @@ class InsertStatement(SqlStatement):
     ) -> tuple[Query, Sequence[str]]:
         """Return the rows and their columns, with values for DEFAULT.
 
-        A column that the table computes itself is left out.
+        Columns that the table computes itself are left out.
 
         Raises:
-            InvalidInputError: some rows have a value for such a column, and others have not.
+            InvalidInputError: only some rows have a value for such a column.
         """
         if any(len(row) != len(columns) for row in self.defaults):
-            return self.query, columns  # the number of columns is refused later
+            return self.query, columns  # a wrong number of columns is an error later
         computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []
@@ -508,7 +508,7 @@ class InsertStatement(SqlStatement):
                 )
         if not kept:
             raise InvalidInputError(
-                f"cannot insert into {table.table_uri}: it computes all columns that the rows have"
+                f"cannot insert into {table.table_uri}: it computes all columns of the rows itself"
             )
         text = self.query.text
         if len(kept) < len(columns):
@@ -520,9 +520,9 @@ class InsertStatement(SqlStatement):
     def _replaced(
         self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]
     ) -> Any:
-        """Return which rows are replaced; None is all of them.
+        """Return the condition of the replaced rows; None means all rows.
 
-        As with Spark's `partitionOverwriteMode` static: those of the constants of PARTITION.
+        As with Spark's static `partitionOverwriteMode`, these are the partitions in PARTITION.
         """
         if self.replaces is Replaces.WHERE:
             return condition_of(session, self.where, table, qualifiers_of(self.table))
@@ -540,13 +540,13 @@ class InsertStatement(SqlStatement):
 class SeveralInserts(SqlStatement):
     """`FROM relation INSERT … SELECT … INSERT … SELECT …`.
 
-    Each INSERT is a version of its own; all read the tables as they were before the first.
+    Each INSERT makes its own version; all read the tables as they were before the first one.
     """
 
     inserts: tuple[InsertStatement, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write the rows of all, and return their number."""
+        """Write the rows of all INSERTs, and return their number."""
         prepared = [one.prepared(session) for one in self.inserts]
         if len(prepared) > 1:
             # A later query may read a table that an earlier INSERT changes.
@@ -571,7 +571,7 @@ def _written(session: Session, table: DeltaTable, operation: Write) -> Statement
 
 
 def read_inserts(reader: StatementReader) -> SqlStatement:
-    """Read one or more `INSERT … SELECT …` behind the relation that they read."""
+    """Parse one or more `INSERT … SELECT …` after the relation that they read."""
     found: list[InsertStatement] = []
     while not found or not reader.is_at_end:
         reader.expect("INSERT")
@@ -580,7 +580,7 @@ def read_inserts(reader: StatementReader) -> SqlStatement:
 
 
 def read_insert(reader: StatementReader) -> InsertStatement:
-    """Read what follows `INSERT`."""
+    """Parse a statement after `INSERT`."""
     evolves = reader.take("WITH SCHEMA EVOLUTION")
     overwrites = reader.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
     reader.take("TABLE")
@@ -600,7 +600,7 @@ def read_insert(reader: StatementReader) -> InsertStatement:
         where, replaces = reader.condition(ends_at_query=True, by_engine=True), Replaces.WHERE
     query, defaults = reader.rows()
     if defaults and by_name:
-        reader.fail_at(start, "BY NAME goes by the names of a query's columns: VALUES has none")
+        reader.fail_at(start, "BY NAME matches by the query's column names, but VALUES has none")
     return InsertStatement(
         table=table,
         query=query,

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
 
 
-# Scripts: several statements, which semicolons divide.
+# Scripts: several statements, separated by semicolons.
 
 
 def statements_of(script: str) -> list[str]:
-    """Return the statements of a script; empty ones are left out.
+    """Return the statements of a script; skip empty ones.
 
     Raises:
         InvalidInputError: a quote or a comment is not closed.
@@ -57,7 +57,7 @@ def statements_of(script: str) -> list[str]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a string that is being typed ends with a semicolon outside of quotes and comments."""
+    """Return whether typed input ends with a semicolon outside of quotes and comments."""
     try:
         words = split(text)
     except InvalidInputError:
@@ -65,7 +65,7 @@ def is_complete(text: str) -> bool:
     return len(words) > 1 and words[-2].says(";")
 
 
-# What PEP 249 asks of a module besides `connect`: errors, constructors and kinds of types.
+# Required by PEP 249 besides `connect`: errors, constructors and kinds of types.
 
 
 apilevel: Final = "2.0"
@@ -96,16 +96,16 @@ def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802  # PEP 249's name
 
 
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802  # PEP 249's name
-    """Return the local moment of a number of seconds since the epoch."""
+    """Return the local datetime of a number of seconds since the epoch."""
     return dt.datetime(*time.localtime(ticks)[:6])  # noqa: DTZ001  # PEP 249's moments have no zone
 
 
 class TypeKind:
-    """A kind of types, which equals each Arrow type of that kind in a cursor's `description`.
+    """A kind of types; equal to each Arrow type of that kind in a cursor's `description`.
 
     Args:
-        name: of PEP 249.
-        tests: of pyarrow's types.
+        name: PEP 249's name.
+        tests: pyarrow's predicates of types.
     """
 
     def __init__(self, name: str, *tests: Callable[[Any], bool]) -> None:
@@ -113,13 +113,13 @@ class TypeKind:
         self._tests = tests
 
     def __eq__(self, other: object) -> bool:
-        """Whether a type is of this kind."""
+        """Return whether a type is of this kind."""
         if isinstance(other, TypeKind):
             return self is other
         return any(test(other) for test in self._tests)
 
     def __hash__(self) -> int:
-        """Return a hash of the kind alone: a type is no key here."""
+        """Return a hash of the kind; types cannot be looked up by it."""
         return hash(self._name)
 
     def __repr__(self) -> str:
@@ -138,13 +138,13 @@ ROWID: Final = TypeKind("ROWID")
 
 
 class Connection:
-    """Runs SQL statements in this process (PEP 249); DuckDB answers the queries.
+    """Runs SQL statements in this process (PEP 249); DuckDB runs the queries.
 
-    Every statement is a version of its own: `commit` does nothing, and `rollback` is refused.
-    `connect` makes one.
+    Every statement makes its own version: `commit` does nothing, and `rollback` raises.
+    `connect` returns a connection.
 
     Args:
-        session: names and places of tables.
+        session: names and locations of tables.
     """
 
     Warning = Warning
@@ -162,24 +162,24 @@ class Connection:
         self._session: LocalSession | None = session
 
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
-        """Run a statement, and return its rows and what it changed.
+        """Run a statement, and return its rows and its changes.
 
         Args:
-            statement: one, in Spark's dialect.
+            statement: one statement in Spark's dialect.
             parameters: values for `?` (a sequence) or `:name` (a mapping).
 
         Raises:
-            InvalidInputError: it is no statement; the message has the position.
-            DeltaError: as the operation that it does.
+            InvalidInputError: it is not a statement; the message has the position.
+            DeltaError: as the statement's operation.
         """
         session = self._open_session()
         session.begin()
         return _run(session, statement, parameters)
 
     def execute_script(self, script: str) -> list[SqlResult]:
-        """Run statements that semicolons divide, and return their results.
+        """Run statements separated by semicolons, and return their results.
 
-        All are checked before the first one runs. An error leaves the earlier ones done.
+        All are checked before the first one runs. An error does not undo the earlier statements.
         """
         statements = statements_of(script)
         for statement in statements:
@@ -187,11 +187,11 @@ class Connection:
         return [self.sql(statement) for statement in statements]
 
     def register(self, name: str, rows: Any) -> Self:
-        """Make a table or other rows known under a name.
+        """Register a table or other rows under a name.
 
         Args:
-            name: in statements; it may have parts.
-            rows: a `DeltaTable`, a location, or rows that `write_deltalake` takes.
+            name: name in statements; it may have parts.
+            rows: a `DeltaTable`, a location, or rows that `write_deltalake` accepts.
         """
         self._open_session().register(name, rows)
         return self
@@ -206,19 +206,19 @@ class Connection:
         return Cursor(self)
 
     def commit(self) -> None:
-        """Do nothing: each statement is committed when it has run (PEP 249)."""
+        """Do nothing: each statement commits by itself (PEP 249)."""
         self._open_session()
 
     def rollback(self) -> None:
-        """Refuse: each statement is committed when it has run (PEP 249).
+        """Raise: each statement commits by itself (PEP 249).
 
         Raises:
-            InvalidInputError: always; RESTORE TABLE goes back to an older version.
+            InvalidInputError: always; RESTORE TABLE restores an older version.
         """
         self._open_session()
         raise InvalidInputError(
-            "cannot roll back: each statement is committed when it has run; RESTORE TABLE goes "
-            "back to an older version"
+            "cannot roll back: each statement commits by itself; RESTORE TABLE "
+            "restores an older version"
         )
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class Connection:
         self._session = None
 
     def __enter__(self) -> Self:
-        """Return the connection, which the end of the block closes."""
+        """Return the connection; the end of the block closes it."""
         return self
 
     def __exit__(
@@ -245,21 +245,21 @@ class Connection:
 
 
 class Cursor:
-    """A cursor (PEP 249): runs statements, and gives rows as tuples or as Arrow data.
+    """A cursor (PEP 249): runs statements, and returns rows as tuples or as Arrow data.
 
     Attributes:
-        arraysize: rows that `fetchmany` returns.
-        rowcount: rows that the last statement changed; -1 if it changed none, or is a query.
+        arraysize: default number of rows of `fetchmany`.
+        rowcount: number of rows that the last statement changed; -1 for queries, or if unknown.
 
     Args:
-        connection: that runs the statements.
+        connection: runs the statements.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
         self.rowcount: int = -1
-        self.lastrowid: None = None  # rows have no ids that PEP 249 means
+        self.lastrowid: None = None  # rows have no ids in the sense of PEP 249
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False
@@ -286,7 +286,7 @@ class Cursor:
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Sequence[object] | Mapping[str, object]]
     ) -> Self:
-        """Run a statement for each of several lists of values; each is a version of its own."""
+        """Run a statement for each of several lists of values; each run makes its own version."""
         counts = [self.execute(operation, one).rowcount for one in seq_of_parameters]
         self.rowcount = -1 if -1 in counts else sum(counts)
         return self
@@ -296,7 +296,7 @@ class Cursor:
         return next(self._tuples(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """Return the next rows, at most `size` of them."""
+        """Return at most `size` next rows."""
         found: list[tuple[Any, ...]] = []
         while len(found) < (self.arraysize if size is None else size):
             row = self.fetchone()
@@ -306,11 +306,11 @@ class Cursor:
         return found
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows that are left."""
+        """Return all remaining rows."""
         return list(self._tuples())
 
     def nextset(self) -> None:
-        """Forget the rows; a statement has one set of them (PEP 249)."""
+        """Discard the rows; a statement has only one result set (PEP 249)."""
         self._last()
         self._rows = iter(())
 
@@ -323,12 +323,12 @@ class Cursor:
         return self._last().to_reader()
 
     def close(self) -> None:
-        """Forget the rows, and refuse further calls (PEP 249)."""
+        """Discard the rows; further calls raise (PEP 249)."""
         self._result = self._rows = None
         self._is_closed = True
 
     def __enter__(self) -> Self:
-        """Return the cursor, which the end of the block closes."""
+        """Return the cursor; the end of the block closes it."""
         return self
 
     def __exit__(
@@ -347,7 +347,7 @@ class Cursor:
         """Do nothing (PEP 249)."""
 
     def __iter__(self) -> Self:
-        """Return the cursor, whose items are the rows that are left."""
+        """Return the cursor; its items are the remaining rows."""
         return self
 
     def __next__(self) -> tuple[Any, ...]:
@@ -364,7 +364,7 @@ class Cursor:
         if self._result is None:
             raise InvalidInputError("cannot fetch rows: no statement was executed")
         if not self._result.schema.names:
-            raise InvalidInputError("cannot fetch rows: the last statement gives none")
+            raise InvalidInputError("cannot fetch rows: the last statement returns none")
         return self._result
 
     def _tuples(self) -> Any:
@@ -386,17 +386,17 @@ def connect(
     """Return a connection that runs SQL statements in this process.
 
     Args:
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
-        catalog: that keeps the names of tables (`deltalog.catalogs`); or several by an alias, with
-            which their names begin. A string is `uc://` for the Unity Catalog of the environment,
-            the URL of one, `glue`, or a directory of tables.
-        schema: the default schema, with which shorter names begin: `sales`, or `main.sales`.
-        storage_options: of tables that a statement names by their location, and of a catalog that
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        catalog: resolves names of tables (`deltalog.catalogs`); or several catalogs by alias, with
+            which names then begin. A string is `uc://` for the Unity Catalog of the environment,
+            the URL of a catalog, `glue`, or a directory of tables.
+        schema: the default schema, which completes shorter names: `sales`, or `main.sales`.
+        storage_options: for tables that a statement names by location, and for a catalog that
             is given as a string.
-        settings: of DuckDB.
+        settings: DuckDB's settings.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or knows no such setting.
+        InvalidInputError: DuckDB is not installed, or has no such setting.
     """
     session = LocalSession(
         tables,
@@ -416,15 +416,15 @@ def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlRe
 
 
 def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:
-    """Run an SQL statement over tables, and return its rows and what it changed.
+    """Run an SQL statement over tables, and return its rows and its changes.
 
     Args:
-        statement: one, in Spark's dialect.
-        parameters: values for `?` (a sequence) or `:name` (a mapping); never pasted into the text.
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        statement: one statement in Spark's dialect.
+        parameters: values for `?` (a sequence) or `:name` (a mapping); never inserted into the SQL.
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
 
     Raises:
-        InvalidInputError: it is no statement; the message has the position.
-        DeltaError: as the operation that it does.
+        InvalidInputError: it is not a statement; the message has the position.
+        DeltaError: as the statement's operation.
     """
     return _run(LocalSession(tables), statement, parameters)

@@ -56,7 +56,7 @@ _CLAUSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableClauses:
-    """What a definition of a table says besides its columns; None is nothing."""
+    """The clauses of a table definition besides its columns; None means absent."""
 
     partition_by: Sequence[str] | None = None
     cluster_by: Sequence[tuple[str, ...]] | None = None
@@ -73,12 +73,12 @@ class CreateStatement(SqlStatement):
     Args:
         table: the new one.
         mode: `error`, `ignore` or `overwrite`, as of `DeltaTable.create`.
-        must_exist: for `REPLACE TABLE`.
-        fields: of `(column TYPE, …)`.
-        clauses: what follows.
-        query: of `AS SELECT`.
-        like: the table whose columns it gets.
-        constraints: name → SQL, of `CONSTRAINT name CHECK (…)`.
+        must_exist: True for `REPLACE TABLE`.
+        fields: from `(column TYPE, …)`.
+        clauses: the clauses after the columns.
+        query: from `AS SELECT`.
+        like: the table whose columns the new table gets.
+        constraints: name → SQL, from `CONSTRAINT name CHECK (…)`.
     """
 
     table: QualifiedName
@@ -95,7 +95,7 @@ class CreateStatement(SqlStatement):
         clauses = self.clauses
         if self.query is not None and self.fields:
             raise InvalidInputError(
-                f"cannot create {self.table}: AS SELECT gives the columns; leave them out"
+                f"cannot create {self.table}: AS SELECT defines the columns; leave out their list"
             )
         known = session.find(replace(self.table, version=None))
         is_placed = clauses.location is not None or self.table.location is not None
@@ -128,8 +128,8 @@ class CreateStatement(SqlStatement):
 
     def _nothing_to_replace(self) -> TableNotFoundError:
         return TableNotFoundError(
-            f"cannot replace the table {self.table}: there is none; CREATE OR REPLACE TABLE makes "
-            "one"
+            f"cannot replace the table {self.table}: it does not exist; CREATE OR REPLACE TABLE "
+            "creates it"
         )
 
     def _schema(self, model: DeltaTable | None) -> Schema:
@@ -193,7 +193,7 @@ class CloneStatement(SqlStatement):
         return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
 
     def _source(self, session: Session) -> tuple[Snapshot, Origin]:
-        """What is cloned: its version, and what it is."""
+        """Return the version to clone, and the kind of the source."""
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
             return session.open(self.source).snapshot, DELTA
@@ -202,8 +202,8 @@ class CloneStatement(SqlStatement):
             return session.open(self.source).snapshot, DELTA
         if self.source.version is not None:
             raise InvalidInputError(
-                f"cannot clone {self.source} at a version: expected a Delta table; of an Iceberg "
-                "table name the metadata file that is meant"
+                f"cannot clone {self.source} at a version: expected a Delta table; for an Iceberg "
+                "table, name the metadata file"
             )
         conversion, snapshot = foreign.snapshot()
         return snapshot, Origin(kind, conversion.source_version, has_log=False)
@@ -213,7 +213,7 @@ class CloneStatement(SqlStatement):
 class ConvertStatement(SqlStatement):
     """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`.
 
-    Or ``iceberg.`path` ``, which may be that of the metadata file that a catalog names.
+    Also ``iceberg.`path` ``, where the path may be a metadata file that a catalog names.
     """
 
     table: QualifiedName
@@ -221,7 +221,7 @@ class ConvertStatement(SqlStatement):
     partitions: Sequence[Field] | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write a log for the files that are there; a Delta table stays as it is."""
+        """Write a log for the existing files; a Delta table stays unchanged."""
         name, source = _foreign(session, self.table)
         context = session.place(name, None).context
         if has_table(context.store):
@@ -241,19 +241,19 @@ class DropStatement(SqlStatement):
     if_exists: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Take the table out of its catalog; files of an external table stay."""
+        """Remove the table from its catalog; files of an external table stay."""
         if self.table.location is not None:
             raise InvalidInputError(
-                f"cannot drop {self.table}: it is a location, which no catalog knows; delete its "
-                "files by the store's own means"
+                f"cannot drop {self.table}: it is a location, not a table in a catalog; delete its "
+                "files with the store's own tools"
             )
         if not session.forget(self.table) and not self.if_exists:
-            raise TableNotFoundError(f"cannot drop the table {self.table}: there is none")
+            raise TableNotFoundError(f"cannot drop the table {self.table}: it does not exist")
         return StatementAnswer(None)
 
 
 def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, ForeignSource]:
-    """The files under a name such as ``iceberg.`path` ``, and the name of their directory."""
+    """Return the files under a name such as ``iceberg.`path` ``, and their directory."""
     location, metadata_name = divided_location(name.location or "")
     place = replace(name, version=None)
     if metadata_name is not None:
@@ -266,7 +266,7 @@ def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, Fore
 
 
 def read_create(reader: StatementReader) -> SqlStatement:
-    """Read what follows `CREATE`."""
+    """Parse a statement after `CREATE`."""
     if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
         return read_create_names(reader, kind)
     mode = "overwrite" if reader.take("OR REPLACE") else "error"
@@ -279,13 +279,13 @@ def read_create(reader: StatementReader) -> SqlStatement:
 
 
 def read_replace(reader: StatementReader) -> SqlStatement:
-    """Read what follows `REPLACE`."""
+    """Parse a statement after `REPLACE`."""
     reader.expect("TABLE")
     return _read_rest(reader, mode="overwrite", must_exist=True)
 
 
 def read_convert(reader: StatementReader) -> SqlStatement:
-    """Read what follows `CONVERT`."""
+    """Parse a statement after `CONVERT`."""
     reader.expect("TO DELTA")
     table = reader.table()
     collects = not reader.take("NO STATISTICS")
@@ -296,7 +296,7 @@ def read_convert(reader: StatementReader) -> SqlStatement:
 
 
 def read_drop(reader: StatementReader) -> SqlStatement:
-    """Read what follows `DROP`."""
+    """Parse a statement after `DROP`."""
     if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
         return read_drop_names(reader, kind)
     reader.expect("TABLE")
@@ -354,7 +354,7 @@ def _read_part(reader: StatementReader) -> Field | dict[str, str]:
 
 
 def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) -> TableClauses:
-    """Read the clauses of a table, which may stand in any order, each once."""
+    """Parse the clauses of a table, in any order, each at most once."""
     found: dict[str, Any] = {}
     while clause := reader.take_one(*_CLAUSES):
         start = reader.word
@@ -370,7 +370,7 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
         case "USING":
             start = reader.word
             if reader.name("a format").lower() not in _FORMATS:
-                reader.fail_at(start, "expected USING DELTA: tables of this library are Delta's")
+                reader.fail_at(start, "expected USING DELTA: deltalog creates only Delta tables")
             return True
         case "PARTITIONED BY":
             return reader.listed(lambda: _read_partition_column(reader, fields))
@@ -385,7 +385,7 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
 
 
 def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:
-    """Read a partition column; one with a type is a new column, as in Hive's tables."""
+    """Parse a partition column; with a type, it is a new column, as in Hive."""
     name = reader.name("a column")
     if not reader.is_at(",") and not reader.is_at(")"):
         defined = read_definition(reader, name)
@@ -396,7 +396,7 @@ def _read_partition_column(reader: StatementReader, fields: list[Field] | None) 
 
 
 def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
-    """Read what follows `CLUSTER BY`; NONE and `()` are no columns."""
+    """Parse the columns after `CLUSTER BY`; NONE and `()` mean no columns."""
     if reader.take("NONE"):
         return []
     if reader.is_at("( )"):
@@ -406,7 +406,7 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:
-    """Return the properties of a table that a table like it gets; not what its writers count."""
+    """Return the properties that `LIKE` copies; not the counters of writers."""
     own = model.metadata().configuration
     return {key: text for key, text in own.items() if not is_set_by_writers(key)}
 
@@ -430,11 +430,11 @@ class CreateNamesStatement(NamespaceStatement):
 
     @property
     def namespace(self) -> tuple[str, ...]:
-        """As `NamespaceStatement`."""
+        """The schema or catalog; see `NamespaceStatement`."""
         return self.names.namespace
 
     def run(self, session: Session) -> StatementAnswer:
-        """Make it."""
+        """Create the schema or catalog."""
         session.create_names(self.names)
         return StatementAnswer(None)
 
@@ -449,7 +449,7 @@ class DropNamesStatement(NamespaceStatement):
     may_lack: bool = field(default=False, kw_only=True)
 
     def run(self, session: Session) -> StatementAnswer:
-        """Drop it."""
+        """Drop the schema or catalog."""
         session.drop_names(
             self.namespace,
             is_catalog=self.is_catalog,
@@ -460,7 +460,7 @@ class DropNamesStatement(NamespaceStatement):
 
 
 def read_create_names(reader: StatementReader, kind: str) -> SqlStatement:
-    """Read what follows `CREATE SCHEMA`, `CREATE DATABASE`, `CREATE CATALOG`."""
+    """Parse a statement after `CREATE SCHEMA`, `CREATE DATABASE`, `CREATE CATALOG`."""
     may_exist = reader.take("IF NOT EXISTS")
     namespace = tuple(reader.path(f"a {kind.lower()}"))
     found: dict[str, str | dict[str, str]] = {}
@@ -484,7 +484,7 @@ def read_create_names(reader: StatementReader, kind: str) -> SqlStatement:
 
 
 def read_drop_names(reader: StatementReader, kind: str) -> SqlStatement:
-    """Read what follows `DROP SCHEMA`, `DROP DATABASE`, `DROP CATALOG`."""
+    """Parse a statement after `DROP SCHEMA`, `DROP DATABASE`, `DROP CATALOG`."""
     may_lack = reader.take("IF EXISTS")
     namespace = tuple(reader.path(f"a {kind.lower()}"))
     return DropNamesStatement(
@@ -504,7 +504,7 @@ _CLAUSES_NAMESPACE_CHANGES: Final = {
 }
 
 
-# Properties in a statement: `('key' = 'value', …)`.
+# Properties: `('key' = 'value', …)`.
 
 
 def read_properties(reader: StatementReader) -> dict[str, str]:
@@ -539,7 +539,7 @@ def read_column(reader: StatementReader) -> Field:
 def read_definition(
     reader: StatementReader, name: str, written: WrittenType | None = None
 ) -> Field:
-    """Read the type of a column, if it was not read before, and what follows it."""
+    """Parse the type of a column, unless it was already read, and the rest of its definition."""
     found = reader.type(*CLAUSES) if written is None else written
     metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
     is_nullable = True

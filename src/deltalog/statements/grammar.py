@@ -1,4 +1,4 @@
-"""The table of statements: the words with which each begins, and the reader of the rest.
+"""The table of statements: the first words of each, and the parser of the rest.
 
 Protocol: none; Spark's and Delta Lake's SQL references
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _read_explain(reader: StatementReader) -> SqlStatement:
-    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # there is one form of plans
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # all give the same form of plan
     return ExplainStatement(_read(reader))
 
 
@@ -80,15 +80,15 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
 def parse_statement(
     sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
 ) -> SqlStatement:
-    """Return the statement of a string.
+    """Parse a string as a statement.
 
     Args:
         sql: one statement; a semicolon may end it.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        takes_foreign: whether the session's engine evaluates conditions, and knows more.
+        takes_foreign: whether the session's engine evaluates conditions, so that more is valid.
 
     Raises:
-        InvalidInputError: no statement has this form; the message has the position.
+        InvalidInputError: it is not a valid statement; the message has the position.
     """
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
     try:

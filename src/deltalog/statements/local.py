@@ -65,10 +65,10 @@ class LocalSession:
     """Runs statements in this process.
 
     Args:
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
-        catalogs: keep the names of other tables.
-        storage_options: of tables that are named by their location.
-        settings: of DuckDB.
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        catalogs: resolve the names of other tables.
+        storage_options: for tables that are named by location.
+        settings: DuckDB's settings.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LocalSession:
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
-        # Tables as this statement sees them, each at one version; and those that queries read.
+        # Tables of this statement, each at one version; and tables that queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
         self._opened: set[tuple[str, ...]] = set()  # registered by location since `begin`
@@ -93,7 +93,7 @@ class LocalSession:
             self.register(name, rows)
 
     def register(self, name: str, rows: Any) -> None:
-        """Make a table or other rows known under a name."""
+        """Register a table or other rows under a name."""
         parts = QualifiedName.parse(name)
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
@@ -107,7 +107,7 @@ class LocalSession:
         self._registered[parts.key] = parts, rows
 
     def begin(self) -> None:
-        """Let the next statement see the newest versions of its tables."""
+        """Make the next statement use the newest versions of its tables."""
         self._seen.clear()
         self._read.clear()
         self._opened.clear()
@@ -115,7 +115,7 @@ class LocalSession:
     # --- tables by their names
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table of a name; None if the name is not known."""
+        """Return the table of a name; None if the name is unknown."""
         key = name.key if name.location is None else ("", name.location)
         if key not in self._seen:
             found = self._newest(name)
@@ -141,11 +141,11 @@ class LocalSession:
         return found
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Whether a query of this statement has read the version that a table shows."""
+        """Return whether a query of this statement has read the version that a table shows."""
         return table.table_uri in self._read
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table of a name, at the version that it names."""
+        """Return the table of a name, at the version in the name."""
         found = self.find(name)
         if found is not None:
             return found
@@ -159,11 +159,11 @@ class LocalSession:
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
         raise TableNotFoundError(
             f"cannot find the table {name}; registered are: {known}; a table without a name is "
-            "called by its location: delta.`/path`"
+            "addressed by its location: delta.`/path`"
         )
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
-        """Return where a new table goes."""
+        """Return the location of a new table."""
         known = self._registered.get(name.key)
         if known is None:
             kept = self._catalogs.place(replace(name, version=None), location)
@@ -175,12 +175,12 @@ class LocalSession:
         if known is not None and isinstance(known[1], DeltaTable):
             return TablePlace(context=known[1].snapshot.context)
         raise InvalidInputError(
-            f"cannot tell where the table {name} goes: no catalog of this session keeps the name; "
+            f"cannot choose a location for the table {name}: no catalog owns the name; "
             "give its LOCATION, or name it delta.`/path`"
         )
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
-        """Make a table known under its name."""
+        """Register a table under its name."""
         self._seen.clear()
         is_kept = name.key not in self._registered and self._catalogs.keeps(name)
         if name.location is None and not is_kept:
@@ -188,7 +188,7 @@ class LocalSession:
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
-        """Take a table out of the names; files of a table that no catalog owns stay."""
+        """Remove a table's name; files of a table that no catalog owns stay."""
         self._seen.clear()
         if name.key not in self._registered:
             return self._catalogs.forget(name)
@@ -196,7 +196,7 @@ class LocalSession:
         return True
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Give a table another name."""
+        """Rename a table."""
         table = self.open(name)
         if name.key not in self._registered:
             self._seen.clear()
@@ -208,7 +208,7 @@ class LocalSession:
         self.note(to, table)
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Let a name mean another location."""
+        """Point a name to another location."""
         self.open(name)
         if name.key not in self._registered:
             self._seen.clear()
@@ -217,17 +217,17 @@ class LocalSession:
         self.note(name, DeltaTable(location, storage_options=self._storage_options))
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the tables of a schema: registered ones, and those that a catalog keeps."""
+        """Return the tables of a schema: registered tables, and tables in a catalog."""
         wanted = path_key(schema)
         own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
         return [*own, *self._catalogs.tables(schema)]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        """Return the catalog's entry of a table; None if no catalog owns the name."""
         return None if name.key in self._registered else self._catalogs.entry(name)
 
     def catalogs(self) -> Sequence[str]:
-        """Return the catalogs that the session knows."""
+        """Return the catalogs of the session."""
         return self._catalogs.catalogs()
 
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
@@ -235,18 +235,18 @@ class LocalSession:
         return self._catalogs.schemas(within)
 
     def create_names(self, names: NewNames) -> None:
-        """Make a schema, or a catalog."""
+        """Create a schema or a catalog."""
         self._catalogs.create(names)
 
     def drop_names(
         self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
     ) -> None:
-        """Drop a schema, or a catalog."""
+        """Drop a schema or a catalog."""
         self._seen.clear()
         self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Let shorter names begin with a schema."""
+        """Set the schema that completes shorter names."""
         self._seen.clear()
         self._catalogs.use(namespace, is_catalog=is_catalog)
 
@@ -265,23 +265,23 @@ class LocalSession:
         *,
         keeps_last: bool = False,
     ) -> Expression:
-        """Return the expression of a condition, whose queries are answered."""
+        """Return the expression of a condition, with the results of its queries."""
         del qualifiers, keeps_last
         return resolved(self.values, given, columns)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition by which files are found: all of it."""
+        """Return the part of a condition for finding files: all of it."""
         del table
         found: Expression | None = condition
         return found
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces the rows that match a predicate."""
         del table
         return write
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query in a condition."""
+        """Return the rows of a query inside a condition."""
         return self.select(query).read_all()
 
     def source(
@@ -292,7 +292,7 @@ class LocalSession:
         alias: str | None = None,
     ) -> Any:
         """Return the rows of a query or a table in a form that the engine opens."""
-        del alias  # the operation has it
+        del alias  # the operation has the alias
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
@@ -300,7 +300,7 @@ class LocalSession:
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the names of the columns of what `source` gave."""
+        """Return the column names of a result of `source`."""
         rows = source.opened() if isinstance(source, RereadableRows) else source
         if not isinstance(getattr(rows, "schema", None), pa.Schema):
             rows = open_batches(rows)  # such as a data frame
@@ -324,7 +324,7 @@ class LocalSession:
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:
-        """Return the plan of a query: that of the scan that it is, or DuckDB's."""
+        """Return the plan of a query: of its scan if it is only a scan, or DuckDB's."""
         selected = self._selected(query)
         if selected is not None:
             return str(selected.scan.explain())
@@ -332,7 +332,7 @@ class LocalSession:
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
 
     def _selected(self, query: Query) -> SelectionScan | None:
-        """Return the answer of a query that is a scan of a Delta table."""
+        """Return the answer of a query that is only a scan of a Delta table."""
         found, given = translated(query.text), query.parameters
         if found.selection is None:
             return None
@@ -366,7 +366,7 @@ class LocalSession:
         read: TableRead = EVERYTHING,
         parameters: Mapping[str, object] | None = None,
     ) -> Any:
-        """Return what DuckDB reads for a table of a query."""
+        """Return the rows that DuckDB reads for a table of a query."""
         if isinstance(name, TableChangesCall):
             table = self.open(name.table)
             check_looked_into(table, read)
@@ -382,7 +382,7 @@ class LocalSession:
         return rows_for(table, read, parameters or {})
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
-        """Whether a query reads a table."""
+        """Return whether a query reads a table."""
         own = self.find(target)
         roots = set() if own is None else {own.table_uri}
         for name in translated(query.text).tables.values():
@@ -393,16 +393,16 @@ class LocalSession:
         return False
 
 
-# Rows for the operations of statements: of a query, of a stream, and those fitted to a table's
+# Rows for the operations of statements: from a query, from a stream, or fitted to a table's
 # columns.
 
 
 class OnceRows:
-    """Rows that can be read once: a second query over them is refused, not answered with none.
+    """Rows that can be read only once: reading them again raises instead of returning no rows.
 
     Args:
-        name: of the rows in statements.
-        reader: of the rows.
+        name: name of the rows in statements.
+        reader: returns the rows.
     """
 
     def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
@@ -413,12 +413,12 @@ class OnceRows:
         """Return the rows.
 
         Raises:
-            InvalidInputError: they were taken before.
+            InvalidInputError: they were already read.
         """
         reader, self._reader = self._reader, None
         if reader is None:
             raise InvalidInputError(
-                f"cannot read {self._name} again: it is a stream, and its rows were taken; "
+                f"cannot read {self._name} again: it is a stream, and its rows were already read; "
                 "register a table, such as reader.read_all()"
             )
         return reader
@@ -426,7 +426,7 @@ class OnceRows:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfQuery(RereadableRows):
-    """The rows of a query, which is answered anew each time that they are requested."""
+    """The rows of a query, which runs again on each request."""
 
     session: Session
     query: Query
@@ -437,9 +437,9 @@ class RowsOfQuery(RereadableRows):
 
 
 def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows of a query with what MERGE must know: that its whole numbers are no months.
+    """Return the rows of a query, marked for MERGE: its whole numbers are not months.
 
-    Those of a data frame may be months, as Arrow has no other type for them.
+    Whole numbers of a data frame may be months, because Arrow has no other type for months.
     """
     schema = reader.schema
     for place, part in enumerate(schema):
@@ -450,15 +450,15 @@ def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 @dataclass(frozen=True, slots=True)
 class FittedRows(RereadableRows):
-    """Rows in the columns and types of a table: values are stored as Spark assigns them.
+    """Rows in the columns and types of a table: values are cast by Spark's assignment rules.
 
     Args:
-        rows: in any form that `open_batches` takes.
-        table: whose columns and types they get.
-        columns: of the table, by the place of the rows' columns; None goes by name.
+        rows: in any form that `open_batches` accepts.
+        table: defines the columns and types.
+        columns: columns of the table, in the order of the rows' columns; None matches by name.
         constants: column → its value in each row.
-        evolves: whether columns and fields stay that the table does not have: by name, or by
-            their place those behind the table's.
+        evolves: whether to keep columns and fields that the table lacks: by name, or by
+            position after the table's columns.
     """
 
     rows: Any
@@ -471,7 +471,7 @@ class FittedRows(RereadableRows):
         """Return the rows as a reader.
 
         Raises:
-            SchemaMismatchError: there are more or fewer columns, or others than the table's.
+            SchemaMismatchError: the columns differ from the table's.
         """
         reader = open_batches(self.rows)
         source = pa.schema(
@@ -485,7 +485,7 @@ class FittedRows(RereadableRows):
         cut = _cut_columns(source, types)
         names = reader.schema.names
         scope = Scope.of_table(types, self.table.snapshot.context.session)
-        # Values of identity columns may be given here, unlike those of rows that are there.
+        # Values of identity columns are allowed here, but not in existing rows.
         found = Assignments(
             schema,
             {
@@ -521,7 +521,7 @@ class FittedRows(RereadableRows):
     def _types_of(
         self, source: pa.Schema, target: StructType, values: Mapping[str, Any]
     ) -> StructType:
-        """The types of a query's columns: nanoseconds for columns that have them."""
+        """Return the types of a query's columns: with nanoseconds if columns have them."""
         wanted = {
             value.path[0]: find_field(target, (name,)).type
             for name, value in values.items()
@@ -537,10 +537,10 @@ class FittedRows(RereadableRows):
         )
 
     def _placed(self, given: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
-        """Return the value of each column of the table, and the places of the rows' other columns.
+        """Return the value of each table column, and the positions of the rows' other columns.
 
         Raises:
-            SchemaMismatchError: there are more or fewer columns, or others than the table's.
+            SchemaMismatchError: the columns differ from the table's.
         """
         known = {name_key(name): name for name in self.table.snapshot.configuration.schema.names}
         values: dict[str, Any] = {}
@@ -559,10 +559,10 @@ class FittedRows(RereadableRows):
         return values | absent_partitions(self.table, values), extra
 
     def _columns_of(self, given: Sequence[str]) -> Sequence[str]:
-        """Return the table's columns for those of the rows, and behind them those that it gains.
+        """Return the table's columns for the rows' columns, followed by the columns that it gains.
 
         Raises:
-            SchemaMismatchError: there are more or fewer, or it has one of the new ones already.
+            SchemaMismatchError: there are more or fewer columns, or a new column already exists.
         """
         columns = self.columns
         if columns is None:
@@ -577,15 +577,15 @@ class FittedRows(RereadableRows):
         for name in new:
             if name_key(name) in own:
                 raise SchemaMismatchError(
-                    f"cannot insert into {self.table.table_uri}: rows go by the place of their "
-                    f"columns, and the column {name!r} stands behind those of the table, which "
-                    "has one of that name; give it another name, or say BY NAME"
+                    f"cannot insert into {self.table.table_uri}: columns are matched by "
+                    f"position, and the extra column {name!r} has the name of a column of the "
+                    "table; rename it, or use BY NAME"
                 )
             own.add(name_key(name))
         return [*columns, *new]
 
     def _evolved_schema(self, source: pa.Schema, values: Mapping[str, Any]) -> StructType:
-        """Return the table's schema with the fields that structs of the rows have besides."""
+        """Return the table's schema with the extra fields of structs in the rows."""
         given = from_arrow_schema(source, declared=True)
         fields: list[Field] = []
         for field in self.table.snapshot.configuration.schema:
@@ -601,7 +601,7 @@ class FittedRows(RereadableRows):
         return StructType(fields)
 
     def _cast(self, value: Any, source: pa.Schema, field: Field) -> Any:
-        """Return a nested value with a cast: without names, fields of structs go by their place."""
+        """Cast a nested value; without names, struct fields are matched by position."""
         if not isinstance(value, Column):
             return value
         target = field.type
@@ -615,7 +615,7 @@ class FittedRows(RereadableRows):
 
 
 def _evolved(given: DataType, target: DataType, path: str) -> DataType:
-    """The type of a column with the fields that structs of given values have behind its own."""
+    """Return the type of a column with the extra fields of structs in the given values."""
     match given, target:
         case StructType(), StructType():
             pairs = zip(given, target, strict=False)
@@ -628,9 +628,9 @@ def _evolved(given: DataType, target: DataType, path: str) -> DataType:
             for field in new:
                 if name_key(field.name) in own_names:
                     raise SchemaMismatchError(
-                        f"cannot insert: fields of structs go by their place, and {field.name!r} "
-                        f"stands behind those of {path!r}, which has one of that name; give it "
-                        "another name, or say BY NAME"
+                        f"cannot insert: fields of structs are matched by position, and the extra "
+                        f"field {field.name!r} has the name of a field of {path!r}; rename it, "
+                        "or use BY NAME"
                     )
             return StructType([*known, *target.fields[len(known) :], *new])
         case ArrayType(), ArrayType():
@@ -646,7 +646,7 @@ def _evolved(given: DataType, target: DataType, path: str) -> DataType:
 
 
 def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
-    """The places of the columns with nanoseconds that the table's columns have not."""
+    """Return the positions of columns with nanoseconds that the table's columns lack."""
     return [
         place
         for place, (field, kind) in enumerate(zip(source, types, strict=True))
@@ -655,9 +655,9 @@ def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
 
 
 def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
-    """Refuse structs whose fields are those of the table's in another order.
+    """Raise for structs whose fields are the table's in another order.
 
-    Delta Spark gives them by their place, even in an INSERT by name: values would change places.
+    Delta Spark matches them by position, even in an INSERT by name: values would be swapped.
     """
     match given, target:
         case StructType(), StructType():
@@ -665,7 +665,7 @@ def _check_order(given: DataType, target: DataType, table: str, path: str) -> No
             if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
                 raise InvalidInputError(
                     f"cannot insert into {table}: the fields of {path!r} are in the order "
-                    f"{names[0]}, and those of the table in {names[1]}; give them in its order"
+                    f"{names[0]}, but those of the table in {names[1]}; use the table's order"
                 )
             known = {name_key(field.name): field for field in target}
             for field in given:

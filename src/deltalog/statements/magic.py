@@ -23,7 +23,7 @@ def load(shell: Any) -> None:
     """Register the magics in a notebook's shell.
 
     Args:
-        shell: of IPython.
+        shell: IPython's shell.
     """
     magics = _Magics(shell)
     for kind in ("line", "cell"):
@@ -31,10 +31,10 @@ def load(shell: Any) -> None:
 
 
 class _Magics:
-    """Runs statements over the tables, data frames and values that the notebook has.
+    """Runs statements over the tables, data frames and values of the notebook.
 
     Args:
-        shell: of IPython.
+        shell: IPython's shell.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -46,12 +46,12 @@ class _Magics:
         return self._run(text)
 
     def cell(self, line: str, text: str) -> SqlResult | None:
-        """Run the statements of a cell; the first line may name what keeps the last result."""
+        """Run the statements of a cell; the first line may name a variable for the last result."""
         name = line.strip()
         if name and not name.isidentifier():
             raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
         statements = statements_of(text)
-        for one in statements:  # the last one is checked before the first one changes something
+        for one in statements:  # check all of them before the first one changes something
             parse_statement(one, _parameters_of(one, self._shell.user_ns))
         results = [self._run(one) for one in statements]
         if not results:
@@ -70,7 +70,7 @@ class _Magics:
 
 
 def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of a notebook that are tables; hidden ones are not looked at."""
+    """Return the variables of a notebook that are tables; skip hidden variables."""
     return {
         name: value
         for name, value in names.items()
@@ -86,7 +86,7 @@ def _is_table(value: object) -> bool:
 
 
 def _parameters_of(statement: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables that a statement names as `:name`."""
+    """Return the variables that a statement uses as `:name`."""
     words = split(statement)
     return {
         word.text: names[word.text]

@@ -74,7 +74,7 @@ class OptimizeStatement(SqlStatement):
     is_full: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Rewrite the files, and return how many."""
+        """Rewrite the files, and return their number."""
         table = session.open(self.table)
         where = condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.is_full and not clusters_of(table):
@@ -113,7 +113,7 @@ class UpgradeUniformStatement(SqlStatement):
     is_dry_run: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Make the table one that Iceberg's readers can read."""
+        """Make the table readable by Iceberg."""
         table = session.open(self.table)
         found = table.optimize.upgrade_uniform(self.version, dry_run=self.is_dry_run)
         if found.metrics is not None:
@@ -138,7 +138,7 @@ class VacuumStatement(SqlStatement):
     is_dry_run: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Delete files; return the table's path, or for a dry run those of the files."""
+        """Delete files; return the table's path, or for a dry run the paths of the files."""
         table = session.open(self.table)
         inventory = None if self.inventory is None else session.source(self.inventory)
         found = table.vacuum(
@@ -207,7 +207,7 @@ class GenerateStatement(SqlStatement):
 
 
 def read_optimize(reader: StatementReader) -> SqlStatement:
-    """Read what follows `OPTIMIZE`."""
+    """Parse a statement after `OPTIMIZE`."""
     table = reader.location_or_table()
     is_full = reader.take("FULL")
     where = reader.condition("ZORDER BY") if reader.take("WHERE") else None
@@ -218,7 +218,7 @@ def read_optimize(reader: StatementReader) -> SqlStatement:
 
 
 def read_reorg(reader: StatementReader) -> SqlStatement:
-    """Read what follows `REORG`."""
+    """Parse a statement after `REORG`."""
     reader.expect("TABLE")
     table = reader.table()
     where = reader.condition("APPLY") if reader.take("WHERE") else None
@@ -227,7 +227,7 @@ def read_reorg(reader: StatementReader) -> SqlStatement:
         reader.expect("PURGE )")
         return ReorgStatement(table, where)
     if where is not None:
-        reader.fail("UPGRADE UNIFORM is of the whole table: leave WHERE out")
+        reader.fail("UPGRADE UNIFORM applies to the whole table: leave out WHERE")
     reader.expect("UNIFORM ( ICEBERG_COMPAT_VERSION =")
     version = reader.integer()
     reader.expect(") )")
@@ -236,7 +236,7 @@ def read_reorg(reader: StatementReader) -> SqlStatement:
 
 
 def read_vacuum(reader: StatementReader) -> SqlStatement:
-    """Read what follows `VACUUM`."""
+    """Parse a statement after `VACUUM`."""
     table = reader.location_or_table()
     is_full, inventory, hours, is_dry_run = True, None, None, False
     said: set[str] = set()
@@ -273,7 +273,7 @@ def read_vacuum(reader: StatementReader) -> SqlStatement:
 
 
 def read_restore(reader: StatementReader) -> SqlStatement:
-    """Read what follows `RESTORE`."""
+    """Parse a statement after `RESTORE`."""
     reader.take("TABLE")
     table = reader.location_or_table()
     reader.take("TO")
@@ -285,14 +285,14 @@ def read_restore(reader: StatementReader) -> SqlStatement:
 
 
 def read_repair(reader: StatementReader) -> SqlStatement:
-    """Read what follows `FSCK`."""
+    """Parse a statement after `FSCK`."""
     reader.expect("REPAIR TABLE")
     table = reader.location_or_table()
     return RepairStatement(table, reader.take("DRY RUN"))
 
 
 def read_generate(reader: StatementReader) -> SqlStatement:
-    """Read what follows `GENERATE`."""
+    """Parse a statement after `GENERATE`."""
     reader.expect("SYMLINK_FORMAT_MANIFEST FOR TABLE")
     return GenerateStatement(reader.location_or_table())
 

@@ -1,6 +1,6 @@
-"""The reader of one statement: its words, and its slices that are expressions, types and queries.
+"""The reader of one statement: its words, and its parts that are expressions, types and queries.
 
-Owns what the grammars of statements share. Every error has its position in the statement.
+The grammars of all statements share it. Every error has its position in the statement.
 
 Protocol: none
 """
@@ -46,7 +46,7 @@ from deltalog.statements.statement import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A reader of the words of one statement: keywords, names, and lists of what others read.
+# A reader of the words of one statement: keywords, names, and lists.
 
 
 class WordReader:
@@ -71,12 +71,12 @@ class WordReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing is left but semicolons."""
+        """Whether only semicolons are left."""
         rest = self._words[self._place :]
         return all(word.says(";") or word.kind == "end" for word in rest)
 
     def is_at(self, keywords: str) -> bool:
-        """Whether these keywords or signs come next, such as `GROUP BY`."""
+        """Return whether these keywords or signs come next, such as `GROUP BY`."""
         return stops_at(self._words, self._place, (keywords,))
 
     def take(self, keywords: str) -> bool:
@@ -86,7 +86,7 @@ class WordReader:
         return found
 
     def take_one(self, *options: str) -> str | None:
-        """Read that of these keywords which comes next, and return it; None if none does."""
+        """Read the one of these keywords that comes next, and return it; None if none does."""
         return next((option for option in options if self.take(option)), None)
 
     def expect(self, keywords: str) -> None:
@@ -102,12 +102,12 @@ class WordReader:
         return found
 
     def expect_end(self) -> None:
-        """Refuse what is left of the statement."""
+        """Raise if anything is left of the statement."""
         if not self.is_at_end:
             self.fail("expected the end of the statement")
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise the error that something else was expected here."""
+        """Raise an error: something else was expected here."""
         found = self.word.text or "the end"
         raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
 
@@ -134,7 +134,7 @@ class WordReader:
         return tuple(parts)
 
     def listed(self, read: Callable[[], T], *, is_bracketed: bool = True) -> list[T]:
-        """Read one or more things that commas divide, in brackets unless it is said otherwise."""
+        """Read one or more items separated by commas, by default in brackets."""
         if is_bracketed:
             self.expect("(")
         found = [read()]
@@ -145,7 +145,7 @@ class WordReader:
         return found
 
 
-# Clauses before a statement that its queries take part of: `WITH …`, and `FROM …` before INSERT.
+# Clauses before a statement that its queries use: `WITH …`, and `FROM …` before INSERT.
 
 
 INSERTS: Final = ("INSERT INTO", "INSERT OVERWRITE", "INSERT WITH SCHEMA EVOLUTION")
@@ -159,7 +159,7 @@ _ENDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words from one place to the one before another."""
+    """Words from one position up to another, which is excluded."""
 
     start: int
     end: int
@@ -170,8 +170,8 @@ class NamedQueries:
     """`WITH name AS (query), …`.
 
     Args:
-        span: of the whole clause.
-        names: of the queries, in lower case.
+        span: span of the whole clause.
+        names: names of the queries, in lower case.
     """
 
     span: Span
@@ -180,12 +180,12 @@ class NamedQueries:
 
 @dataclass(frozen=True, slots=True)
 class LeadingClauses:
-    """What stands before a statement.
+    """The clauses before a statement.
 
     Args:
         named: `WITH …`.
-        relation: what `FROM … INSERT` reads.
-        end: the place of the statement.
+        relation: the relation of `FROM … INSERT`.
+        end: position of the statement.
     """
 
     named: NamedQueries | None
@@ -194,16 +194,16 @@ class LeadingClauses:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """What ends a query, besides the end of the statement."""
+        """The words that end a query, besides the end of the statement."""
         return () if self.relation is None else INSERTS
 
     @property
     def inside(self) -> LeadingClauses:
-        """What a query in an expression has of them."""
+        """The clauses that apply to a query in an expression."""
         return replace(self, relation=None)
 
     def has_named(self, name: QualifiedName) -> bool:
-        """Whether `WITH` gives this name to a query."""
+        """Return whether `WITH` defines a query of this name."""
         return (
             self.named is not None
             and name.key[-1:] == name.key
@@ -211,14 +211,15 @@ class LeadingClauses:
         )
 
     def of_named(self, name: str) -> list[Span | str]:
-        """The pieces of a query of the rows that `WITH` gives a name."""
+        """Return the pieces of a query that reads a query of `WITH`."""
         return [*self._before(), f"SELECT * FROM {name}"]  # noqa: S608  # a name of the statement
 
     def of_query(self, words: Sequence[Word], own: Span) -> list[Span | str]:
-        """The pieces of a query of the statement, in their order.
+        """Return the pieces of a query of the statement, in order.
 
         Raises:
-            SyntaxProblem: it is no SELECT that can follow a relation; the place is the statement's.
+            SyntaxProblem: it is not a SELECT that can follow a relation; the position is the
+                statement's.
         """
         found: list[Span | str] = [own]
         if self.relation is not None:
@@ -230,7 +231,7 @@ class LeadingClauses:
             rest: list[Span | str] = [" ", Span(at, own.end)] if at < own.end else []
             found = [Span(own.start, at), " FROM ", self.relation, *rest]
         elif self.named is not None and words[own.start].says("WITH"):
-            # It may give a name again that the outer clause gives.
+            # It may redefine a name of the outer clause.
             found = ["SELECT * FROM (", own, ")"]
         return [*self._before(), *found]
 
@@ -241,12 +242,12 @@ class LeadingClauses:
 def leading_clauses(
     words: Sequence[Word], start: int, keywords: Collection[str]
 ) -> LeadingClauses | None:
-    """Return the clauses before a statement that is no query; None if it has none.
+    """Return the clauses before a statement that is not a query; None if there are none.
 
     Args:
-        words: of the statement.
-        start: the place where it begins.
-        keywords: with which statements begin.
+        words: words of the statement.
+        start: position of its first word.
+        keywords: first keywords of statements.
     """
     named = named_queries(words, start)
     after = start if named is None else named.span.end
@@ -259,7 +260,7 @@ def leading_clauses(
 
 
 def named_queries(words: Sequence[Word], start: int) -> NamedQueries | None:
-    """Return the `WITH` clause that begins at a place; None if there is none of its form."""
+    """Return the `WITH` clause at a position; None if there is no valid one."""
     if not words[start].says("WITH"):
         return None
     place = start + 1
@@ -285,7 +286,7 @@ def named_queries(words: Sequence[Word], start: int) -> NamedQueries | None:
 
 
 def relation_before_insert(words: Sequence[Word], start: int) -> Span | None:
-    """Return what stands between FROM and INSERT; None if no `FROM … INSERT` begins at a place."""
+    """Return the words between FROM and INSERT; None if there is no `FROM … INSERT` here."""
     if not words[start].says("FROM"):
         return None
     for place in _outer(words, start + 1):
@@ -297,7 +298,7 @@ def relation_before_insert(words: Sequence[Word], start: int) -> Span | None:
 
 
 def end_of_columns(words: Sequence[Word], span: Span) -> int:
-    """The place where the columns of a SELECT end, and its other clauses begin."""
+    """Return the position where the columns of a SELECT end and its other clauses begin."""
     for place in _outer(words, span.start + 1):
         if place >= span.end:
             break
@@ -307,7 +308,7 @@ def end_of_columns(words: Sequence[Word], span: Span) -> int:
 
 
 def after_brackets(words: Sequence[Word], place: int) -> int:
-    """The place after the bracket that closes the one at a place, or that of the end."""
+    """Return the position after the matching closing bracket, or the end."""
     depth = 0
     while words[place].kind != "end":
         if words[place].kind == "sign":
@@ -319,7 +320,7 @@ def after_brackets(words: Sequence[Word], place: int) -> int:
 
 
 def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
-    """Yield the places of words from one on that are in no brackets, and no part of a name."""
+    """Yield positions of words from one on, outside of brackets and names with dots."""
     depth = 0
     for place in range(start, len(words) - 1):
         word = words[place]
@@ -329,7 +330,7 @@ def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
             yield place
 
 
-# The reader of one statement: its words, and its slices that are expressions, types and queries.
+# The reader with expressions, types and queries.
 
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -348,17 +349,17 @@ class StatementReader(WordReader):
     Args:
         sql: one statement.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        takes_foreign: whether the session's engine knows more expressions than we do.
+        takes_foreign: whether the session's engine supports more expressions than deltalog.
 
     Raises:
-        InvalidInputError: as `split`; or the number of values is not that of the `?`.
+        InvalidInputError: as `split`; or the numbers of values and `?` differ.
     """
 
     def __init__(
         self, sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
     ) -> None:
         if not isinstance(sql, str):
-            raise InvalidInputError(f"expected a statement as a text, found {sql!r}")
+            raise InvalidInputError(f"expected a statement as a string, found {sql!r}")
         is_right = isinstance(parameters, Sequence | Mapping | None)
         if isinstance(parameters, str | bytes) or not is_right:
             raise InvalidInputError(
@@ -368,7 +369,7 @@ class StatementReader(WordReader):
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None
         self._takes_foreign = takes_foreign
-        # For each word, the first one from it on that opens no bracket.
+        # For each word, the first word from it on that is not an opening bracket.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
             if self._words[place].says("("):
@@ -378,12 +379,12 @@ class StatementReader(WordReader):
             raise error_at(sql, marks[0], "the parameter ? needs a list of values as `parameters`")
         if isinstance(parameters, Sequence) and len(parameters) != len(marks):
             raise InvalidInputError(
-                f"cannot run {sql!r}: it has {len(marks)} parameters ?, and {len(parameters)} "
+                f"cannot run {sql!r}: it has {len(marks)} parameters ?, but {len(parameters)} "
                 "values were given"
             )
         self._named = parameters if isinstance(parameters, Mapping) else {}
         values = parameters if isinstance(parameters, Sequence) else ()
-        # The place of a `?` in the statement → the name that stands for it, and its value.
+        # The position of a `?` in the statement → the name that replaces it, and its value.
         self._marked = {
             place: (f"{_PARAMETER}{number}", value)
             for number, (place, value) in enumerate(zip(marks, values, strict=True))
@@ -391,7 +392,7 @@ class StatementReader(WordReader):
 
     @property
     def is_at_query(self) -> bool:
-        """Whether a query comes next, in brackets or not."""
+        """Return whether a query comes next, in brackets or not."""
         return self._begins_query(self._place)
 
     def table(self) -> QualifiedName:
@@ -431,9 +432,9 @@ class StatementReader(WordReader):
             return int(text)
         if not isinstance(value, str) and not hasattr(value, "tzinfo"):
             raise error_at(
-                self.sql, start, f"expected a moment such as '2025-01-31', found {value!r}"
+                self.sql, start, f"expected a timestamp such as '2025-01-31', found {value!r}"
             )
-        return value  # type: ignore[no-any-return]  # a text, or a moment
+        return value  # type: ignore[no-any-return]  # a string, or a datetime
 
     def constant(self) -> Any:
         """Read a constant: a string, a number, a typed literal, or a parameter."""
@@ -443,7 +444,7 @@ class StatementReader(WordReader):
             raise error_at(self.sql, start, "expected a constant")
         return found.value
 
-    def text(self, what: str = "a text in quotes") -> str:
+    def text(self, what: str = "a string in quotes") -> str:
         """Read a string."""
         start, found = self.word.start, self.constant()
         if not isinstance(found, str):
@@ -458,7 +459,7 @@ class StatementReader(WordReader):
         return found
 
     def table_at_version(self) -> QualifiedName:
-        """Read the name of a table, and its version, which may stand in either form."""
+        """Read the name of a table and its version, in either form."""
         found, version = self.table(), self.version()
         return found if version is None else QualifiedName(found.parts, version)
 
@@ -473,13 +474,13 @@ class StatementReader(WordReader):
     ) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
 
-        Inside brackets and CASE … END nothing ends it. Its grammar is checked here, its columns
-        when the statement is run.
+        Inside brackets and CASE … END, nothing ends it. Its grammar is checked here; its columns
+        are checked when the statement runs.
 
         Args:
             stops: keywords.
             ends_at_query: whether a query without brackets ends it, too.
-            by_engine: whether the session's engine evaluates it, which may know more.
+            by_engine: whether the session's engine evaluates it, and may support more.
         """
         start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
         if start == end:
@@ -497,18 +498,18 @@ class StatementReader(WordReader):
         return SqlCondition(found.text, found.parameters, subqueries, is_foreign)
 
     def source(self, *stops: str) -> str:
-        """Read an expression as `condition` does, and return its text: a rule that tables keep."""
+        """Read an expression as `condition` does, and return its SQL, to be stored in a table."""
         start = self._place
         found = self.condition(*stops)
         if found.parameters or found.subqueries:
             raise error_at(
                 self.sql, self._words[start].start,
-                "what a table keeps has no parameters and no queries",
+                "an expression that a table stores cannot have parameters or queries",
             )  # fmt: skip
         return found.text
 
     def bracketed_source(self) -> str:
-        """Read an expression in brackets, and return its text."""
+        """Read an expression in brackets, and return its SQL."""
         self.expect("(")
         found = self.source()
         self.expect(")")
@@ -539,13 +540,13 @@ class StatementReader(WordReader):
         return self._checked(self._composed(self._end_of_slice(stops, ends_at_comma=False)))
 
     def take_clauses(self, keywords: Collection[str]) -> bool:
-        """Read `WITH …` and `FROM …` before a statement that is no query, if they come next.
+        """Read `WITH …` and `FROM …` before a statement that is not a query, if they come next.
 
         Args:
-            keywords: with which statements begin.
+            keywords: first keywords of statements.
 
         Returns:
-            Whether a relation was read, for which statements of INSERT follow.
+            Whether a relation was read; then INSERT must follow.
         """
         found = leading_clauses(self._words, self._place, keywords)
         if found is None:
@@ -557,7 +558,7 @@ class StatementReader(WordReader):
         return found.relation is not None
 
     def named_query(self, name: QualifiedName) -> Query | None:
-        """Return the query to which `WITH` gives a name; None if it gives the name to none."""
+        """Return the query that `WITH` defines under a name; None if there is none."""
         if self._clauses is None or not self._clauses.has_named(name):
             return None
         if name.version is not None:
@@ -569,7 +570,7 @@ class StatementReader(WordReader):
         """Read a query; in VALUES, an item may be the keyword DEFAULT.
 
         Returns:
-            The query, in which parameters without a value stand for DEFAULT; and for each row its
+            The query, in which parameters without a value mean DEFAULT; and for each row its
             items: the name of such a parameter, or None.
         """
         if not self.is_at("VALUES") or not self.is_at_query or self._has_relation:
@@ -638,7 +639,7 @@ class StatementReader(WordReader):
         return begins_query(self._words, self._after_brackets[place])
 
     def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
-        """Read up to a word; queries in brackets become parameters if `subqueries` is given."""
+        """Read up to a word; with `subqueries`, replace queries in brackets by parameters."""
         parts = TextParts(self.sql, self.word.start)
         parameters: dict[str, object] = {}
         self._copy(end, parts, parameters, subqueries)
@@ -652,7 +653,7 @@ class StatementReader(WordReader):
         parameters: dict[str, object],
         subqueries: dict[str, Subquery] | None = None,
     ) -> None:
-        """Read up to a word, and replace what is not SQL of a query."""
+        """Read up to a word, and replace parts that are not SQL of a query."""
         while self._place < end:
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
@@ -668,7 +669,7 @@ class StatementReader(WordReader):
             self._place += 1
 
     def _composed(self, end: int) -> Query:
-        """Read a query up to a word, with what the clauses before the statement give it."""
+        """Read a query up to a word, with the clauses before the statement that it uses."""
         if self._clauses is None:
             return self._slice(end)
         try:
@@ -678,7 +679,7 @@ class StatementReader(WordReader):
         return self._joined(pieces, end)
 
     def _joined(self, pieces: Sequence[Span | str], end: int) -> Query:
-        """Put a query together of words of the statement and strings, and go on at a word."""
+        """Make a query from words of the statement and strings, and continue at a word."""
         start = self.word.start
         parts, parameters = TextParts(self.sql), dict[str, object]()
         for piece in pieces:
@@ -695,7 +696,7 @@ class StatementReader(WordReader):
         return Query(found.text, parameters, found)
 
     def _checked(self, found: Query) -> Query:
-        """Return a query of which the grammar and the parameters are right."""
+        """Return a query after checking its grammar and its parameters."""
         try:
             names = check_query(found.text)
         except SyntaxProblem as error:
@@ -711,7 +712,7 @@ class StatementReader(WordReader):
         return self._words[place].says("(") and self._begins_query(place)
 
     def _subquery(self, subqueries: dict[str, Subquery]) -> str:
-        """Read a query in brackets, and return what stands for it in the expression."""
+        """Read a query in brackets, and return its replacement in the expression."""
         is_list = self._place > 0 and self._words[self._place - 1].says("IN")
         kind = SubqueryKind.LIST if is_list else SubqueryKind.VALUE
         if self.take("EXISTS"):
@@ -736,7 +737,7 @@ class StatementReader(WordReader):
         return error_at(self.sql, self._words[start].start, str(error))
 
 
-# Expressions of statements, with the answers of the queries in them.
+# Expressions of statements, with the results of their queries.
 
 
 _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
@@ -745,18 +746,18 @@ _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
 def resolved(
     values_of: Callable[[Query], pa.Table], condition: SqlCondition, columns: Collection[str] = ()
 ) -> Expression:
-    """Return the expression of a condition, whose queries are answered.
+    """Return the expression of a condition, with the results of its queries.
 
     Args:
-        values_of: answers a query.
+        values_of: runs a query.
         condition: from the statement.
-        columns: of the rows that it is about; double quotes around such a name are refused.
+        columns: columns of the condition's rows; double quotes around such a name are an error.
 
     Raises:
-        InvalidInputError: a query gives more than one column, or several rows where one value is
-            needed; or it needs the row that the expression is about; or Python has no such value.
+        InvalidInputError: a query returns more than one column, or several rows where one value is
+            needed; or it depends on the outer row; or Python cannot represent a value.
     """
-    # No value of the statement can be one of these.
+    # Unique objects: no value of the statement can equal one of them.
     secret = uuid4().hex
     named = {name: f"{name}_{secret}" for name in condition.subqueries}
     marks = {named[name]: one for name, one in condition.subqueries.items()}
@@ -777,17 +778,17 @@ def resolved(
 
 
 def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
-    """Return the value or the values that a query stands for.
+    """Return the value or the values of a query.
 
     Raises:
-        InvalidInputError: it gives more columns or rows than its place allows.
+        InvalidInputError: it returns more columns or rows than allowed here.
     """
     text = subquery.query.text.strip()
     try:
         rows = values_of(subquery.query)
     except InvalidInputError as error:
         error.add_note(
-            f"in the query ({text}) of a condition, which cannot name columns of the table that "
+            f"in the query ({text}) of a condition, which cannot use columns of the table that "
             "is changed: write it as a MERGE"
         )
         raise
@@ -797,20 +798,20 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
         return text, [_values(text, rows, place) for place in range(rows.num_columns)]
     if rows.num_columns != 1:
         raise InvalidInputError(
-            f"the query ({text}) stands for one value, and has {rows.num_columns} columns"
+            f"the query ({text}) must return one value, but has {rows.num_columns} columns"
         )
     values = _values(text, rows, 0)
     if len(values) > 1:
         raise InvalidInputError(
-            f"the query ({text}) stands for one value, and has {len(values)} rows"
+            f"the query ({text}) must return one value, but has {len(values)} rows"
         )
     return values[0] if values else None
 
 
 def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> Expression:
-    """Whether a value, or a row of values, is in the columns of a query's answer.
+    """Return whether a value, or a row of values, is in the columns of a query's result.
 
-    Unlike rows that are written, NULL beside a row of a query is unknown, as in Spark.
+    As in Spark, comparing NULL with a row of a query is unknown, unlike in a list of rows.
     """
     if len(columns) == 1:
         (values,) = columns
@@ -818,8 +819,8 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
     parts = values_of_row(operand) or ()
     if len(parts) != len(columns):
         raise InvalidInputError(
-            f"the query ({text}) has {len(columns)} columns, and is compared with "
-            f"{len(parts) or 1}: write as many values in brackets, such as (a, b) IN (…)"
+            f"the query ({text}) has {len(columns)} columns, but is compared with "
+            f"{len(parts) or 1}: use the same number of values, such as (a, b) IN (…)"
         )
     rows = [
         And(
@@ -833,9 +834,9 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
 
 
 def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
-    """Return the values of a column of a query's answer as constants."""
+    """Return the values of a column of a query's result as constants."""
     found = rows.column(place)
-    # Python has no nanoseconds and not all years; constants take Arrow's scalars, too.
+    # Python lacks nanoseconds and some years; constants may also be Arrow scalars.
     is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
     values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
     kind = type_of_query(rows.schema.field(place))

@@ -1,4 +1,4 @@
-"""The result of a statement: rows, and what was changed.
+"""The result of a statement: rows and changes.
 
 Protocol: none
 """
@@ -28,19 +28,19 @@ _SHOWN_ROWS: Final = 20
 
 
 class SqlResult:
-    """Rows of a statement, and what it changed.
+    """Rows and changes of a statement.
 
-    Rows are streamed: they can be taken once, as a whole or batch by batch. What is shown in a
-    notebook is read ahead, and not lost by it.
+    Rows are streamed: they can be read once, as a whole or batch by batch. Rows shown in a
+    notebook are read ahead, and are not lost.
 
     Attributes:
-        metrics: what a statement changed, in the words of the verb's result; None if it changes
+        metrics: the changes, with the names of the operation's result; None if it changes
             nothing.
         num_affected_rows: how many rows were changed; None if that is not counted.
 
     Args:
-        answer: of the statement.
-        statement: its text.
+        answer: the statement's answer.
+        statement: its SQL.
     """
 
     def __init__(self, answer: StatementAnswer, statement: str) -> None:
@@ -61,7 +61,7 @@ class SqlResult:
         """Return the rows as a stream of record batches.
 
         Raises:
-            InvalidInputError: they were taken before.
+            InvalidInputError: they were already read.
         """
         return pa.RecordBatchReader.from_batches(self._schema, iter(self))
 
@@ -73,7 +73,7 @@ class SqlResult:
         """Return the rows as a pandas data frame.
 
         Raises:
-            InvalidInputError: they were taken before, or pandas has no such value.
+            InvalidInputError: they were already read, or pandas cannot represent a value.
         """
         return to_frame(self.to_arrow())
 
@@ -89,7 +89,7 @@ class SqlResult:
         """Return the rows as dictionaries.
 
         Raises:
-            InvalidInputError: they were taken before, or Python has no such value.
+            InvalidInputError: they were already read, or Python cannot represent a value.
         """
         found = self.to_arrow()
         return [dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)]
@@ -105,8 +105,8 @@ class SqlResult:
         reader, ahead = self._reader, self._ahead
         if reader is None:
             raise InvalidInputError(
-                f"cannot read the rows of {self._statement!r} again: they were taken; run the "
-                "statement again, or keep to_arrow()"
+                f"cannot read the rows of {self._statement!r} again: they were already read; run "
+                "the statement again, or keep to_arrow()"
             )
         self._reader, self._ahead = None, []
         return self._rest(reader, ahead)
@@ -130,7 +130,7 @@ class SqlResult:
         return text + ("\n…" if more else "")
 
     def _repr_html_(self) -> str:
-        """Show the first rows as a table, and what was changed."""
+        """Show the first rows as a table, and the changes."""
         head, more = self._head()
         if head is None:
             return card(repr(self))
@@ -146,7 +146,7 @@ class SqlResult:
         return card("" if pieces else "done", *pieces)
 
     def _head(self) -> tuple[pa.Table | None, bool]:
-        """Return the first rows, which can be taken later, and whether there are more."""
+        """Return the first rows without consuming them, and whether there are more."""
         if self._reader is None:
             return None, False
         while sum(batch.num_rows for batch in self._ahead) <= _SHOWN_ROWS:
@@ -162,10 +162,10 @@ def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     """Return rows as tuples of Python values; columns may have the same name.
 
     Raises:
-        InvalidInputError: Python has no such value.
+        InvalidInputError: Python cannot represent a value.
     """
     pairs = zip(rows.schema.names, rows.columns, strict=True)
-    advice = "take the rows as Arrow data, or as texts by CAST(… AS STRING)"
+    advice = "read the rows as Arrow data, or as strings with CAST(… AS STRING)"
     columns = (python_values(column, f"column {name!r}", advice) for name, column in pairs)
     return zip(*columns, strict=True)
 

@@ -1,4 +1,4 @@
-"""`DESCRIBE`, `SHOW` and `EXPLAIN`: what is known of a table, without reading its rows.
+"""`DESCRIBE`, `SHOW` and `EXPLAIN`: facts about a table, without reading its rows.
 
 Protocol: none; Spark's and Delta Lake's SQL references
 """
@@ -97,7 +97,7 @@ class DescribeStatement(SqlStatement):
     is_extended: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each column, then partition columns, then what else is known."""
+        """Return a row for each column, then partition columns, then other facts."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
         rows = [(field.name, shown_type(field), field.metadata.get("comment")) for field in fields]
@@ -132,7 +132,7 @@ class DescribeColumnStatement(SqlStatement):
         """Return the name, the type and the comment, each in a row.
 
         Raises:
-            InvalidInputError: there is no such column, or it is a field of one.
+            InvalidInputError: there is no such column, or it is a field of a column.
         """
         if len(self.column) > 1:
             raise InvalidInputError(
@@ -198,10 +198,10 @@ class ShowPartitionsStatement(SqlStatement):
     partition: Mapping[str, Any]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each partition, as the directory of its files would be called.
+        """Return a row for each partition, in the form of a directory name.
 
         Raises:
-            InvalidInputError: the table has no partitions, or none by such a column.
+            InvalidInputError: the table has no partitions, or not by such a column.
         """
         table = session.open(self.table)
         own = table.metadata().partition_columns
@@ -257,7 +257,7 @@ class ShowCreateStatement(SqlStatement):
     table: QualifiedName
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the statement that makes such a table."""
+        """Return the statement that creates such a table."""
         entry, table = session.entry(self.table), session.open(self.table)
         is_managed = entry is not None and entry.table_type is TableType.MANAGED
         text = create_statement(self.table, table, is_managed=is_managed)
@@ -271,7 +271,7 @@ class ExplainStatement(SqlStatement):
     statement: SqlStatement
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the plan as a string; nothing is done."""
+        """Return the plan as a string, without running the statement."""
         text = self.statement.explain(session)
         return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
 
@@ -287,12 +287,12 @@ class SelectStatement(SqlStatement):
         return StatementAnswer(session.select(self.query))
 
     def explain(self, session: Session) -> str:
-        """Return how the query would be answered."""
+        """Return the plan of the query."""
         return session.explain(self.query)
 
 
 def read_describe(reader: StatementReader) -> SqlStatement:
-    """Read what follows `DESCRIBE`."""
+    """Parse a statement after `DESCRIBE`."""
     if reader.take("DETAIL"):
         return DescribeDetailStatement(reader.location_or_table())
     if reader.take("HISTORY"):
@@ -307,7 +307,7 @@ def read_describe(reader: StatementReader) -> SqlStatement:
 
 
 def read_show(reader: StatementReader) -> SqlStatement:
-    """Read what follows `SHOW`."""
+    """Parse a statement after `SHOW`."""
     kind = reader.expect_one(
         "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "PARTITIONS", "TBLPROPERTIES", "CREATE TABLE"
     )
@@ -344,7 +344,7 @@ def _read_partition(reader: StatementReader) -> dict[str, Any]:
 
 
 def shown_type(field: Field) -> str:
-    """Return the type of a column in SQL, with its limits of length."""
+    """Return the type of a column in SQL, with length limits."""
     return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name_of(field))
 
 
@@ -365,7 +365,7 @@ def _details(name: QualifiedName, table: DeltaTable, entry: CatalogTable | None)
 
 
 def _row(schema: Mapping[str, pa.DataType], values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return values in the order and the types of the columns; logs of others may hold others."""
+    """Return values in the order and types of the columns; other writers' logs may differ."""
     return tuple(_fitting(kind, values.get(name)) for name, kind in schema.items())
 
 
@@ -388,17 +388,17 @@ def _shown(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
-# The statement that makes an empty table like one that is there: what `SHOW CREATE TABLE`
-# answers.
+# The statement that creates an empty table like an existing one, for `SHOW CREATE
+# TABLE`.
 
 
 def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool = False) -> str:
-    """Return the statement that makes an empty table like this one.
+    """Return the statement that creates an empty table like this one.
 
     Args:
-        name: of the table.
-        table: that it is like.
-        is_managed: whether a catalog chose its location, as it will for the new one.
+        name: name of the table.
+        table: the existing table.
+        is_managed: whether a catalog chose its location, and will choose the new one's.
     """
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
@@ -450,7 +450,7 @@ def _defined(field: Field, schema: Any) -> str:
 
 
 def _defined_type(field: Field) -> str:
-    """Return the type of a field with what its parts have besides their types."""
+    """Return the type of a field, with the comments and other clauses of its parts."""
 
     def defined(data_type: DataType, path: tuple[str, ...]) -> str:
         match data_type:

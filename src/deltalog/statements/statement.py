@@ -1,6 +1,6 @@
-"""What all statements have in common: they are frozen values that a session runs.
+"""The common base of all statements: they are frozen values that a session runs.
 
-A new one is a class with its grammar, and a row of `statements.grammar`.
+To add a statement, add a class with its grammar, and a row in `statements.grammar`.
 
 Protocol: none
 """
@@ -46,12 +46,12 @@ _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 @dataclass(frozen=True, slots=True)
 class StatementAnswer:
-    """What a statement gave.
+    """The answer of a statement.
 
     Args:
         rows: a table, or anything that streams Arrow batches.
-        metrics: what a change did, in the words of the verb's result; None if nothing was changed.
-        num_affected_rows: how many rows were changed; None if that is not counted.
+        metrics: the changes, with the names of the operation's result; None if nothing changed.
+        num_affected_rows: number of changed rows; None if not counted.
     """
 
     rows: Any
@@ -61,15 +61,15 @@ class StatementAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNames:
-    """A schema, or a catalog, that is to be made.
+    """A schema or catalog to create.
 
     Args:
         namespace: its name.
         is_catalog: whether it is a catalog.
-        may_exist: whether one that is there is kept as it is.
-        comment: about it.
-        location: below which its tables are.
-        properties: of it.
+        may_exist: whether an existing one is kept instead of raising.
+        comment: its comment.
+        location: parent of its tables' locations.
+        properties: its properties.
     """
 
     namespace: tuple[str, ...]
@@ -90,11 +90,11 @@ class Session(Protocol):
 
     @property
     def enforces_retention(self) -> bool:
-        """Whether VACUUM refuses a retention shorter than the table's."""
+        """Whether VACUUM raises for a retention shorter than the table's."""
         ...
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table of a name, at the version that it names.
+        """Return the table of a name, at the version in the name.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -102,39 +102,39 @@ class Session(Protocol):
         ...
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table of a name; None if the name is not known."""
+        """Return the table of a name; None if the name is unknown."""
         ...
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Whether a query of this statement has read the version that a table shows."""
+        """Return whether a query of this statement has read the version that a table shows."""
         ...
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
-        """Return where a new table goes.
+        """Return the location of a new table.
 
         Args:
-            name: of the new table.
-            location: of the statement; None leaves it to the name or its catalog.
+            name: name of the new table.
+            location: from the statement; None means that the name or its catalog decides.
 
         Raises:
-            InvalidInputError: neither says where it is.
+            InvalidInputError: neither defines a location.
         """
         ...
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
-        """Make a table that was created or changed known under its name."""
+        """Register a created or changed table under its name."""
         ...
 
     def forget(self, name: QualifiedName) -> bool:
-        """Take a table out of the names; return whether it was there."""
+        """Remove a table's name; return whether it existed."""
         ...
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Give a table another name."""
+        """Rename a table."""
         ...
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Let a name mean another location."""
+        """Point a name to another location."""
         ...
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
@@ -142,37 +142,37 @@ class Session(Protocol):
         ...
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        """Return the catalog's entry of a table; None if no catalog owns the name."""
         ...
 
     def catalogs(self) -> Sequence[str]:
-        """Return the catalogs that the session knows."""
+        """Return the catalogs of the session."""
         ...
 
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog, without its name; of the session's if it is empty."""
+        """Return the schemas of a catalog, without its name; empty means the session's."""
         ...
 
     def create_names(self, names: NewNames) -> None:
-        """Make a schema, or a catalog."""
+        """Create a schema or a catalog."""
 
     def drop_names(
         self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
     ) -> None:
-        """Drop a schema, or a catalog, with what is in it if `cascade` says so.
+        """Drop a schema or a catalog, with its content if `cascade` is true.
 
         Args:
             namespace: its name.
             is_catalog: whether it is a catalog.
-            cascade: whether what is in it goes, too.
-            may_lack: whether it is no error if there is none.
+            cascade: whether to drop its content, too.
+            may_lack: whether it may be missing without an error.
         """
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Let shorter names begin with a schema, or with a catalog and a schema to be named.
+        """Set the schema or catalog that completes shorter names.
 
         Raises:
-            InvalidInputError: no catalog keeps such names.
+            InvalidInputError: no catalog owns such names.
         """
         ...
 
@@ -181,7 +181,7 @@ class Session(Protocol):
         ...
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query in a condition, which are few."""
+        """Return the rows of a query in a condition; they must be few."""
         ...
 
     def expression(
@@ -192,25 +192,26 @@ class Session(Protocol):
         *,
         keeps_last: bool = False,
     ) -> Any:
-        """Return the expression of a condition, whose queries are answered.
+        """Return the expression of a condition, with the results of its queries.
 
         Args:
             given: the condition.
-            columns: of the rows that it is about.
-            qualifiers: what may stand before them; taken away from what is no expression of ours.
-            keeps_last: whether their last part stays there.
+            columns: columns of the condition's rows.
+            qualifiers: possible qualifiers of the columns; removed if only the engine can evaluate
+                it.
+            keeps_last: whether to keep the last part of qualifiers then.
 
         Returns:
-            An expression, or something that only the engine evaluates.
+            An expression, or a value that only the engine can evaluate.
         """
         ...
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition by which files are found; None if there is none."""
+        """Return the part of a condition for finding files; None if there is none."""
         ...
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces those rows of a table that match a predicate."""
+        """Return the operation that replaces the rows that match a predicate."""
         ...
 
     def source(
@@ -223,15 +224,15 @@ class Session(Protocol):
         """Return the rows of a query or a table in a form that the engine opens.
 
         Args:
-            rows: where they come from.
-            target: the table that is changed: rows of a query that reads it are not read again
+            rows: source of the rows.
+            target: the table to change; a query that reads it does not run again
                 after a conflict.
-            alias: of the rows in the conditions of the operation.
+            alias: name of the rows in the conditions of the operation.
         """
         ...
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the names of the columns of what `source` gave; no row is read."""
+        """Return the column names of a result of `source`, without reading rows."""
         ...
 
     def insertable(
@@ -247,17 +248,18 @@ class Session(Protocol):
         """Return the rows of a query in the columns and types of a table, as `source` does.
 
         Args:
-            query: of the rows.
-            table: that gets them.
-            columns: of the table, which those of the query are by their place; None goes by name.
+            query: returns the rows.
+            table: gets the rows.
+            columns: columns of the table, in the order of the query's columns; None matches by
+                name.
             constants: column → its value in each row.
             target: the name of the table.
-            evolves: whether columns stay that the table does not have.
+            evolves: whether to keep columns that the table lacks.
         """
         ...
 
     def explain(self, query: Query) -> str:
-        """Return how a query would be answered."""
+        """Return the plan of a query."""
         ...
 
 
@@ -268,14 +270,14 @@ class SqlStatement(ABC):
 
     @abstractmethod
     def run(self, session: Session) -> StatementAnswer:
-        """Carry the statement out.
+        """Run the statement.
 
         Raises:
-            DeltaError: as the operation that it does.
+            DeltaError: as its operation.
         """
 
     def explain(self, session: Session) -> str:
-        """Describe what the statement would do; nothing is done."""
+        """Describe the effect of the statement, without running it."""
         del session
         name = type(self).__name__.removesuffix("Statement")
         facts = [f"  {key}: {value}" for key, value in _facts(self)]
@@ -285,7 +287,7 @@ class SqlStatement(ABC):
 def explained_scan(
     session: Session, name: QualifiedName, where: SqlCondition | None, alias: str | None
 ) -> list[str]:
-    """Return how the rows of a condition would be found, line by line."""
+    """Return the plan for finding the rows of a condition, as lines."""
     table = session.open(name)
     condition = condition_of(session, where, table, qualifiers_of(name, alias))
     known = session.known_part(condition, table)
@@ -294,7 +296,7 @@ def explained_scan(
 
 
 def _facts(statement: Any) -> Iterator[tuple[str, str]]:
-    """The fields of a statement that say something, in words."""
+    """Return the fields of a statement that are set, in words."""
     for one in fields(statement):
         value = getattr(statement, one.name)
         text = getattr(value, "text", value)
@@ -311,7 +313,7 @@ def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -
 
 
 def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> StatementAnswer:
-    """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
+    """Return one row of whole numbers, as Delta Spark does for statements that change rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
     return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
@@ -321,11 +323,11 @@ def execute(
 ) -> Ran[OutcomeT_co]:
     """Run an operation of a statement; return its outcome and its commit.
 
-    If a query of the statement has read the table, the verb applies to the version that was read:
-    on a newer one, the answer may be another.
+    If a query of the statement has read the table, the operation uses the version that was read:
+    a newer one might give another result.
 
     Raises:
-        CommitConflictError: rows that the statement has read were changed meanwhile.
+        CommitConflictError: another writer has changed rows that the statement has read.
     """
     if not session.has_read(table):
         return table.execute(operation, is_fresh=True)  # the statement has just opened it
@@ -345,7 +347,7 @@ def execute(
 
 
 def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) -> dict[str, Any]:
-    """Run an operation of a statement, and return its result; nothing if it had nothing to do."""
+    """Run an operation of a statement, and return its result; empty if there was nothing to do."""
     done = execute(session, table, operation)
     return {} if done.value is None else dict(done.value.result())
 
@@ -353,15 +355,15 @@ def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) ->
 def condition_of(
     session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
 ) -> Any:
-    """Return the expression of a condition over a table's rows, with its queries answered.
+    """Return the expression of a condition over a table's rows, with the results of its queries.
 
-    It is another thing if only the session's engine knows what it says.
+    If only the session's engine can evaluate it, it is a value of that engine.
 
     Args:
-        session: answers them.
-        given: the condition; None is none.
-        table: whose rows they are.
-        qualifiers: what may stand before its columns, from `qualifiers_of`.
+        session: runs the queries.
+        given: the condition, or None.
+        table: the table of the rows.
+        qualifiers: possible qualifiers of its columns, from `qualifiers_of`.
     """
     if given is None:
         return None
@@ -373,7 +375,7 @@ def condition_of(
 
 
 def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
-    """Return what may stand before a table's columns: its alias, else its name or the last of it.
+    """Return the possible qualifiers of columns: the alias, or else the name or its last part.
 
     From the longest to the shortest, in lower case.
     """
@@ -383,12 +385,12 @@ def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
 
 
 def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
-    """Return the path of a column without the name of its table; a column's own name comes first.
+    """Return the path of a column without its qualifier; a column's own name has precedence.
 
     Args:
-        path: as the statement has it.
-        qualifiers: of the table.
-        columns: of the table.
+        path: as in the statement.
+        qualifiers: qualifiers of the table.
+        columns: columns of the table.
     """
     key = path_key(path)
     if key[0] in {name_key(name) for name in columns}:
@@ -398,15 +400,15 @@ def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
 
 
 def alias_of(name: QualifiedName, alias: str | None) -> str:
-    """Return the one word by which columns are qualified: the alias, else the last of the name."""
+    """Return the single qualifier of columns: the alias, or else the last part of the name."""
     return alias or name.parts[-1]
 
 
 def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:
-    """Return values for those partition columns that rows do not have: their defaults, or NULL.
+    """Return values of partition columns that the rows lack: their defaults, or NULL.
 
     Args:
-        table: whose partition columns they are.
+        table: the table with the partition columns.
         given: names of the columns that the rows have, in any case.
     """
     known = {name_key(name) for name in (*given, *computed_columns(table))}
@@ -426,10 +428,10 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
 
 
 def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
-    """Return the value of a column's default now; None if it has none.
+    """Return the current value of a column's default; None if it has none.
 
     Returns:
-        A Python value, or Arrow's where Python has none.
+        A Python value, or an Arrow scalar if Python cannot represent it.
     """
     schema = StructType(())
     found = resolve(default_of(table, column), schema, table.snapshot.context.session)
@@ -447,19 +449,19 @@ def computed_columns(table: DeltaTable) -> list[str]:
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of the clustering columns, by the names of the schema; perhaps none."""
+    """Return the paths of the clustering columns, in logical names; possibly empty."""
     configuration = table.snapshot.configuration
     return logical_clustering_columns(
         table.snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
     )
 
 
-# Slices of statements: queries and expressions, with the values of their parameters.
+# Parts of statements: queries and expressions, with the values of their parameters.
 
 
 OPENING: Final = frozenset("([")
 CLOSING: Final = frozenset(")]")
-# For each row of VALUES its items: the name of the parameter that stands for DEFAULT, or None.
+# For each row of VALUES its items: the name of the parameter that means DEFAULT, or None.
 Defaults = tuple[tuple[str | None, ...], ...]
 
 
@@ -468,9 +470,9 @@ class Query:
     """A query of a statement, in Spark's dialect.
 
     Args:
-        text: with a name for each `?`.
-        parameters: name → value, of those that the text has.
-        source: where the text comes from in its statement; None if it is none of one.
+        text: its SQL, with a name for each `?`.
+        parameters: name → value, for the names in the text.
+        source: origin of the text in its statement; None if there is no statement.
         is_of_values: whether it is the VALUES of an INSERT.
     """
 
@@ -480,19 +482,19 @@ class Query:
     is_of_values: bool = False
 
     def origin(self, place: int) -> int:
-        """Return where a character of the text is in the statement."""
+        """Return the position in the statement of a character of the text."""
         return place if self.source is None else self.source.origin(place)
 
 
 class SubqueryKind(StrEnum):
-    """What a query in brackets stands for in an expression."""
+    """The role of a query in brackets in an expression."""
 
     VALUE = "value"
     """Its only value; NULL if it has no row."""
     LIST = "list"
     """The values of its only column, after IN."""
     EXISTS = "exists"
-    """Whether it has a row."""
+    """Whether it returns a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,7 +502,7 @@ class Subquery:
     """A query in an expression.
 
     Args:
-        kind: what it stands for.
+        kind: its role.
         query: without its brackets.
     """
 
@@ -510,13 +512,13 @@ class Subquery:
 
 @dataclass(frozen=True, slots=True)
 class SqlCondition:
-    """An expression of a statement, which may hold queries.
+    """An expression of a statement, which may contain queries.
 
     Args:
         text: in Spark's dialect, with a name for each `?` and for each query in it.
-        parameters: name → value, of those that the text has.
-        subqueries: name of a parameter → the query that it stands for.
-        is_foreign: whether only the engine of the session knows what it says.
+        parameters: name → value, for the names in the text.
+        subqueries: name of a parameter → the query that it replaces.
+        is_foreign: whether only the engine of the session can evaluate it.
     """
 
     text: str
@@ -526,7 +528,7 @@ class SqlCondition:
 
 
 def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:
-    """Whether one of these keywords or signs, such as `GROUP BY`, begins at a word."""
+    """Return whether one of these keywords or signs, such as `GROUP BY`, begins at a word."""
     for stop in stops:
         wanted = stop.split()
         coming = words[place : place + len(wanted)]
@@ -536,12 +538,12 @@ def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:
 
 
 def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tuple[int, bool]]:
-    """The places where items of VALUES begin, and whether each is the first of its row.
+    """Return the positions of items of VALUES, and whether each is the first of its row.
 
     Args:
-        words: of the statement.
-        start: the place after VALUES.
-        end: the place after the last row.
+        words: words of the statement.
+        start: the position after VALUES.
+        end: the position after the last row.
     """
     depth, is_tuple = 0, False
     for place in range(start, end):
@@ -558,14 +560,14 @@ def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A type as a statement says it.
+    """A type as written in a statement.
 
     Args:
         type: with `string` for each `char(n)` and `varchar(n)`.
-        limited: the type as it was written, if it has such limits.
-        collations: of its strings, from paths inside it to identifiers; not of fields of structs,
-            which have their own.
-        by_bytes: paths of the strings of which it says the default collation, in structs too.
+        limited: the type as written, if it has such limits.
+        collations: collations of its strings: path inside the type → identifier; not of fields of
+            structs, which have their own collations.
+        by_bytes: paths of strings with an explicit default collation, also inside structs.
     """
 
     type: DataType
@@ -575,7 +577,7 @@ class WrittenType:
 
 
 def end_of_type(words: Sequence[Word], start: int, stops: Sequence[str]) -> int:
-    """The place after a type, which one of these keywords, a comma or a bracket ends."""
+    """Return the position after a type; these keywords, a comma or a bracket end it."""
     ending = (*stops, ",", ")", ";")
     place, depth = start, 0
     while (word := words[place]).kind != "end":

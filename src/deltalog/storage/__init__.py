@@ -1,6 +1,10 @@
 """Bytes: stores, HTTP, Parquet files.
 
-`parquet` and `pool` are imported by their own names: the first takes a tenth of a second.
+- `store`: the protocol that all stores have; `fsspec_store` is the implementation over file systems.
+- `stores`: what differs from kind to kind. `http`: the HTTP client. `parquet`: Parquet files.
+- `pool`: threads for reads. `atomic`, `staging`, `links`: files of local disks. `faults`: errors.
+
+Import `parquet` and `pool` by their own names: importing `parquet` takes a tenth of a second.
 """
 
 from __future__ import annotations

@@ -38,12 +38,12 @@ _UNDECIDED_ATTEMPTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A local directory in which names are given and taken away; `links.Home.open` opens one.
+    """A local directory in which files are created, renamed and deleted; see `links.Home.open`.
 
     Args:
-        path: of the directory.
-        descriptor: names lie in the directory that this was opened for, even if the path leads
-            elsewhere meanwhile. None, where the operating system has no such calls: by the path.
+        path: the path of the directory.
+        descriptor: an open descriptor of the directory. Calls relative to it stay in this directory
+            even if the path changes. None if the operating system has no such calls.
     """
 
     path: str
@@ -67,11 +67,11 @@ class Folder:
         os.link(self._own(name), target._own(new), **self._ways(target))  # the same class
 
     def rename(self, name: str, target: Folder, new: str) -> None:
-        """Give a file or directory another name, which is replaced as `os.replace` does."""
+        """Rename a file or directory, and replace an existing one, like `os.replace`."""
         os.replace(self._own(name), target._own(new), **self._ways(target))  # noqa: PTH105  # not Path's
 
     def rename_without_replacing(self, name: str, target: Folder, new: str) -> None:
-        """As `rename`, or raise that the name is taken; see `rename_without_replacing`."""
+        """Rename without replacing; see the function `rename_without_replacing`."""
         rename_without_replacing(
             self._own(name),
             target._own(new),  # as above
@@ -91,7 +91,7 @@ class Folder:
         shutil.rmtree(self._own(name), ignore_errors=True, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Wait until the names are on the disk, where the system can say so."""
+        """Wait until the names are on the disk, if the system supports it."""
         if self.descriptor is None:
             sync_directory(self.path)
         else:
@@ -99,7 +99,9 @@ class Folder:
 
     def sync_file(self, name: str) -> None:
         """Wait until the data of a file is on the disk."""
-        descriptor = self.open(name, os.O_RDWR)  # Windows syncs only what is open for writing
+        descriptor = self.open(
+            name, os.O_RDWR
+        )  # Windows syncs only files that are open for writing
         try:
             os.fsync(descriptor)
         finally:
@@ -120,12 +122,12 @@ def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None
     The data is written to a temporary file beside it, which then gets the name (`take_name`).
 
     Args:
-        folder: where.
-        name: of the file.
-        data: all of it.
+        folder: the directory of the file.
+        name: the name of the file.
+        data: the whole content.
         syncs: whether data and name are on the disk when this returns.
     """
-    if folder.has(name):  # spares the temporary file; the link below is what decides
+    if folder.has(name):  # avoids a temporary file; the link below decides
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     temporary = write_temporary(folder, name, data, syncs=syncs)
     take_name(folder, temporary, folder, name, syncs=syncs)
@@ -134,8 +136,8 @@ def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None
 def take_name(source: Folder, temporary: str, target: Folder, name: str, *, syncs: bool) -> None:
     """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
 
-    A hard link is atomic and fails when the name is taken. Where there are no hard links, a rename
-    that never replaces is used.
+    A hard link is atomic and fails if the name is taken. Without hard links, a rename that never
+    replaces is used.
 
     Raises:
         StorageError: the file system has neither.
@@ -161,8 +163,8 @@ def sync_file(path: str) -> None:
 
 
 def sync_directory(directory: str) -> None:
-    """Wait until the names in a directory are on the disk, where the system can say so."""
-    if sys.platform == "win32":  # it opens no directories, and keeps names in its journal
+    """Wait until the names in a directory are on the disk, if the system supports it."""
+    if sys.platform == "win32":  # Windows cannot open directories; it keeps names in its journal
         return
     _sync_names(os.open(directory, os.O_RDONLY))
 
@@ -178,7 +180,7 @@ def _sync_names(descriptor: int) -> None:
 
 
 def make_directories(directory: str, *, syncs: bool) -> None:
-    """Make a directory and those above it, so that their names outlive a power cut."""
+    """Make a directory and its parents; with `syncs`, their names survive a power cut."""
     made = [directory]
     while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # strings
         made.append(parent)
@@ -189,18 +191,18 @@ def make_directories(directory: str, *, syncs: bool) -> None:
 
 
 def open_temporary(folder: Folder, name: str) -> tuple[str, int]:
-    """Return the name of a new hidden file beside the one of a name, and a descriptor of it."""
+    """Create a hidden temporary file for `name`; return its name and a descriptor."""
     temporary = f".{name}.{uuid.uuid4().hex}.tmp"
     return temporary, folder.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
 
 def write_temporary(folder: Folder, name: str, data: bytes, *, syncs: bool) -> str:
-    """Return the name of a new hidden file beside the one of a name, which holds `data`.
+    """Write `data` to a hidden temporary file for `name`, and return its name.
 
     Args:
-        folder: where.
-        name: that the file is to have.
-        data: all of it.
+        folder: the directory of the file.
+        name: the final name of the file.
+        data: the whole content.
         syncs: whether the data is on the disk when this returns.
     """
     temporary, descriptor = open_temporary(folder, name)
@@ -233,7 +235,7 @@ def create_under_lock(
 
 
 def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) -> None:
-    """Create an object by a conditional request, or raise what the file system says.
+    """Create an object by a conditional request, or raise the file system's error.
 
     Raises:
         StorageError: this kind of store has no such requests.
@@ -249,12 +251,12 @@ def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) 
 
 
 def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
-    """Send a conditional request, and again while the service says that several met."""
+    """Send a conditional request, and repeat it while the service reports a conflict."""
     for attempt in range(1, _UNDECIDED_ATTEMPTS + 1):
         try:
             send()
         except OSError as error:
-            # Amazon asks to send the request again when conditional writes met.
+            # After a conflict of conditional writes, Amazon asks to send the request again.
             if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):
                 raise
             time.sleep(0.025 * 2**attempt)
@@ -300,13 +302,13 @@ def rename_without_replacing(
     """Rename a file in one step, unless the new name is taken.
 
     Args:
-        source: path of the file.
-        target: path that it is to have.
-        source_descriptor: of the directory that `source` is relative to.
-        target_descriptor: likewise.
+        source: the path of the file.
+        target: the new path.
+        source_descriptor: the directory that `source` is relative to.
+        target_descriptor: the directory that `target` is relative to.
 
     Raises:
-        AlreadyExistsError: it is (on Windows: `FileExistsError`).
+        AlreadyExistsError: the new name is taken (on Windows: `FileExistsError`).
         StorageError: the operating system has no such rename.
     """
     if sys.platform == "win32":

@@ -2,8 +2,7 @@
 
 Recognises exceptions of the operating system, botocore, azure.core, google, aiohttp, requests and
 Arrow without importing these libraries. The row of a store kind lists the error names of its
-service. Any other exception becomes a `StorageError`.
-Secrets never get into a message.
+service. Any other exception becomes a `StorageError`. A message never contains secrets.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 def storage_error(
     error: Exception, *, operation: str, path: str, secrets: Iterable[str] = ()
 ) -> DeltaError:
-    """Return the error of `deltalog.errors` for what a file system raised.
+    """Return the error of `deltalog.errors` for an exception of a file system.
 
     Args:
-        error: whatever a file system raised.
+        error: the exception.
         operation: what was attempted (`read`, `list`, …).
         path: the file or directory.
         secrets: strings that must not be shown, besides those that look like a secret.
@@ -44,7 +43,7 @@ def storage_error(
 
 @contextlib.contextmanager
 def disk_errors(purpose: str) -> Iterator[None]:
-    """Turn what a full or failing disk raises for temporary files into a `StorageError`.
+    """Raise errors of temporary files, such as those of a full disk, as `StorageError`.
 
     Args:
         purpose: what the files are for, as the rest of a sentence (`sort`).
@@ -64,7 +63,7 @@ def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` without passwords, keys, signatures and tokens."""
+    """Return `text` without passwords, keys, signatures and tokens."""
     for secret in secrets:
         text = text.replace(secret, "***")
     for pattern, replacement in _SECRET_PATTERNS:
@@ -73,7 +72,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def has_login(url: str) -> bool:
-    """Whether a URL of a store without ports has a user and a password before its bucket."""
+    """Whether a URL of an object store has a user and a password before its bucket."""
     return _LOGIN_OF_BUCKET.match(url) is not None and "://arn:" not in url
 
 
@@ -127,12 +126,12 @@ _COMMON: Final[dict[str, type[StorageError]]] = {
     **dict.fromkeys(
         ("FileNotFoundError", "NotADirectoryError", "NotFound", "404", "410"), ObjectNotFoundError
     ),
-    # No plain 409: S3 means by it that two conditional writes met, and neither may be there.
+    # Not a plain 409: in S3 it means that two conditional writes collided, and maybe both failed.
     **dict.fromkeys(("FileExistsError", "PreconditionFailed", "412"), AlreadyExistsError),
     **dict.fromkeys(("PermissionError", "Forbidden", "401", "403"), AccessDeniedError),
 }
 
-_HIDDEN_NAMES: Final = (  # names, no secrets
+_HIDDEN_NAMES: Final = (  # names, not secrets
     r"(?:account[_-]?key|api[_-]?key|sharedaccesskey|shared[_-]?access[_-]?signature|"
     r"sas[_-]?token|secret(?:[_-]?access)?(?:[_-]?key)?|session[_-]?token|security[_-]?token|"
     r"client[_-]?secret|access[_-]?token|refresh[_-]?token|private[_-]?key|password|passwd|"
@@ -142,7 +141,7 @@ _HIDDEN_NAMES: Final = (  # names, no secrets
 # A URL may be a parameter of another one, and is encoded there.
 _BEFORE_NAME: Final = r"(?:(?<![a-z0-9])|(?<=%26)|(?<=%3f))"
 _LOGIN: Final = r"://[^/\s:@\[]*"
-# Stores whose authority is a bucket or a container, so that a colon in it begins no port.
+# Stores whose authority is a bucket or a container: a colon in it does not begin a port.
 _WITHOUT_PORTS: Final = r"\b(?:s3[an]?|gcs|gs|az|abfss?|wasbs?|adl|oss|cosn?|obs|r2)"
 _LOGIN_OF_BUCKET: Final = re.compile(rf"(?i)(?P<head>{_WITHOUT_PORTS}{_LOGIN}):[^\s@'\"]+@")
 _SECRET_PATTERNS: Final = (
@@ -176,28 +175,28 @@ _SECRET_PATTERNS: Final = (
 )
 
 
-# Services that were never reached: clients of clouds wait long for them, as if they were busy.
+# Services that were never reached: cloud clients retry them for long, as if they were busy.
 
 
 ATTEMPTS: Final = 2
-"""In all, where the client can say how often."""
+"""The number of attempts for clients that can limit it."""
 PAUSE_SECONDS: Final = 0.3
-"""Before the second attempt: a name server may have been restarted."""
+"""The wait before the second attempt: a name server may have been restarted."""
 _UNREACHED: Final = "EndpointConnectionError"
 _TIMED_OUT: Final = "ConnectTimeoutError"
 
 
 def impatient_client(client: Any, service: str) -> Any:
-    """Return a client of botocore that tells soon of a service that was never reached."""
+    """Return a botocore client that fails early for a service that was never reached."""
     FirstContact(service).watch(client.meta.events)
     return client
 
 
 class FirstContact:
-    """A handler of the event `needs-retry` of botocore, which ends repeats of the first request.
+    """A handler of botocore's event `needs-retry` that limits retries of the first request.
 
     Args:
-        service: whose requests it is about, by botocore's name.
+        service: botocore's name of the service.
     """
 
     def __init__(self, service: str) -> None:

@@ -1,4 +1,4 @@
-"""The store of nearly all tables: local files, memory, and whatever fsspec can reach.
+"""The store of nearly all tables: local files, memory, and all file systems of fsspec.
 
 Chooses the file system of each path, renews credentials, and maps exceptions so that every method
 raises only `deltalog.errors`. It is independent of the content of files.
@@ -80,14 +80,14 @@ def open_store(
 
     Args:
         table: a path or URL, taken literally (`%41` is three characters), or a store.
-        storage_options: credentials and settings, as fsspec or deltalake and the cloud SDKs
-            spell them; or a function that gives fresh ones, called again when access is denied.
+        storage_options: credentials and settings, in the spelling of fsspec, deltalake or the
+            cloud SDKs; or a function that returns fresh ones, called again if access is denied.
         filesystem: an fsspec or pyarrow file system, in which `table` is a path.
         commit_lock: makes a lock that all writers of the table share, for file systems that
             cannot create a file atomically.
 
     Raises:
-        InvalidInputError: `table` is no location, or `filesystem` no file system.
+        InvalidInputError: `table` is not a location, or `filesystem` is not a file system.
 
     Cost: no request.
     """
@@ -105,18 +105,18 @@ def open_store(
 class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
-    Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused: a log is not to be
-    trusted, and would make its reader fetch what only the reader may see. Where the option
-    `trusted_locations` allows them, as the files of a shallow clone, they are read by a second file
-    system, made with the same options.
+    Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused. A log is not trusted:
+    it could make its reader fetch files that only the reader may see. The option
+    `trusted_locations` allows such paths, as for the files of a shallow clone. A second file system
+    with the same options then reads them.
 
     Args:
         location: path or URL of the table.
         storage_options: as in `open_store`.
         filesystem: as in `open_store`.
         commit_lock: as in `open_store`.
-        within: a directory above the table that the caller has named, where it was not the table;
-            if it is local, no directory between both may be a link.
+        within: the directory that the caller named, if it is a parent of the table. If it is local,
+            no directory between the two may be a link.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class FsspecStore:
         within: str | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
-        # Found out once, and not at every request: Python looks each method of a protocol up.
+        # Determined once, not at every request: Python would look up each method of the protocol.
         self._expiring = storage_options if isinstance(storage_options, ExpiringOptions) else None
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
@@ -166,7 +166,7 @@ class FsspecStore:
         return _below(directory, sorted(found, key=lambda file: file.path))
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_from` from the first name on; may be None if there are more than `most`."""
+        """Return all files directly in a directory; may be None if there are more than `most`."""
         found = self._run("list", directory, lambda files, path: files.list_short(path, most))
         if found is None:
             return None
@@ -193,11 +193,11 @@ class FsspecStore:
         return self._run("read", path, lambda files, full: files.read(full))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file, `[start, end)` each, in the order asked; sent together."""
+        """Parts of a file, `[start, end)` each, in the requested order; sent together."""
         return self._run("read", path, lambda files, full: files.read_ranges(full, ranges))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files, in the order asked; sent together."""
+        """Whole files, in the requested order; sent together."""
         results: list[bytes] = [b""] * len(paths)
         read = self._run_many("read", paths, lambda files, own: files.read_many(own))
         for numbers, found in read:
@@ -208,7 +208,7 @@ class FsspecStore:
     def open(self, path: str) -> BinaryIO:
         """A seekable file for reading.
 
-        Cost: elsewhere than local, a `stat` now and one ranged read per megabyte that is read.
+        Cost: unless local, a `stat` now and one ranged read per megabyte that is read.
         """
         native = self.native_path(path)
         if native is not None:
@@ -246,7 +246,7 @@ class FsspecStore:
         return self._may_sync and truth(FSYNC, options.get(FSYNC, True))
 
     def without_sync(self) -> Store:
-        """The same store, which does not wait for the disk."""
+        """Return the same store without syncing to the disk."""
         other = copy(self)
         other._may_sync = False  # noqa: SLF001  # of the same class
         return other
@@ -262,7 +262,7 @@ class FsspecStore:
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
-        """The operating system's path of a file, or None where it has none."""
+        """Return the operating system's path of a file, or None if it has none."""
         return self._own_path(path) if self._place(path)[0].is_native else None
 
     @property
@@ -271,7 +271,7 @@ class FsspecStore:
         return self._kind.can_sign
 
     def signed_url(self, path: str, seconds: int) -> str:
-        """A URL by which anybody can read one file for a while."""
+        """Return a URL with which anybody can read one file for a limited time."""
 
         def sign(files: Files, full: str) -> str:
             if not isinstance(files, FsspecFiles):
@@ -312,7 +312,7 @@ class FsspecStore:
         except AccessDeniedError:
             if not callable(self._options):
                 raise
-        # The credentials may have expired: ask for new ones, once.
+        # The credentials may have expired: request new ones, once.
         if self._expiring is not None:
             self._expiring.refuse()
         with self._lock:
@@ -331,7 +331,7 @@ class FsspecStore:
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
-            # A foreign message that holds a secret must not appear in a traceback either.
+            # A foreign message that contains a secret must not appear in a traceback either.
             raise mapped from (None if holds_secret(error, self._secrets) else error)
 
     def _run_many(
@@ -340,7 +340,7 @@ class FsspecStore:
         paths: Sequence[str],
         act: Callable[[Files, Sequence[str]], _Result],
     ) -> list[tuple[list[int], _Result]]:
-        """Act once per file system; returns the numbers of its paths and the result of each."""
+        """Call `act` once per file system; return the indices of its paths and each result."""
         absolute = absolute_numbers(paths)
         relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
@@ -350,7 +350,7 @@ class FsspecStore:
         for place, numbers in groups.items():
 
             def act_on_all(files: Files, _: str, numbers: list[int] = numbers) -> _Result:
-                if self._kind.is_native and not absolute:  # without a call for each
+                if self._kind.is_native and not absolute:  # without a call for each path
                     return act(files, [base + paths[number] for number in numbers])
                 return act(files, [self._own_path(paths[number]) for number in numbers])
 
@@ -358,7 +358,7 @@ class FsspecStore:
         return results
 
     def _place(self, path: str) -> Place:
-        """Which file system serves a path: its kind, and the account of a kind with accounts."""
+        """Return the kind of the file system for a path, and its account or an empty string."""
         if not is_absolute(path):
             return self._kind, ""
         kind = store_kind(path)
@@ -382,13 +382,15 @@ class FsspecStore:
 
     def _is_trusted(self, path: str) -> bool:
         """Whether the caller allows files of another store at this place."""
-        if self._trusted is None:  # asked for each file; a function may ask a vault for its options
+        if (
+            self._trusted is None
+        ):  # cached: this runs for each file, and a function of options may ask a vault
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
 
     def _own_path(self, path: str) -> str:
-        """The path that the file system of `_place` takes."""
+        """Return the path in the file system of `_place`."""
         if not is_absolute(path):
             if not path:
                 return self._base
@@ -445,12 +447,12 @@ def _below(directory: str, files: Sequence[FileInfo]) -> Iterator[FileInfo]:
 
 
 def _account(location: str) -> str:
-    """The account that a URL of a kind with accounts names, if it does."""
+    """Return the account in a URL, or an empty string."""
     return split_location(location)[1].partition("@")[2]
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
-    """The location as messages and logs show it, and as the file system takes it."""
+    """Return the location for messages and logs, and the path in the file system."""
     if not location:
         raise InvalidInputError("expected a table's location, found an empty string")
     if filesystem is not None and not isinstance(filesystem, LocalFiles):
@@ -464,10 +466,10 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     if kind.address is Address.PATH:
         return f"{kind.name}://{inner}", inner
     if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
-        # The name of a bucket is all that these file systems take, and they would show it whole.
+        # These file systems accept only the name of a bucket, and would show it with the keys.
         raise InvalidInputError(
-            f"cannot open {redact(location)!r}: keys are no part of a table's location; give them "
-            "as storage_options"
+            f"cannot open {redact(location)!r}: a table's location must not contain keys; pass "
+            "them as storage_options"
         )
     base = location if kind.address is Address.URL else own_path(kind, authority, inner)
     return redact(location).rstrip("/"), base.rstrip("/")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# A directory that is only gone through need not be readable; macOS has no such flag.
+# A directory on the way need not be readable; macOS has no such flag.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
@@ -38,11 +38,11 @@ _LOOKS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where the files of a local table may be written and deleted.
+    """The directory in which the files of a local table may be written and deleted.
 
     Args:
-        given: a directory as the caller has named it, links followed.
-        below: the table's directory below it; no part of this may be a link.
+        given: the directory that the caller named, with links resolved.
+        below: the table's directory relative to it; no part of this path may be a link.
     """
 
     given: str
@@ -66,12 +66,12 @@ class Home:
         return Home(self.given, self.below.rpartition("/")[0])
 
     def check(self, paths: Sequence[str]) -> None:
-        """Refuse files that a link leads out of the table.
+        """Refuse files that are outside of the table because of a link.
 
-        A log names what a vacuum deletes, and names alone do not show where they lead.
+        A vacuum deletes files by name, and a name does not show where it leads.
 
         Args:
-            paths: relative to the root, decoded; absolute ones are not looked at.
+            paths: decoded paths relative to the root; absolute paths are not checked.
 
         Raises:
             UnsafePathError: a link leads out of the table.
@@ -89,16 +89,16 @@ class Home:
 
     @contextlib.contextmanager
     def open(self, directory: str, *, makes: bool = False, syncs: bool) -> Iterator[atomic.Folder]:
-        """Hold a directory open.
+        """Open a directory for the time of a `with` block.
 
         Args:
-            directory: absolute. What does not lie below the root is named by the caller himself.
-            makes: whether it is made if it is not there.
-            syncs: whether the names of directories that are made are on the disk afterwards.
+            directory: an absolute path. The caller is responsible for paths outside of the root.
+            makes: whether a missing directory is created.
+            syncs: whether the names of created directories are synced to the disk.
 
         Raises:
-            UnsafePathError: a link leads from it out of the table.
-            FileNotFoundError: it is not there.
+            UnsafePathError: a link on the path leads out of the table.
+            FileNotFoundError: the directory does not exist.
         """
         home, inner = self, self._inner(directory)
         if inner is None:
@@ -127,7 +127,7 @@ class Home:
         try:
             return _walk(home, inner, makes=makes, syncs=syncs)
         except _LinkFoundError:
-            # A link that stays inside is followed: one way to that place is without links.
+            # A link inside the table is followed: its target also has a path without links.
             real = self._real()
             way = os.path.relpath(self._real_below(real, inner), real)
             try:
@@ -147,7 +147,7 @@ class Home:
         return os.open(self.given, _THROUGH)
 
     def _inner(self, directory: str) -> str | None:
-        """An absolute directory relative to the root; None if it does not lie there."""
+        """Return an absolute directory relative to the root; None if it is outside of the root."""
         root = self.root
         if directory == root:
             return ""
@@ -172,13 +172,13 @@ class Home:
 
 
 class _LinkFoundError(Exception):
-    """A part of a way is a link, or leads up."""
+    """A part of a path is a link, or is `..`."""
 
 
 def _real_path(path: str) -> str:
     """Return a path without links.
 
-    `os.path.realpath` of Python 3.11 and 3.12 fails if a link is replaced between its two looks.
+    `os.path.realpath` of Python 3.11 and 3.12 fails if a link is replaced during the call.
     """
     for _ in range(_LOOKS):
         try:
@@ -194,10 +194,10 @@ def _joined(directory: str, inner: str) -> str:
 
 
 def _walk(start: int, way: str, *, makes: bool, syncs: bool) -> int:
-    """Return a new descriptor of the directory to which a way leads that has no links.
+    """Return a new descriptor of the directory at a path without links.
 
     Raises:
-        _LinkFoundError: it has one.
+        _LinkFoundError: the path contains a link.
     """
     parts = [part for part in way.split("/") if part not in {"", "."}]
     if ".." in parts:

@@ -1,8 +1,9 @@
-"""Storage options: the names that deltalake and the cloud SDKs use become fsspec's.
+"""Storage options: translating the names of deltalake and the cloud SDKs to fsspec's.
 
-`AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … mean
-what they mean in deltalake; case does not matter. An unknown option goes to fsspec unchanged, so
-that the names of s3fs, adlfs and gcsfs work too. The module of a store kind lists its option names.
+`AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … have
+the same meaning as in deltalake; case does not matter. An unknown option is passed to fsspec
+unchanged, so the names of s3fs, adlfs and gcsfs work too. The module of a store kind lists its
+option names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""
 FSYNC: Final = "fsync"
 """The option that sets whether local files are synced to the disk; True by default."""
-# Of long names that differ in a letter; the SDKs' `endpoint_url_s3` and `_sts` are further apart.
+# The least length of names compared for misspellings; `endpoint_url_s3` and `_sts` differ more.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
@@ -35,24 +36,24 @@ _SENT: Final[ContextVar[bool]] = ContextVar("sent_to_tasks", default=False)
 
 @runtime_checkable
 class ExpiringOptions(Protocol):
-    """Options that end: credentials that somebody lends for a while."""
+    """Options that expire, such as temporary credentials."""
 
     def __call__(self) -> Mapping[str, Any]:
-        """The options, renewed if they are about to end or were refused."""
+        """Return the options, renewed if they are about to expire or were refused."""
         ...
 
     def is_due(self) -> bool:
-        """Whether those given last are about to end."""
+        """Whether the options returned last are about to expire."""
         ...
 
     def refuse(self) -> None:
-        """Take note that the store refused those given last."""
+        """Record that the store refused the options returned last."""
         ...
 
 
 @contextmanager
 def sent_to_tasks() -> Iterator[None]:
-    """Pickles of this block go to tasks of the caller's own job: they hold lent credentials."""
+    """Allow temporary credentials in pickles, which go to tasks of the caller's job."""
     token = _SENT.set(True)
     try:
         yield
@@ -61,26 +62,26 @@ def sent_to_tasks() -> Iterator[None]:
 
 
 def is_sent_to_tasks() -> bool:
-    """Whether what is pickled now goes to tasks; see `sent_to_tasks`."""
+    """Whether pickles go to tasks now; see `sent_to_tasks`."""
     return _SENT.get()
 
 
 def translate(
     kind: StoreKind, names: Mapping[str, str], options: Mapping[str, Any], *, own: bool = True
 ) -> dict[str, Any]:
-    """The keyword arguments of an fsspec class that options ask for.
+    """Translate options to the keyword arguments of an fsspec class.
 
     Args:
-        kind: of the store.
-        names: what each option of this kind becomes: `outer.inner!conversion`, where the
-            conversion is `bool`, `seconds` or missing. `!name` is left for the kind's own
-            `finish`, and an empty text has no counterpart.
-        options: the user's.
-        own: whether these options were given for this kind; else unknown ones are left out.
+        kind: the kind of the store.
+        names: the argument for each option of this kind as `outer.inner!conversion`; the conversion
+            is `bool`, `seconds` or missing. `!name` is left for the kind's own `finish`. An empty
+            string means that the option has no counterpart.
+        options: the user's options.
+        own: whether the user gave these options for this kind; otherwise unknown ones are ignored.
 
     Raises:
-        InvalidInputError: a value is no duration or truth value where one is due, or a name is
-            nearly a known one.
+        InvalidInputError: a value is not the expected duration or boolean, or a name is nearly a
+            known one.
     """
     arguments: dict[str, Any] = {}
     for name, value in options.items():
@@ -100,15 +101,15 @@ def translate(
 
 
 def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
-    """Refuse a name that is nearly a known one: its value, a key perhaps, would have no effect.
+    """Refuse a probably misspelt name: its value, perhaps a key, would have no effect.
 
     Args:
-        name: as the user gave it.
-        short: the same without its prefix, lower case.
-        names: the known ones, without prefixes.
+        name: the name as the user gave it.
+        short: the name in lower case without its prefix.
+        names: the known names without prefixes.
 
     Raises:
-        InvalidInputError: one of them differs by a slip of the pen.
+        InvalidInputError: the name differs from a known one by one typing error.
     """
     known = list(names)
     close = [one for one in known if _is_slip(one, short)]
@@ -119,7 +120,7 @@ def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
 
 
 def _is_slip(one: str, other: str) -> bool:
-    """Whether two names differ in one letter, or in two that changed places."""
+    """Whether two names differ in one letter, or in two swapped letters."""
     start = next(
         (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
@@ -132,7 +133,7 @@ def _is_slip(one: str, other: str) -> bool:
 
 
 def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The locations outside of a table's own store whose files its log may name.
+    """Return the locations outside of a table's own store whose files its log may name.
 
     Raises:
         InvalidInputError: the option is neither a string nor a list of strings.
@@ -148,14 +149,14 @@ def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
-    """Why these options forbid commits, or None; see `StoreKind.lock_options`."""
+    """Return the reason why these options forbid commits, or None; see `StoreKind.lock_options`."""
     chosen = {split_option(name)[1]: value for name, value in options.items()}
     for name in kind.lock_options:
         if chosen.get(name):
             return (
-                f"the storage options ask for a lock in DynamoDB ({name}={chosen[name]!r}), which "
-                "deltalog does not take; let all writers use conditional puts and leave the option "
-                "out"
+                f"the storage options request a lock in DynamoDB ({name}={chosen[name]!r}), which "
+                "deltalog does not support; let all writers use conditional puts, and remove the "
+                "option"
             )
     return None
 
@@ -164,7 +165,7 @@ _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_e
 
 
 def names_credentials(options: Mapping[str, Any]) -> bool:
-    """Return whether options set the credentials of a store, or that it needs none."""
+    """Return whether options set credentials for a store, or state that it needs none."""
     names = {split_option(name)[1] for name in options}
     return (
         not names.isdisjoint(_WITHOUT_SECRETS)
@@ -174,7 +175,7 @@ def names_credentials(options: Mapping[str, Any]) -> bool:
 
 
 def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values among the options that no message may show, longest first."""
+    """Return the secret values of the options, which no message may show, longest first."""
     found: list[str] = []
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -185,7 +186,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def merge(arguments: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add `more` to `arguments`, dictionaries level by level; the user's own are copied."""
+    """Merge `more` into `arguments`, nested too; the user's dictionaries are copied."""
     for name, value in more.items():
         present = arguments.get(name)
         if isinstance(present, dict) and isinstance(value, Mapping):
@@ -198,7 +199,7 @@ def truth(name: str, value: Any) -> bool:
     """Return the boolean value of an option, which may be a string.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: the value is not a boolean.
     """
     if isinstance(value, bool):
         return value
@@ -212,7 +213,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 _SECRET_NAME: Final = re.compile(r"(?i)key|secret|token|password|credential|sas|connection")
-# Settings of the native HTTP client that have no counterpart and change no result.
+# Settings of deltalake's HTTP client without a counterpart; they change no result.
 _WITHOUT_EFFECT: Final = (
     "allow_http allow_invalid_certificates connect_timeout timeout http1_only http2_only"
     " http2_keep_alive_interval http2_keep_alive_timeout http2_keep_alive_while_idle"

@@ -1,21 +1,26 @@
-"""The threads of the process: many small requests at once, files read ahead, files encoded.
+"""The threads of the process: for sending requests, reading ahead and encoding files.
 
-There are three pools, and a few threads beside the first; an appender has a thread of its own, and
-there are no others in deltalog. The first waits for stores: its threads are many, whatever the
-cores. There `map_in_pool` sends requests that a file system can only send one by one, and
-`read_ahead` opens the next files of a store that is reached by requests; `send_together` has the
-few threads for what those threads send. The second computes: its threads are few, as the cores are.
-There `read_ahead` decodes the next files while the caller works on the current batches, and
-`Background` encodes files while the caller makes the next rows. The third does parts of one
-computation at once (`compute_together`): its work waits for no other thread.
+There are three pools, and a few threads beside the first. An appender has its own thread. deltalog
+has no other threads.
 
-No thread waits for a pool whose threads may wait for it. Threads of the second pool may wait for
-the first, all may wait for the third, and nothing else. Arrow's own pools come before ours: Arrow,
-DuckDB and Polars call the generator of a dataset in threads of Arrow's, which then wait for the
-second pool. So nothing that runs here may wait for a thread of Arrow's: Parquet is decoded without
-pre-buffering and without threads, and so on (`tests/architecture/test_pools.py` has the list). A
-forked child makes its own threads. A thread that wants everything done in one order does all of it
-itself, inside `alone`.
+The first pool waits for stores; it has many threads, independent of the cores. `map_in_pool` uses
+it for requests that a file system can only send one by one, and `read_ahead` for opening the next
+files of a remote store. `send_together` has a few extra threads for requests of those threads.
+
+The second pool computes; it has about as many threads as cores. `read_ahead` uses it to decode the
+next files while the caller processes the current batches, and `Background` to encode files while
+the caller makes the next rows.
+
+The third pool runs parts of one computation at the same time (`compute_together`). Its work waits
+for no other thread.
+
+To avoid deadlocks, no thread waits for a pool whose threads may wait for it. Threads of the second
+pool may wait for the first, and all may wait for the third. Arrow's own pools come first: Arrow,
+DuckDB and Polars call the generator of a dataset in Arrow's threads, which then wait for the second
+pool. So nothing that runs here may wait for a thread of Arrow: Parquet is decoded without
+pre-buffering and without threads, and so on (`tests/architecture/test_pools.py` has the list).
+
+A forked child creates its own threads. Inside `alone`, a thread does all work itself, in order.
 """
 
 from __future__ import annotations
@@ -39,13 +44,13 @@ _Result = TypeVar("_Result")
 def map_in_pool(
     function: Callable[[_Item], _Result], items: Sequence[_Item], *, batch_size: int = 1
 ) -> list[_Result]:
-    """The results of `function` for all items, in order; the first exception is raised.
+    """Return the results of `function` for all items, in order; raise the first exception.
 
     Args:
         function: sends one request. If it calls `map_in_pool` itself, that call runs in its own
-            thread, because waiting there for other threads of the pool could last for ever.
-        items: what it is called with.
-        batch_size: how many items one thread takes at a time.
+            thread, because waiting for other threads of the pool could be a deadlock.
+        items: the arguments of the calls.
+        batch_size: the number of items that one thread takes at a time.
     """
     if len(items) <= batch_size or _REQUESTS.is_inside():
         return [function(item) for item in items]
@@ -55,10 +60,10 @@ def map_in_pool(
 
 
 def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """As `map_in_pool`, of single requests, which wait for nothing but the store.
+    """`map_in_pool` for single requests, which wait only for the store.
 
-    In a thread of the first pool they go to threads of their own, which nobody else uses: there
-    `map_in_pool` would send one after the other.
+    In a thread of the first pool, extra threads send the requests; `map_in_pool` would send them
+    one after the other there.
     """
     if not _REQUESTS.is_inside():
         return map_in_pool(function, items)
@@ -68,21 +73,21 @@ def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) 
 
 
 def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """The results of `function` for all items, in order, computed at once on all cores.
+    """Return the results of `function` for all items, in order, computed on all cores.
 
-    The calling thread computes, too: it does what no other thread has begun. So a busy pool delays
-    nobody, and any thread may call this. The first exception is raised.
+    The calling thread computes too: it takes items that no other thread has begun. So a busy pool
+    delays nobody, and any thread may call this. The first exception is raised.
 
     Args:
-        function: computes, or reads a local file. It must wait for no other thread.
-        items: what it is called with.
+        function: computes, or reads a local file. It must not wait for other threads.
+        items: the arguments of the calls.
     """
     if len(items) <= 1 or CORES == 1 or _DECODERS.is_inside():
         return [function(item) for item in items]
     futures = [_DECODERS.submit(function, item) for item in items[1:]]
     try:
         results = [function(items[0])]
-        # From the end, as the pool's threads begin at the other one.
+        # From the end, because the pool's threads begin at the start.
         late = [
             function(item) if future.cancel() else future.result()
             for item, future in zip(reversed(items[1:]), reversed(futures), strict=True)
@@ -95,10 +100,10 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
 
 
 def interruptibly(wait: Callable[[], _Result]) -> _Result:
-    """The result of `wait`, for clients that look for no signals while they wait for a store.
+    """Return the result of `wait`, for clients that ignore signals while they wait for a store.
 
-    The main thread leaves it to another one: that wait ends with Ctrl-C. It is none of a pool,
-    because the process waits for those when it ends.
+    The main thread lets another thread call `wait`, so that Ctrl-C works. That thread is not from a
+    pool, because a process waits for its pools when it ends.
     """
     if threading.current_thread() is not threading.main_thread() or _REQUESTS.is_inside():
         return wait()
@@ -108,9 +113,9 @@ def interruptibly(wait: Callable[[], _Result]) -> _Result:
 
 
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
-    """The result of `wait`, which waits for a store, and meanwhile `work` is done in this thread.
+    """Return the result of `wait`, which waits for a store; this thread runs `work` meanwhile.
 
-    A thread of the pool, whose work has one order, leaves `work` out: it must be dispensable.
+    A thread of the pool skips `work`, so `work` must be optional.
     """
     if _REQUESTS.is_inside():
         return wait()
@@ -124,10 +129,9 @@ def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _R
 
 @contextmanager
 def meanwhile(ask: Callable[[], object]) -> Iterator[None]:
-    """Let a thread that waits for a store call `ask`, while the caller does what is in the block.
+    """Let another thread call `ask`, which waits for a store, while the caller runs the block.
 
-    A thread of the pool, whose work has one order, leaves `ask` out: it must be dispensable, and
-    its exceptions are dropped.
+    A thread of the pool skips `ask`, so `ask` must be optional. Its exceptions are dropped.
     """
     if _REQUESTS.is_inside():
         yield
@@ -148,21 +152,21 @@ def read_ahead(
     sends_requests: bool = False,
     bytes_of: Callable[[_Item], int] | None = None,
 ) -> Iterator[_Result]:
-    """The results of `function` for all items, in order, up to `depth` of them computed ahead.
+    """Yield the results of `function` for all items, in order, with up to `depth` computed ahead.
 
-    The first exception is raised in place of its result. When the caller stops early, items that
-    have not begun are dropped.
+    The first exception is raised in place of its result. If the caller stops early, items that have
+    not begun are dropped.
 
     Args:
-        function: must not call `read_ahead`.
-        items: taken one by one in the caller's thread, only as far as needed.
-        depth: how many results may be computed before they are requested.
-        sends_requests: whether `function` waits for a store most of the time. Then it must not
-            call `Background` either.
-        bytes_of: the memory that an item's result takes. All calls together compute no more results
-            ahead than fit into `MOST_BYTES`, but each call always one.
+        function: computes a result; it must not call `read_ahead`.
+        items: the arguments; the caller's thread takes them one by one, only as far as needed.
+        depth: the maximum number of results that are computed before they are requested.
+        sends_requests: whether `function` mostly waits for a store. It must not call `Background`
+            then.
+        bytes_of: returns the memory of an item's result. All calls together compute results ahead
+            only within `MOST_BYTES`, but each call always computes one.
     """
-    # As `Background`: a thread must not wait for its own pool, nor one of the first for the second.
+    # As in `Background`: no thread may wait for its own pool, or from the first for the second.
     if _REQUESTS.is_inside() or (_FILES.is_inside() and not sends_requests):
         yield from map(function, items)
         return
@@ -195,7 +199,7 @@ def read_ahead(
 
 
 def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterator[_Item]:
-    """The items up to an exception, which is left to be raised after the results before it."""
+    """Yield the items up to an exception, and store the exception in `failures`."""
     try:
         yield from items
     except Exception as error:  # noqa: BLE001  # raised later
@@ -204,7 +208,7 @@ def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterato
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let the calling thread do by itself, in order, what threads of the pools would do for it."""
+    """Let the calling thread do the work of the pools' threads itself, in order."""
     with (
         _REQUESTS.as_inside(),
         _SENDERS.as_inside(),
@@ -217,11 +221,11 @@ def alone() -> Iterator[None]:
 class Background(Generic[_Result]):
     """Work done by other threads while the caller prepares the next.
 
-    Work begins in the order in which it was submitted. In a thread of either pool it is done at
-    once, because waiting there for other threads could last for ever.
+    Work begins in the order of submission. In a thread of a pool it runs immediately, because
+    waiting for other threads could be a deadlock.
 
     Args:
-        depth: how many submissions may be unfinished before `submit` waits.
+        depth: the maximum number of unfinished submissions before `submit` waits.
     """
 
     def __init__(self, depth: int) -> None:
@@ -229,11 +233,10 @@ class Background(Generic[_Result]):
         self._waiting: deque[Future[_Result]] = deque()
 
     def submit(self, work: Callable[[], _Result]) -> list[_Result]:
-        """Add work; raises what earlier work raised.
+        """Add work; raises the exceptions of earlier work.
 
         Returns:
-            The results of the earliest work that were not returned before, of as much as was waited
-            for; in the order of submission.
+            The results of finished work that were not returned before, in the order of submission.
         """
         if _FILES.is_inside() or _REQUESTS.is_inside():
             return [work()]
@@ -251,7 +254,7 @@ class Background(Generic[_Result]):
         return results
 
     def cancel(self) -> None:
-        """Drop work that has not begun and wait for the rest, whose exceptions are dropped."""
+        """Drop work that has not begun, and wait for the rest; exceptions are dropped."""
         for future in self._waiting:
             future.cancel()
         wait_for(self._waiting)
@@ -259,7 +262,7 @@ class Background(Generic[_Result]):
 
 
 class _BytesAhead:
-    """The bytes of results that nobody has asked for yet."""
+    """The bytes of results that were computed ahead."""
 
     def __init__(self) -> None:
         self.forget()
@@ -271,7 +274,7 @@ class _BytesAhead:
         self._held = 0
 
     def has_space(self, num_bytes: int) -> bool:
-        """Whether as many more may be held; others may take them meanwhile."""
+        """Whether this number of further bytes fits now; another thread may take them."""
         return self._held + num_bytes <= MOST_BYTES
 
     def take(self, num_bytes: int) -> None:
@@ -284,10 +287,10 @@ class _BytesAhead:
 
 
 class HeldBytes:
-    """Bytes that are kept for later, of those that scans may fetch; given back with this object.
+    """A share of the bytes that scans may fetch; freed with this object.
 
     Args:
-        most: to be held by it.
+        most: the maximum number of bytes.
     """
 
     def __init__(self, most: int) -> None:
@@ -296,7 +299,7 @@ class HeldBytes:
         finalize(self, _give_back, self._held, os.getpid())
 
     def take(self, num_bytes: int) -> bool:
-        """Hold as many more, if the budget allows it; returns whether it does."""
+        """Take this number of further bytes, if the budget allows it; return whether it does."""
         if self._held[0] + num_bytes > self._most or not _AHEAD.has_space(num_bytes):
             return False
         _AHEAD.take(num_bytes)
@@ -305,7 +308,7 @@ class HeldBytes:
 
 
 def _give_back(held: list[int], process: int) -> None:
-    if process == os.getpid():  # a forked child has begun to count anew
+    if process == os.getpid():  # a forked child has its own count
         _AHEAD.give_back(held[0])
 
 
@@ -321,7 +324,8 @@ class _Threads:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        # The parent's threads do not exist in the child, and its lock may be held for ever.
+        # The parent's threads do not exist in a child, where a lock held by the parent is never
+        # freed.
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -337,13 +341,13 @@ class _Threads:
         """Let a thread call `function`; while the interpreter ends, the calling thread does."""
         try:
             return self.pool().submit(function, *arguments)
-        except RuntimeError:  # no thread begins anything any more
+        except RuntimeError:  # the interpreter is ending, so no thread can start
             answer: Future[_Result] = Future()
             _answer(answer, lambda: function(*arguments))
             return answer
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """The results for all items, in order; after an exception the others are not begun."""
+        """Return the results for all items, in order; an exception stops further items."""
         futures = [self.submit(function, item) for item in items]
         try:
             return [future.result() for future in futures]
@@ -369,7 +373,7 @@ class _Threads:
 
 
 def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
-    """Do something, and make its result or exception that of `answer`."""
+    """Call `act`, and store its result or exception in `answer`."""
     try:
         result = act()
     except BaseException as error:  # noqa: BLE001  # whoever waits gets it
@@ -380,9 +384,9 @@ def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
 
 CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
-"""How many requests are under way at once."""
+"""The maximum number of concurrent requests."""
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""How many bytes scans fetch before they decode them."""
+"""The bytes that scans may fetch before they decode them."""
 _AHEAD: Final = _BytesAhead()
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _SENDERS: Final = _Threads("deltalog-send", 16)

@@ -1,6 +1,6 @@
-"""Local files that another writer completes in a directory of their own, until a table takes them.
+"""Staging directories: another writer completes local files there before they join a table.
 
-Owns the names of such directories, which begin with a dot below the table's root: no reader looks
+Owns the names of such directories. They begin with a dot below the table's root: no reader looks
 into them, and a full vacuum deletes the files that a killed writer left there.
 
 Protocol: none
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 STAGING_NAME: Final = r"\.staged\.[0-9a-f]{32}\.tmp"
-"""Names of `staging_directory`, as a regular expression."""
+"""A regular expression for the names of `staging_directory`."""
 
 
 def staging_directory() -> str:
@@ -31,17 +31,17 @@ def staging_directory() -> str:
 
 
 def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
-    """Move files from a staging directory to the table's root, and delete all else that is in it.
+    """Move files from a staging directory to the table's root, and delete everything else in it.
 
     Args:
-        store: of the table, with paths of the operating system.
-        directory: of `staging_directory`.
-        names: of complete files in it.
+        store: the local store of the table.
+        directory: the result of `staging_directory`.
+        names: the names of complete files in it.
 
     Raises:
-        StorageError: there is no such directory.
-        OSError: a file cannot be moved, such as FileExistsError for a name that is taken. Those
-            that were moved are deleted.
+        StorageError: the directory does not exist.
+        OSError: a file cannot be moved, such as FileExistsError for a name that is taken. Files
+            moved before are deleted.
     """
     home, syncs = native_home(store), syncs_files(store)
     moved: list[str] = []
@@ -59,16 +59,16 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
         store.delete_many(moved)
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not moved:
             raise StorageError(
-                f"cannot take the files of {directory!r} into {store.root}: the writer has put "
-                "them on another machine; keep the table where all of them reach it"
+                f"cannot move the files of {directory!r} to {store.root}: the writer has put "
+                "them on another machine; keep the table where all machines can reach it"
             ) from error
         raise
-    # An attempt that Spark has given up may put a file there meanwhile: a vacuum deletes it.
+    # A task attempt that Spark gave up may still write a file there: a vacuum deletes it.
     discard_staged(store, directory)
 
 
 def discard_staged(store: Store, directory: str) -> None:
-    """Delete a staging directory with all that is in it, as far as it can be deleted."""
+    """Delete a staging directory and its content, as far as possible."""
     home = native_home(store)
     with contextlib.suppress(UnsafePathError, OSError), home.open(home.root, syncs=False) as root:
         root.remove_tree(directory)

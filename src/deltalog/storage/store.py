@@ -1,7 +1,7 @@
 """The interface of a store: the methods through which deltalog reads and writes files.
 
-Any object that has these methods is a store: `FsspecStore`, the counting and failing stores of
-`deltalog.testing`, a user's own.
+Any object with these methods is a store: `FsspecStore`, the counting and failing stores of
+`deltalog.testing`, or a user's own class.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Store(Protocol):
         ...
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file, `[start, end)` each, in the order asked; sent together."""
+        """Parts of a file, `[start, end)` each, in the requested order; sent together."""
         ...
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files, in the order asked; sent together."""
+        """Whole files, in the requested order; sent together."""
         ...
 
     def open(self, path: str) -> BinaryIO:
@@ -87,7 +87,7 @@ class NativeStore(Store, Protocol):
     """
 
     def native_path(self, path: str) -> str | None:
-        """The operating system's path of a file, or None where it has none."""
+        """Return the operating system's path of a file, or None if it has none."""
         ...
 
 
@@ -98,10 +98,10 @@ def native_path(store: Store, path: str) -> str | None:
 
 
 def native_home(store: Store) -> Home:
-    """Where the local files of a store may be written and deleted.
+    """Return the directory in which the local files of a store may be written and deleted.
 
     Raises:
-        InternalError: its files have no paths of the operating system.
+        InternalError: the store's files have no local paths.
     """
     home = getattr(store, "native_home", None)
     if isinstance(home, Home):
@@ -113,7 +113,7 @@ def native_home(store: Store) -> Home:
 
 
 def is_local(store: Store) -> bool:
-    """Whether a table's files are local; each call of any other store waits for a request."""
+    """Whether a table's files are local; with other stores, each call waits for a request."""
     return native_path(store, "") is not None
 
 
@@ -122,39 +122,39 @@ class WholeFileStore(Store, Protocol):
     """A store that fetches some files whole, even if only a part is requested."""
 
     def fetches_whole(self, path: str) -> bool:
-        """Whether it does so with a file."""
+        """Whether the store fetches this file whole."""
         ...
 
 
 def fetches_whole(store: Store, path: str) -> bool:
     """Whether a file is fetched whole, if the store is a `WholeFileStore`."""
-    # Asked several times for each file: `isinstance` of a protocol takes 40 times as long.
+    # Called several times per file: `isinstance` of a protocol takes 40 times as long.
     tell = getattr(store, "fetches_whole", None)
     return tell is not None and bool(tell(path))
 
 
 @runtime_checkable
 class DurableStore(Store, Protocol):
-    """A store that can say when a file is on the disk; others are as durable as their service."""
+    """A store that controls syncing to the disk; others are as durable as their service."""
 
     @property
     def syncs(self) -> bool:
-        """Whether a file that was created outlives a power cut."""
+        """Whether a created file survives a power cut."""
         ...
 
     def without_sync(self) -> Store:
-        """The same store, which does not wait for the disk."""
+        """Return the same store without syncing to the disk."""
         ...
 
 
 def syncs_files(store: Store) -> bool:
-    """Whether local files of a store shall be on the disk before they have their names."""
+    """Whether a store syncs local files to the disk before they get their names."""
     return bool(getattr(store, "syncs", True))
 
 
 def unsynced(store: Store) -> Store:
-    """The same store, which does not wait for the disk, if it ever did."""
-    without_sync = getattr(store, "without_sync", None)  # quicker than to ask for the protocol
+    """Return the same store without syncing to the disk."""
+    without_sync = getattr(store, "without_sync", None)  # faster than `isinstance` of the protocol
     return cast("Store", without_sync()) if without_sync is not None else store
 
 
@@ -172,13 +172,10 @@ class LevelStore(Store, Protocol):
 
 @runtime_checkable
 class PeekingStore(Store, Protocol):
-    """A store that is reached by requests, and tells with one whether a listing is short."""
+    """A remote store that can find out with one request whether a listing is short."""
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_from` from the first name on; may be None if there are more than `most`.
-
-        Cost: one request, or what the listing costs where the service cannot stop.
-        """
+        """Return the files in a directory; may be None if more than `most`."""
         ...
 
 
@@ -188,9 +185,9 @@ class SigningStore(Store, Protocol):
 
     @property
     def can_sign(self) -> bool:
-        """Whether the service where the table is has signed URLs."""
+        """Whether the service of the table supports signed URLs."""
         ...
 
     def signed_url(self, path: str, seconds: int) -> str:
-        """A URL by which anybody can read one file for a while. Cost: usually no request."""
+        """Return a URL with which anybody can read one file for a while."""
         ...

@@ -1,7 +1,7 @@
 """The public API: `DeltaTable`, `write_deltalake` and what they return.
 
-Each method makes a verb of `verbs` from its arguments, and runs it. Verbs are imported when they
-are first used, so that opening a table stays fast.
+Each method builds an operation of `deltalog.operations` from its arguments and runs it. Operations
+are imported on first use, so that opening a table stays fast.
 """
 
 from __future__ import annotations
@@ -49,5 +49,5 @@ _ORIGINS = {
     "write_files": "deltalog.table.write",
 }
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # type checkers report wrong names themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

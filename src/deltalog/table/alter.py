@@ -1,7 +1,7 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
-Each method makes a verb of `verbs.alter` and runs it in one commit, except `drop_feature`, which
-may take several. Names and semantics are deltalake's where it has the method.
+Each method builds an operation of `operations.alter` and runs it in one commit, except
+`drop_feature`, which may need several. Names and semantics are deltalake's where it has the method.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TableAlterer:
     A column is named by its path: `"a.b"` is the field `b` of the struct `a`, `"list.element.b"`
     reaches into containers, and a tuple of parts names a column whose name has dots. `DeltaTable`
     explains `commit_properties` and `post_commithook_properties`. Every method raises
-    `InvalidInputError` for what the table or the protocol does not allow.
+    `InvalidInputError` for a change that the table or the protocol does not allow.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -57,8 +57,8 @@ class TableAlterer:
         """Add nullable columns; existing rows have NULL in them.
 
         Args:
-            fields: one or several; of a struct that is there, the fields that it lacks are added.
-            parent: path of the struct that gets them; empty is the table itself.
+            fields: one or several; an existing struct gets the fields that it lacks.
+            parent: path of the struct that gets the fields; empty is the table itself.
             where: `first`, `last` or `("after", name)`.
         """
         wanted = [fields] if isinstance(fields, Field) else list(fields)
@@ -127,12 +127,12 @@ class TableAlterer:
         *,
         at: str = "",
     ) -> None:
-        """Set by which collation the strings of a column are compared; no file is rewritten.
+        """Set the collation that compares the strings of a column; no file is rewritten.
 
         Args:
-            column: of strings, or of lists or maps that hold some.
-            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
-            at: where the strings are inside the column, such as `element`; empty is the column.
+            column: path of a column of strings, or of lists or maps that contain strings.
+            collation: its SQL name, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
+            at: path of the strings inside the column, such as `element`; empty is the column.
         """
         inner = tuple(at.split(".")) if at else ()
         self._do(
@@ -160,7 +160,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set entries of a column's metadata; those of table features have their own methods."""
+        """Set entries of a column's metadata; entries of table features have their own methods."""
         self._do(
             alter.SetColumnMetadata(column, metadata), commit_properties, post_commithook_properties
         )
@@ -208,7 +208,7 @@ class TableAlterer:
         Columns may be in double quotes, as for deltalake; they are stored in backticks.
 
         Raises:
-            ConstraintViolationError: rows violate it; the message has their number, and examples.
+            ConstraintViolationError: rows violate it; the message has their number and examples.
         """
         spelled = as_constraints(constraints, self._table.snapshot.configuration.schema.names)
         self._do(alter.AddConstraints(spelled), commit_properties, post_commithook_properties)
@@ -237,7 +237,7 @@ class TableAlterer:
         """Set table properties, and add the table features that they need.
 
         Args:
-            properties: key → text; `delta.feature.<name>=supported` and `delta.minReaderVersion`
+            properties: key → string; `delta.feature.<name>=supported` and `delta.minReaderVersion`
                 change the protocol.
             raise_if_not_exists: whether an unknown `delta.` property raises.
         """
@@ -302,7 +302,7 @@ class TableAlterer:
 
         Args:
             feature: one or several, by name.
-            allow_protocol_versions_increase: whether reader and writer version may be raised.
+            allow_protocol_versions_increase: whether to allow higher reader and writer versions.
         """
         self._do(
             alter.AddFeature(feature, allow_protocol_versions_increase),
@@ -319,17 +319,17 @@ class TableAlterer:
     ) -> None:
         """Drop a table feature: remove all uses of it, then remove it from the protocol.
 
-        This takes one to three commits. Checkpoints, and the feature `checkpointProtection`,
+        This makes one to three commits. Checkpoints and the feature `checkpointProtection`
         protect the history that stays.
 
         Args:
             feature: by name.
-            truncate_history: delete the history that needs the feature instead; refused while
-                that is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
+            truncate_history: instead, delete the history that needs the feature; refused while
+                it is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
 
         Raises:
-            InvalidInputError: the feature cannot be dropped, or not yet: then the table does not
-                use it any more, and the same call continues later.
+            InvalidInputError: the feature cannot be dropped, or not yet. If not yet, the table does
+                not use it any more, and the same call continues later.
 
         Cost: files that need the feature are rewritten; one checkpoint; with
         `truncate_history`, every commit of the log is read.
@@ -339,7 +339,7 @@ class TableAlterer:
         def commit(operation: Operation[Any]) -> Snapshot:
             return self._table.execute(operation, options).committed.snapshot
 
-        # A verb that does nothing looks for newer versions, and refuses a table at an old one.
+        # Even without a change, this looks for newer versions and refuses a table at an old one.
         look = CustomOperation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
         drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 
@@ -350,7 +350,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Raise the protocol to these versions; it is never lowered."""
+        """Raise the protocol to these versions; this never lowers it."""
         self._do(
             alter.UpgradeProtocol(reader_version, writer_version),
             commit_properties,
@@ -362,10 +362,10 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Turn row ids of a draft of the protocol into row tracking; every row keeps its id.
+        """Convert the row ids of a protocol draft to row tracking; every row keeps its id.
 
-        Other engines know row tracking, and not the draft's table feature `rowIds`. Row commit
-        versions, which the draft does not have, begin with this commit.
+        Other engines support row tracking, but not the draft's table feature `rowIds`. Row commit
+        versions, which the draft lacks, begin with this commit.
 
         Raises:
             InvalidInputError: the table does not have the draft's row ids, or has too many files

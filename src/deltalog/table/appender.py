@@ -1,7 +1,7 @@
 """Append rows of many threads and tasks in few versions: a version per window, not per caller.
 
-Owns the window, the limit on waiting rows, and that every caller gets an answer of its own.
-`verbs.append` writes and commits a window.
+This module owns the window, the limit on waiting rows, and the answer to each caller.
+`operations.write` writes and commits a window.
 
 Protocol: none
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendWindow:
-    """When the rows that wait become a version.
+    """When waiting rows become a version.
 
     Args:
-        wait_ms: how long the first rows wait for others. What comes while a version is committed
-            goes into the next one, also with 0.
-        most_rows: a version has no more, unless one caller gives more at once.
-        most_bytes: likewise, of the rows in memory.
-        waiting_bytes: of rows that are not committed yet; with more, callers wait.
+        wait_ms: how long the first rows wait for others. Rows that arrive during a commit go into
+            the next version, also with 0.
+        most_rows: most rows of a version; only a single call may exceed it.
+        most_bytes: most bytes in memory of the rows of a version, likewise.
+        waiting_bytes: most bytes of uncommitted rows; above it, callers wait.
     """
 
     wait_ms: float = 2.0
@@ -51,7 +51,7 @@ class AppendWindow:
     waiting_bytes: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        """Raise for numbers out of range."""
+        """Raise InvalidInputError for numbers out of range."""
         if not self.wait_ms >= 0:
             raise InvalidInputError(
                 f"wait_ms: expected a number of milliseconds, 0 or more, found {self.wait_ms!r}"
@@ -76,7 +76,7 @@ class _Request:
         return self.rows.nbytes
 
     def take_back(self) -> None:
-        """Nobody waits for them: leave them out of the next version, if that is not begun."""
+        """Leave the rows out of the next version, unless it has begun; nobody waits for them."""
         self.admitted.cancel()
         self.answer.cancel()
 
@@ -84,17 +84,17 @@ class _Request:
 class Appender:
     """Appends rows of many threads and tasks in few versions; a context manager.
 
-    `DeltaTable.appender` makes it and explains its arguments. All methods may be called by several
-    threads.
+    `DeltaTable.appender` makes it and explains its arguments. Several threads may call any
+    method.
 
     Args:
-        table: that shows the latest version.
+        table: shows the latest version.
         window: when rows become a version.
         writer_properties: Parquet options of new files.
-        options: of each commit.
+        options: apply to each commit.
 
     Raises:
-        InvalidInputError: the options name an application's transaction, which can be in one
+        InvalidInputError: the options name an application transaction, which belongs to one
             version only.
     """
 
@@ -108,7 +108,7 @@ class Appender:
     ) -> None:
         if options.properties is not None and options.properties.app_transactions:
             raise InvalidInputError(
-                "an appender makes several versions, and an application's transaction is in one: "
+                "an appender makes several versions; an application transaction belongs to one: "
                 "record it with write_deltalake or in a transaction()"
             )
         self._table = table
@@ -129,18 +129,18 @@ class Appender:
         self._committer_thread: int | None = None
 
     def append(self, data: Rows) -> Future[int]:
-        """Hand rows over, and return the promise of the version that they will be in.
+        """Queue rows, and return a future of the version that will contain them.
 
-        Waits while too many rows of others wait. A promise that is cancelled before its version is
-        begun takes its rows back.
+        Blocks while too many rows wait. Cancelling the future before its version begins withdraws
+        the rows.
 
         Args:
-            data: as `write_deltalake` takes it; it is read at once.
+            data: as `write_deltalake` accepts it; it is read at once.
 
         Returns:
-            A future. Its result is the version, when that is committed: then the rows outlive this
-            process. Its exception is this caller's own, if the rows break a rule of the table
-            (`SchemaMismatchError`, `ConstraintViolationError`), or that of the commit; after
+            A future. Its result is the version, once that is committed and the rows are durable.
+            Its exception is this caller's own, if the rows break a rule of the table
+            (`SchemaMismatchError`, `ConstraintViolationError`), or the commit's. After
             `CommitOutcomeUnknownError` the rows may be in the table.
 
         Raises:
@@ -156,13 +156,13 @@ class Appender:
         return request.answer
 
     async def append_async(self, data: Rows) -> int:
-        """Append rows, and return the version that they are in.
+        """Append rows, and return the version that contains them.
 
         Args:
             data: as for `append`; it is read in this thread.
 
         Raises:
-            DeltaError: as the future of `append`, and as `append`.
+            DeltaError: as `append` and its future.
         """
         request = _Request(_table_of(data))
         self._hand_over(request)
@@ -174,10 +174,10 @@ class Appender:
             raise
 
     def flush(self) -> None:
-        """Commit what was handed over, without waiting for more; return when all is answered.
+        """Commit all queued rows without waiting for more; return when every caller has its answer.
 
         Raises:
-            InvalidInputError: a callback of an answer calls it: it would wait for itself.
+            InvalidInputError: a callback of a future calls this method; it would wait for itself.
         """
         self._refuse_callbacks("flush")
         with self._changed:
@@ -193,7 +193,7 @@ class Appender:
                 self._hurries -= 1
 
     def close(self) -> None:
-        """Commit what was handed over, and take no more; return when all is answered.
+        """Commit all queued rows and accept no more; return when every caller has its answer.
 
         Raises:
             InvalidInputError: as `flush`.
@@ -226,12 +226,12 @@ class Appender:
     def _hand_over(self, request: _Request) -> None:
         if os.getpid() != self._pid:
             raise InvalidInputError(
-                "this appender is of the process that forked this one; make one here"
+                "this appender belongs to the parent process; make a new one after the fork"
             )
         with self._changed:
             if self._is_closed:
                 raise self._closed()
-            # The committer's own thread, in a callback of an answer, cannot wait for itself.
+            # A future's callback runs in the committer's thread, which cannot wait for itself.
             is_urgent = threading.get_ident() == self._committer_thread
             if not is_urgent and (self._outside or not self._has_space(request)):
                 self._outside.append(request)
@@ -241,8 +241,8 @@ class Appender:
     def _refuse_callbacks(self, method: str) -> None:
         if threading.get_ident() == self._committer_thread:
             raise InvalidInputError(
-                f"cannot {method} an appender in a callback of an answer: the thread that would be "
-                "waited for runs the callback"
+                f"cannot {method} an appender in a callback of its future: the callback runs in "
+                "the thread that it would wait for"
             )
 
     def _has_space(self, request: _Request) -> bool:
@@ -332,7 +332,7 @@ class Appender:
         return ran.committed.version, ran.value.errors
 
     def _let_in(self) -> None:
-        """Forget committed rows, and admit others that waited."""
+        """Forget committed rows, and admit waiting rows."""
         with self._changed:
             self._held_bytes -= sum(request.num_bytes for request in self._committing)
             self._committing.clear()
@@ -341,5 +341,5 @@ class Appender:
 
 
 def _table_of(data: object) -> pa.Table:
-    """All rows of `data`, which the caller may change afterwards."""
+    """Copy all rows of `data`; the caller may change `data` afterwards."""
     return open_batches(data).read_all()

@@ -1,14 +1,14 @@
 """Transactions over several tables of a catalog: prepared together, committed one after the other.
 
-Owns the order of things: everything is staged and checked, then a journal is written, then each
-table gets its commit. A journal that outlives its run is completed by `recover`. Tables keep their
-own logs, so readers may see the commit of one table before that of the next.
+First everything is staged and checked, then a journal is written, then each table gets its commit.
+If the run ends early, its journal stays, and `recover` completes it. Each table keeps its own log,
+so readers may see the commit of one table before that of the next.
 
-Safe against each other are any number of runs and recoveries, because
+Any number of runs and recoveries may work at the same time, because
 - each commit records the transaction in its table, so that no table gets it twice;
-- commits are made in the order of the journal, and none is tried before the one ahead of it is in;
-- files are deleted only before there is a journal, or when the first table's commit has met a
-  conflict: a recovery takes the whole table for read, so it meets the same one.
+- commits are made in the order of the journal, and each only after the one before it;
+- files are deleted only before the journal exists, or when the first table's commit conflicts:
+  a recovery assumes that the whole table was read, so it meets the same conflict.
 
 Protocol: Transaction Identifiers
 """
@@ -82,17 +82,17 @@ _VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMe
 
 
 class CatalogTransactions:
-    """Transactions over several tables of a catalog, and the journals of those that ended early.
+    """Transactions over several tables of a catalog, and the journals of unfinished ones.
 
     Args:
-        catalog: that knows the tables.
-        journals: path or URL of the folder of journals, or its `Store`. A `FileCatalog` has one
-            of its own; for other catalogs it is necessary. Whoever may write there can change
-            tables through whoever recovers: give it the rights of the tables.
-        storage_options: of that folder.
+        catalog: resolves the names of tables.
+        journals: path or URL of the journal folder, or its `Store`. A `FileCatalog` has a journal
+            folder of its own; other catalogs need this argument. Whoever can write journals can
+            change tables through whoever recovers: protect the folder like the tables.
+        storage_options: options of that folder's store.
 
     Raises:
-        InvalidInputError: the catalog has no folder of its own, and none is named.
+        InvalidInputError: the catalog has no journal folder of its own, and none is given.
     """
 
     def __init__(
@@ -121,16 +121,16 @@ class CatalogTransactions:
         """Begin a transaction: `with transactions.begin() as tx: tx.table("a.b").append(…)`.
 
         Args:
-            commit_properties: of each table's commit.
-            post_commithook_properties: what is done after all commits, for each table.
+            commit_properties: properties of each table's commit.
+            post_commithook_properties: maintenance of each table after all commits.
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
         return CatalogTransaction(self._catalog, self._journals, options)
 
     def unfinished(self) -> list[TransactionReport]:
-        """Return the transactions that have a journal; those of live runs, too.
+        """Return the transactions that have a journal, including those that still run.
 
-        Cost: one listing, two requests for each journal, and those of opening each of its tables.
+        Cost: one listing, two requests per journal, and opening each of its tables.
         """
         return [
             report
@@ -139,17 +139,18 @@ class CatalogTransactions:
         ]
 
     def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
-        """Complete transactions whose run has ended, or say why that cannot be.
+        """Complete transactions whose run has ended, or report why that is impossible.
 
-        Safe at any time, also beside the run itself and other recoveries. What only appends can
-        still be committed unless the table's schema or properties have changed; what has read rows
-        only if nobody has changed or added any since. The files must be there.
+        This is safe at any time, also beside the run itself and other recoveries. A commit that
+        only appends is possible unless the table's schema or properties have changed. A commit
+        that has read rows is possible only if nobody has changed or added rows since. All staged
+        files must still exist.
 
         Args:
-            transaction_id: of one; None is all.
+            transaction_id: the transaction to complete; None means all.
 
         Returns:
-            A report of each; the journals of complete ones are removed.
+            A report of each transaction; the journals of complete ones are removed.
         """
         wanted = self._journals.ids() if transaction_id is None else [transaction_id]
         found: list[TransactionReport] = []
@@ -165,7 +166,7 @@ class CatalogTransactions:
     def forget(self, transaction_id: str) -> None:
         """Remove the journal of a transaction that shall not be completed.
 
-        Its run must have ended. What it has committed stays, and `vacuum` removes other files.
+        Its run must have ended. Its commits stay, and `vacuum` removes its other files.
         """
         self._journals.remove([transaction_id])
 
@@ -206,8 +207,8 @@ class CatalogTransaction:
             name: `schema.table`, with backticks where necessary, or a tuple of its parts.
 
         Raises:
-            TableNotFoundError: there is none; a new table is made before the transaction.
-            InvalidInputError: outside of the block; or it is a table under a second name.
+            TableNotFoundError: the catalog has no such table; create it before the transaction.
+            InvalidInputError: called outside of the block, or the table already has another name.
         """
         if not self._is_open:
             raise InvalidInputError(
@@ -241,9 +242,9 @@ class CatalogTransaction:
         """Commit; after an exception, delete the files that were written instead.
 
         Raises:
-            CommitConflictError: with one of the tables; nothing was committed.
-            TransactionIncompleteError: after the first commit, or with an unknown outcome; the
-                journal is kept.
+            CommitConflictError: one of the tables has a conflicting commit; nothing was committed.
+            TransactionIncompleteError: it failed after the first commit, or the outcome is unknown;
+                the journal is kept.
         """
         self._is_open = False
         tables = list(self._tables.values())
@@ -295,21 +296,21 @@ class CatalogTransaction:
             self._finish(one, loop)
 
     def _keep(self, journal: Journal) -> bool:
-        """Write the journal; whether it is known to be there.
+        """Write the journal; return whether it is known to exist.
 
         Raises:
-            DeltaError: it is certainly not there.
+            DeltaError: the journal was certainly not written.
         """
         for number in range(_TRIES):
             try:
                 self._journals.put(journal)
             except AccessDeniedError:
-                if number:  # the request before may have been another's answer
+                if number:  # an earlier attempt may have written this journal
                     return False
                 raise
             except StorageError as error:
                 logger.warning("writing journal %s: %s", journal.path, error)
-                # What a local store refuses cannot arrive later.
+                # A write that a local store refuses cannot happen later.
                 if is_local(self._journals.store) and self._is_absent():
                     raise
             else:
@@ -331,7 +332,7 @@ class CatalogTransaction:
             except CommitConflictError as error:
                 if done:
                     raise self._incomplete(str(error), staged, done) from error
-                # Nobody else can have made it: a recovery meets this conflict, too.
+                # No recovery can have made this commit: it meets the same conflict.
                 self._undo(staged, error)
                 raise
             except DeltaError as error:
@@ -354,14 +355,14 @@ class CatalogTransaction:
         return TransactionIncompleteError(
             f"transaction {self.transaction_id} over {len(staged)} tables is incomplete: committed "
             f"are {', '.join(committed) or 'none'}, left are {', '.join(left)}: {why}; its journal "
-            f"is in {self._journals.store.root}: recover() completes it, or says why it cannot",
+            f"is in {self._journals.store.root}: recover() completes it, or reports why it cannot",
             transaction_id=self.transaction_id,
             committed=committed,
             left=left,
         )
 
     def _finish(self, staged: _Staged, loop: CommitLoop) -> None:
-        """Do what follows a commit; it stands whatever happens here."""
+        """Run the maintenance after a commit; a failure here does not undo the commit."""
         try:
             committed = loop.finish()
         except DeltaError as error:
@@ -389,10 +390,10 @@ class _Staged:
         return shown_name(self.table.name)
 
     def prepared(self, loop: CommitLoop) -> PreparedCommit:
-        """The commit on top of what others have committed by now.
+        """Prepare the commit on top of the table's latest version.
 
         Raises:
-            CommitConflictError: that conflicts.
+            CommitConflictError: a newer commit conflicts with it.
         """
         made = loop.prepare()
         if made is None:
@@ -408,7 +409,7 @@ class _Staged:
 class TransactionTable(StagedOperations):
     """A table in a transaction over several: its operations are staged; made by `tx.table(…)`.
 
-    `append`, `overwrite`, `delete`, `update`, `merge`, `upsert` and metadata domains; nothing else.
+    Possible are `append`, `overwrite`, `delete`, `update`, `merge`, `upsert` and metadata domains.
     """
 
     def __init__(self, name: Name, table: DeltaTable) -> None:
@@ -421,11 +422,11 @@ class TransactionTable(StagedOperations):
     def do(
         self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """As `TableTransaction.do`, for the operations that the class names."""
+        """Stage an operation as `TableTransaction.do` does, if it is one that the class names."""
         if not isinstance(operation, _VERBS):
             raise InvalidInputError(
                 f"cannot stage {operation.name} of {shown_name(self.name)} in a transaction over "
-                "several tables: only changes of rows and metadata domains; do it on the table"
+                "several tables: only changes of rows and metadata domains; run it on the table"
             )
         return super().do(operation, dry_run=dry_run, progress=progress)
 
@@ -434,11 +435,11 @@ class TransactionTable(StagedOperations):
         return f"<{shown_name(self.name)} in a transaction>"
 
 
-# What became of transactions over several tables whose run has ended, and their completion.
+# Reports on transactions over several tables, and their completion.
 
 
 class PartState(Enum):
-    """How far the commit of one table is."""
+    """State of one table's commit in a transaction."""
 
     COMMITTED = "committed"
     OPEN = "open"
@@ -452,7 +453,7 @@ class TransactionPart:
     Args:
         table: its name.
         state: `OPEN` may still be committed; `IMPOSSIBLE` never.
-        reason: why it is not committed; empty if it is.
+        reason: why it is not committed; empty if it is committed.
     """
 
     table: str
@@ -462,13 +463,13 @@ class TransactionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionReport:
-    """What became of a transaction over several tables.
+    """State of a transaction over several tables.
 
     Args:
         transaction_id: names its journal.
         created: when its commits were prepared; None if the journal cannot be read.
         parts: the tables, in the order of their commits.
-        problem: why the journal cannot be read; empty if it can.
+        problem: why the journal cannot be read; empty if it is readable.
     """
 
     transaction_id: str
@@ -485,13 +486,13 @@ class TransactionReport:
 def report_on(
     catalog: TableCatalog, journals: Journals, transaction_id: str, *, completes: bool
 ) -> TransactionReport | None:
-    """The report of a transaction; None if its journal is gone, because it is complete.
+    """Return the report of a transaction; None if it is complete and its journal gone.
 
     Args:
-        catalog: that knows its tables.
-        journals: with its journal.
-        transaction_id: names it.
-        completes: whether commits that are missing are made, in their order.
+        catalog: resolves the names of tables.
+        journals: contains the transaction's journal.
+        transaction_id: names the journal.
+        completes: whether to make missing commits, in their order.
     """
     try:
         journal = journals.read(transaction_id)
@@ -516,11 +517,11 @@ def report_on(
 def _part_of(
     catalog: TableCatalog, journal: Journal, commit: PreparedCommit, *, completes: bool
 ) -> TransactionPart:
-    """The state of a table's commit, which is made if it is missing and shall be."""
+    """Return the state of a table's commit; first make a missing commit if requested."""
     try:
         latest = load_snapshot(catalog.open(commit.name))
         if latest.metadata.id != commit.table_id:
-            return _part(commit, PartState.IMPOSSIBLE, "another table has its name by now")
+            return _part(commit, PartState.IMPOSSIBLE, "its name belongs to another table now")
         if journal.app_id in latest.recorded_app_transactions:
             return _part(commit, PartState.COMMITTED)
         if not completes:
@@ -543,8 +544,8 @@ def _complete(latest: Snapshot, journal: Journal, commit: PreparedCommit) -> Non
     retention_ms = latest.configuration.properties.deleted_file_retention_ms
     if latest.context.clock.now_ms() > journal.created_ms + retention_ms:
         raise DataFileMissingError(
-            f"cannot commit what was prepared for {shown_name(commit.name)}: that was longer ago "
-            "than the table keeps files that no version names"
+            f"cannot commit the prepared changes of {shown_name(commit.name)}: they are older "
+            "than the table's retention of unreferenced files"
         )
     before = load_snapshot(latest.context, version=commit.base_version)
     pending = pending_again(commit, before, journal.app_id)

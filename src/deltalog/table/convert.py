@@ -1,4 +1,4 @@
-"""`convert_to_deltalake`: a Delta table of existing files, Parquet's or an Iceberg table's.
+"""`convert_to_deltalake`: make a Delta table of existing Parquet files or an Iceberg table.
 
 Protocol: none
 """
@@ -52,11 +52,11 @@ _METADATA_ENDING: Final = ".metadata.json"
 
 
 class IcebergTable(Protocol):
-    """A table of PyIceberg, as far as conversions need it."""
+    """The part of a PyIceberg table that conversions need."""
 
     @property
     def metadata_location(self) -> str:
-        """Where the metadata is that its catalog names."""
+        """The location of the metadata file that its catalog names."""
         ...
 
 
@@ -80,41 +80,40 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
 ) -> None:
     """Create a Delta table of existing Parquet files, which stay as they are.
 
-    The files of an Iceberg table (extra `iceberg`) are those of its current snapshot; its columns
-    keep their ids, and its metadata stays, but does not follow the Delta table. Rows that it has
-    deleted one by one are deleted by deletion vectors; a type that was promoted is one that was
-    widened.
+    From an Iceberg table (extra `iceberg`), the Delta table gets the files of the current snapshot.
+    Columns keep their ids. The Iceberg metadata stays, but does not follow the Delta table. Deleted
+    rows become deletion vectors, and promoted types become widened types.
 
     Args:
-        uri: the directory; of an Iceberg table also the metadata file that its catalog names, or
-            its PyIceberg table.
+        uri: the directory; for an Iceberg table also the metadata file that its catalog names, or
+            the PyIceberg table.
         mode: if there is a Delta table, `error` fails and `ignore` leaves it as it is.
-        partition_by: the partition columns as a schema. None takes them from directories such as
-            `p=1`: `long` or `date` where all values are, else `string`.
+        partition_by: the partition columns as a schema. None infers them from directories such as
+            `p=1`: `long` or `date` where all values fit, else `string`.
         partition_strategy: `hive` for directories such as `year=2020/month=1`, `directory` for
             `2020/1`, in the order of `partition_by`.
-        name: of the table.
-        description: of the table.
+        name: name of the table.
+        description: description of the table.
         configuration: table properties.
         storage_options: as for `DeltaTable`.
-        source_format: `parquet` or `iceberg`; None is Iceberg where there is Iceberg metadata.
-        collect_stats: whether data is read for statistics. Footers do not suffice: their bounds
-            may be truncated or missing. Without, only the number of rows of each file is recorded.
-        commit_properties: as for `DeltaTable`, and so are the others.
-        post_commithook_properties: which maintenance follows the commit.
-        filesystem: instead of the options.
+        source_format: `parquet` or `iceberg`; None means Iceberg where there is Iceberg metadata.
+        collect_stats: whether to read data for statistics. Footers do not suffice: their bounds may
+            be truncated or missing. Without it, only the number of rows of each file is recorded.
+        commit_properties: as for `DeltaTable`.
+        post_commithook_properties: maintenance after the commit, as for `DeltaTable`.
+        filesystem: replaces `storage_options`.
         progress: counts files.
-        default_timezone: of times in the names of directories, which carry no zone.
+        default_timezone: zone of times in directory names, which have none.
 
     Raises:
         TableExistsError: there is a Delta table, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
-        InvalidInputError: there is no Parquet file, or a path lacks a partition column; or the
-            Iceberg table has no equal in Delta, such as with default values.
+        InvalidInputError: there is no Parquet file, a path lacks a partition column, or the
+            Iceberg table uses something that Delta lacks, such as default values.
 
-    Cost: one listing, all footers; with statistics, the columns that get some. Of an Iceberg table
-    the metadata instead of the listing, all files with deletes, and for deletes by values their
-    columns of older files.
+    Cost: one listing and all footers; with statistics, also the columns that get them. An Iceberg
+    table needs its metadata instead of the listing, all files with deletes, and for equality
+    deletes their columns of older files.
     """
     source = ForeignSource.at(uri, source_format, storage_options, filesystem)
     store = source.store
@@ -152,7 +151,7 @@ def convert_source(
     options: CommitOptions = USUAL,
     progress: Progress | None = None,
 ) -> None:
-    """Write the log of a table of the files; `convert_to_deltalake` explains the arguments."""
+    """Write the log of a table of existing files; `convert_to_deltalake` explains the arguments."""
     conversion, configuration = source.planned(context, wanted)
     make_table(
         Convert(conversion=conversion, collect_stats=collect_stats),
@@ -166,7 +165,7 @@ def convert_source(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What users ask of a table of existing files."""
+    """The table that a conversion shall make."""
 
     configuration: Mapping[str, str | None] | None = None
     name: str | None = None
@@ -177,12 +176,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignSource:
-    """Files that are no Delta table.
+    """Files that are not yet a Delta table.
 
     Args:
-        store: at their location.
-        format: theirs; None is Iceberg where there is Iceberg metadata, else Parquet.
-        metadata_name: of an Iceberg table: the file in `metadata/`; None is the newest.
+        store: at the location of the files.
+        format: format of the files; None means Iceberg where there is Iceberg metadata, else
+            Parquet.
+        metadata_name: file in `metadata/` of an Iceberg table; None means the newest.
     """
 
     store: Store
@@ -197,10 +197,10 @@ class ForeignSource:
         storage_options: StorageOptions | None = None,
         filesystem: Any = None,
     ) -> Self:
-        """Return what is at a location; `convert_to_deltalake` explains the arguments.
+        """Return the files at a location; `convert_to_deltalake` explains the arguments.
 
         Raises:
-            InvalidInputError: it names a version, or there is no such format.
+            InvalidInputError: the location contains a version, or the format is unknown.
         """
         if source_format not in {"parquet", "iceberg", None}:
             raise InvalidInputError(
@@ -236,8 +236,8 @@ class ForeignSource:
             return conversion, configuration_in_place(_new_table(conversion, wanted))
         if wanted.partition_by is not None or wanted.partition_strategy is not None:
             raise InvalidInputError(
-                f"cannot take over {self.store.root} with partition_by or partition_strategy: the "
-                "partition spec of an Iceberg table decides"
+                f"cannot convert {self.store.root} with partition_by or partition_strategy: the "
+                "partition spec of the Iceberg table defines the partitions; leave them out"
             )
         conversion = plan_iceberg_conversion(context, self.metadata_name)
         mapped = replace(
@@ -264,9 +264,9 @@ class ForeignSource:
 
 
 def divided_location(location: str) -> tuple[str, str | None]:
-    """Return the location of an Iceberg table and the name of its metadata, of a metadata file.
+    """Split the location of an Iceberg metadata file into the table's location and the file name.
 
-    Of any other location that one and None.
+    Any other location is returned unchanged, with None.
     """
     table, sign, name = location.rpartition(f"/{_METADATA_DIRECTORY}/")
     is_file = bool(sign) and "/" not in name and name.endswith(_METADATA_ENDING)

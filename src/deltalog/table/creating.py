@@ -1,6 +1,6 @@
 """New tables: their first commit, and clones.
 
-`defaults` makes their configuration.
+`defaults` makes the configuration of new tables.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlace:
-    """Where a table is, or a new one goes.
+    """Location of a table or of a new table.
 
     Args:
-        context: of the table.
-        new: the catalog's place for a table that it does not have yet; None if no catalog is told.
+        context: context of the table.
+        new: the catalog's entry for a table that does not exist yet; None without a catalog.
     """
 
     context: TableContext
@@ -61,10 +61,10 @@ class TablePlace:
         storage_options: StorageOptions | None = None,
         filesystem: Any = None,
     ) -> Self:
-        """Return the place of a location, or of a name in a catalog.
+        """Return the place of a location or of a name in a catalog.
 
         Raises:
-            InvalidInputError: it names a version.
+            InvalidInputError: the location contains a version.
         """
         named = named_table(table_uri, storage_options, filesystem)
         if named is not None and named.at is None and named.catalog.find(named.name) is None:
@@ -80,10 +80,10 @@ class TablePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a new table is like; `DeltaTable.create` explains the fields.
+    """Definition of a new table; `DeltaTable.create` explains the fields.
 
     Args:
-        schema: None takes that of the rows.
+        schema: None means the schema of the rows.
     """
 
     schema: Any = None
@@ -97,11 +97,11 @@ class TableDefinition:
     arbitrary_properties: bool = False
 
     def configured(self, schema: Any, new: NewNamedTable | None = None) -> TableConfiguration:
-        """Return the configuration of a table of this definition, with the current defaults.
+        """Return the configuration of the defined table, with the current defaults.
 
         Args:
-            schema: of the table.
-            new: its place in a catalog, which may require properties and features.
+            schema: schema of the table.
+            new: its entry in a catalog, which may require properties and features.
         """
         given = self.constraints or {}
         checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
@@ -130,25 +130,25 @@ def create_table(
 ) -> TableContext:
     """Create a table, or replace one, in one commit.
 
+    If a new name of a catalog points to an existing table, that table is shown under the name. As
+    in Spark, it must match the definition.
+
     Args:
-        place: where.
+        place: location of the table.
         definition: of the table.
         mode: if there is a table, `error` fails, `ignore` keeps it, and `overwrite` replaces its
             schema, properties and rows.
-        options: of the commit.
-        rows: of the table, in any form that the engine opens; None is none.
-        engine: writes them; None is this process.
-        file_options: how they are written.
-
-    A table that is at the location of a new name of a catalog is shown under that name; as in
-    Spark, it must be the one that is defined.
+        options: options of the commit.
+        rows: rows of the table, in any form that the engine opens; None means no rows.
+        engine: writes the rows; None means this process.
+        file_options: options of the data files.
 
     Returns:
         The context of the table.
 
     Raises:
-        TableExistsError: there is a table, and the mode is `error`, or there are rows for it.
-        InvalidInputError: the table at the location is another than is defined.
+        TableExistsError: there is a table, and the mode is `error` or rows were given for it.
+        InvalidInputError: the table at the location differs from the definition.
     """
     context, store = place.context, place.context.store
     if mode not in {"error", "overwrite", "ignore"}:
@@ -161,7 +161,7 @@ def create_table(
         if rows is not None:
             raise TableExistsError(
                 f"cannot create {shown_name(place.new.staged.name)} from rows: there is a table at "
-                f"{store.root}; leave the query out to have that table under the name"
+                f"{store.root}; leave out the query to use that table under this name"
             )
         snapshot = load_snapshot(context)
         _check_same(place.new, definition, snapshot)
@@ -195,14 +195,14 @@ def create_table(
 
 
 def keep_table(place: TablePlace) -> TableContext:
-    """Return the context of the table that is at a place; a new name of it is shown from now on."""
+    """Return the context of the table at a place; publish its new name in the catalog, if any."""
     if place.new is None:
         return place.context
     return place.new.register(load_snapshot(place.context))
 
 
 def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snapshot) -> None:
-    """Refuse a definition that says otherwise than the table at its location."""
+    """Raise if a definition differs from the table at its location."""
     found, schema = snapshot.configuration, as_schema(definition.schema)
     wanted = definition.configuration or {}
     pairs: list[tuple[str, Any, Any]] = []
@@ -217,8 +217,8 @@ def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snaps
         if one != other:
             raise InvalidInputError(
                 f"cannot create {shown_name(new.staged.name)} at {snapshot.store.root}: {what} of "
-                f"the table there are otherwise: expected {one!r}, found {other!r}; leave them out "
-                "to have that table under the name"
+                f"the table there differ: expected {one!r}, found {other!r}; leave them out "
+                "to use that table under this name"
             )
 
 
@@ -241,16 +241,16 @@ def clone_table(
         The context of the clone, which reads values without a zone as the source does.
 
     Raises:
-        TableExistsError: there is a table, and it may not be replaced.
-        InvalidInputError: a catalog wants table features of the clone.
+        TableExistsError: there is a table, and `replace` is false.
+        InvalidInputError: the catalog requires table features of the clone.
     """
     from deltalog.operations.clone import DELTA, Clone, cloned_configuration
 
     new = place.new
     if new is not None and (new.staged.features or new.staged.properties):
         raise InvalidInputError(
-            f"cannot clone {source.store.root} to a managed table, of which the catalog wants "
-            "features: give the clone a location, or create the table AS SELECT"
+            f"cannot clone {source.store.root} to a managed table: the catalog requires table "
+            "features of it; give the clone a location, or create the table AS SELECT"
         )
     store = place.context.store
     context = replace(place.context, time_zone=source.context.time_zone, clock=source.context.clock)
@@ -280,11 +280,11 @@ def clone_table(
     return context if new is None else new.register(ran.committed.snapshot)
 
 
-# The protocols by which builders run operations on their table.
+# The protocols through which builders run operations on their table.
 
 
 class OperationTarget(Protocol):
-    """Something that runs verbs: a `DeltaTable`, or one transaction of it."""
+    """Something that runs operations: a `DeltaTable`, or one transaction of it."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -298,7 +298,7 @@ class OperationTarget(Protocol):
 
     @property
     def do(self) -> Callable[..., Any]:
-        """Run an operation, and return its result; arguments are those of `DeltaTable.do`."""
+        """Run an operation and return its result; `DeltaTable.do` explains the arguments."""
         ...
 
 
@@ -311,9 +311,9 @@ class LatestTable(OperationTarget, Protocol):
         ...
 
     def show(self, committed: Committed) -> None:
-        """Show the version of a commit."""
+        """Show the version of a new commit."""
         ...
 
     def update_incremental(self, *, same_table: bool = False) -> None:
-        """Show the latest version; with `same_table`, only of the table that was opened."""
+        """Show the latest version; with `same_table`, raise if another table has replaced it."""
         ...

@@ -1,6 +1,6 @@
-"""The configuration of new tables, with the properties that the caller wants all of them to have.
+"""Default configuration of new tables, with the properties that the caller sets for all of them.
 
-Owns `table_defaults`. `table_change` decides which protocol and metadata a table may have.
+`table_change` decides which protocol and metadata a table may have.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
     """Set default properties of the tables that are created in this block.
 
     The arguments of a table take precedence. Blocks can be nested; the inner one's properties win.
-    The block holds for the current thread or task.
+    A block affects the current thread or task.
 
     Args:
-        properties: key → text, such as `{"delta.enableDeletionVectors": "true"}`.
+        properties: key → string, such as `{"delta.enableDeletionVectors": "true"}`.
 
     Raises:
-        InvalidInputError: there is no such property.
+        InvalidInputError: a property does not exist.
     """
     asked = {canonical_key(key): text for key, text in properties.items()}
     token = _DEFAULTS.set({**_DEFAULTS.get(), **asked})
@@ -59,10 +59,11 @@ def new_table_with_defaults(
     arbitrary_properties: bool = False,
     place: NewNamedTable | None = None,
 ) -> TableConfiguration:
-    """Return `table_change.new_table` with the current defaults; None removes one of them.
+    """Return `table_change.new_table` with the current defaults.
 
     Args:
-        place: in a catalog, which may require properties and features.
+        configuration: table properties; None removes a default.
+        place: entry in a catalog, which may require properties and features.
     """
     asked = dict(configuration or {})
     if place is not None:

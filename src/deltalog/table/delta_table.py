@@ -1,7 +1,7 @@
 """`DeltaTable`: the public facade of one table.
 
-It holds the current snapshot. Each method makes a verb and runs it, or calls a function of another
-room. Names are deltalake's where the semantics are the same.
+It has the current snapshot. Each method runs an operation or calls a function of another package.
+Names are deltalake's where the semantics are the same.
 """
 
 from __future__ import annotations
@@ -79,54 +79,54 @@ if TYPE_CHECKING:
 class DeltaTable:
     """A Delta table: reads and changes its rows, metadata and history.
 
-    The object shows one version at a time. Reads see that version until `update_incremental` or
-    `load_as_version` moves the object; an operation that changes the table moves it to the version
-    that it made. Rows are appended and overwritten by `write_deltalake`, or in a `transaction()`.
-    The object may be shared by threads, pickled, and used after a fork.
+    The object shows one version at a time. Reads use that version until `update_incremental` or
+    `load_as_version` shows another one. An operation that changes the table shows the version that
+    it commits. `write_deltalake` or a `transaction()` appends and overwrites rows. The object can
+    be shared by threads, pickled, and used after a fork.
 
-    Arguments that methods share are explained here only:
+    These arguments occur in many methods and are explained only here:
 
-    - a `Version` is a number, a timestamp text (ISO 8601; without a zone: UTC) or a datetime.
+    - a `Version` is a number, a timestamp string (ISO 8601; without a zone: UTC) or a datetime.
     - `predicate`: Spark SQL, an expression (`col("id") > 1`), deltalake's filter tuples or a
-      pyarrow expression. None is all rows.
+      pyarrow expression. None means all rows.
     - `parameters`: values for `?` or `:name` in SQL.
     - `file_pruning_predicate`: a predicate that chooses files. Filter tuples, such as
       `[("year", "=", 2024)]`, match null partition values with `''`; a list of lists is an OR of
       ANDs. `partitions` and `partition_filters` are deprecated names of it.
-    - `columns`: names in the order wanted; None is all.
-    - `filesystem` of methods that read: a file system at whose root the table is, from which data
-      files are read; the constructor's reads the log, too.
+    - `columns`: names in the order of the result; None means all.
+    - `filesystem` of methods that read: a file system whose root is the table; data files are read
+      from it. The constructor's `filesystem` reads the log, too.
     - `commit_properties`: metadata, application transactions and retries of the commit.
-    - `post_commithook_properties`: which maintenance follows the commit.
+    - `post_commithook_properties`: which maintenance runs after the commit.
     - `writer_properties`: Parquet options of new files.
-    - `use_deletion_vectors`: whether rows are marked as deleted instead of files rewritten. None
-      chooses for each file by its cost (`deltalog.maxDeletedRowsRatio`) where
-      `delta.enableDeletionVectors` is set, and rewrites elsewhere.
+    - `use_deletion_vectors`: whether to mark rows as deleted instead of rewriting files. With None,
+      if `delta.enableDeletionVectors` is set, the cost decides for each file
+      (`deltalog.maxDeletedRowsRatio`); otherwise files are rewritten.
     - `dry_run`: change nothing; the result also has `files`, an Arrow table of the files that would
       change: how, and why.
-    - `progress`: True for a bar, or a function that is told how many parts of how many are done;
-      what it raises ends the work, and no file of it is left.
+    - `progress`: True shows a bar. A function is called with the number of finished parts and
+      the total; an exception in it stops the work and deletes its new files.
 
     Args:
-        table_uri: path or URL (`file:///a%20b` is `/a b`); `table@v3` and
-            `table@20240131120000000` name a version or a moment, unless a directory has that very
-            name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
+        table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and
+            `table@20240131120000000` name a version or a timestamp, unless a directory has exactly
+            that name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
             `Store` works too, and a `NamedTable` of any catalog.
-        version: None is the latest.
+        version: None means the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
-            callable that gives them anew when credentials expire.
+            callable that returns fresh options when credentials expire.
         without_files: deprecated, and without effect: file columns are read on demand.
         log_buffer_size: likewise.
         skip_stats: likewise.
         filesystem: an fsspec or pyarrow file system to use instead.
-        log_tail: the newest commits of a table whose commits a catalog decides on.
-        default_timezone: of values without a zone where a zone counts: partition values, and
-            `timestamp_ntz` beside `timestamp`.
+        log_tail: the newest commits of a table whose commits a catalog manages.
+        default_timezone: the zone of values without one where a zone matters: partition values,
+            and `timestamp_ntz` compared with `timestamp`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there, or not any more.
-        MalformedLogError: the log breaks the protocol; its subclasses say how.
+        VersionNotFoundError: the version does not exist, or was cleaned up.
+        MalformedLogError: the log breaks the protocol; its subclasses name the fault.
 
     Cost: one hint, one listing, the commits after the checkpoint, a few leaves of the checkpoint.
     """
@@ -164,7 +164,7 @@ class DeltaTable:
 
     @classmethod
     def if_any(cls, context: TableContext) -> Self | None:
-        """Open the latest version of the table of a context; None if there is no table."""
+        """Open the latest version of the table of a context; return None if there is no table."""
         with locations.naming(context.store.root):
             snapshot = load_if_any(context)
         if snapshot is None:
@@ -178,8 +178,8 @@ class DeltaTable:
         """Open the latest version of the table of a context.
 
         Args:
-            context: of the table.
-            engine: does the work on rows and files; None is threads of this process.
+            context: context of the table.
+            engine: works on rows and files; None means threads of this process.
         """
         table = cls.__new__(cls)
         cls._open(table, context, engine, None)
@@ -189,7 +189,7 @@ class DeltaTable:
     def is_deltatable(
         table_uri: str | PurePath | NamedTable, storage_options: StorageOptions | None = None
     ) -> bool:
-        """Return whether a Delta table is at a location, readable or not.
+        """Return whether a Delta table is at a location, even one that deltalog cannot read.
 
         Cost: one listing, which ends at the first commit.
         """
@@ -221,19 +221,19 @@ class DeltaTable:
         """Create an empty table.
 
         Args:
-            table_uri: where.
+            table_uri: location of the new table.
             schema: a `Schema`, fields, or an Arrow schema of any library. Field metadata declares
                 comments, defaults, generated and identity columns.
             mode: if there is a table, `error` fails, `ignore` opens it, and `overwrite` replaces
                 its schema, properties and rows.
             partition_by: partition columns.
-            name: of the table.
-            description: of the table.
+            name: name of the table.
+            description: description of the table.
             configuration: table properties; None removes a default of `table_defaults`.
             cluster_by: clustering columns, instead of partitions.
             features: table features to support beyond what is needed.
             constraints: CHECK constraints, name → Spark SQL; columns may be in double quotes.
-            raise_if_key_not_exists: whether an unknown `delta.` property is refused.
+            raise_if_key_not_exists: whether an unknown `delta.` property raises.
 
         Raises:
             TableExistsError: there is a table, and the mode is `error`.
@@ -262,7 +262,7 @@ class DeltaTable:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that this object shows now; it never changes itself."""
+        """The version that this object shows now; a snapshot never changes."""
         return self._snapshot
 
     @property
@@ -287,18 +287,19 @@ class DeltaTable:
         """Show another version from now on.
 
         Raises:
-            VersionNotFoundError: it is not there; the message names the bounds.
+            VersionNotFoundError: the version does not exist; the message names the first and last
+                one.
         """
         if version is None:
             raise InvalidInputError(
-                "cannot load version None: expected a number, an ISO 8601 text or a datetime; "
+                "cannot load version None: expected a number, an ISO 8601 string or a datetime; "
                 "update_incremental() goes to the latest version"
             )
         self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
 
     def update_incremental(self, *, same_table: bool = False) -> None:
-        """Show the latest version from now on; with `same_table`, of no table created anew.
+        """Show the latest version; with `same_table`, raise if another table has replaced this one.
 
         Cost: one listing and the new commits.
         """
@@ -320,7 +321,7 @@ class DeltaTable:
         if self._travelled:
             raise InvalidInputError(
                 f"cannot {operation} at version {self.version()} of {self.table_uri}: the table "
-                "was asked for at that version; update_incremental() goes to the latest"
+                "was opened at that version; update_incremental() moves it to the latest"
             )
 
     def schema(self) -> Schema:
@@ -328,7 +329,7 @@ class DeltaTable:
         return self._snapshot.configuration.schema
 
     def metadata(self) -> Metadata:
-        """Return name, description, partitioning and properties, as the log has them."""
+        """Return name, description, partitioning and properties, as stored in the log."""
         return self._snapshot.metadata
 
     def protocol(self) -> Protocol:
@@ -341,9 +342,9 @@ class DeltaTable:
         return self._snapshot.configuration.properties
 
     def domain_metadata(self) -> dict[str, str]:
-        """Return the configuration of each metadata domain, unknown ones too.
+        """Return the configuration of each metadata domain, including unknown domains.
 
-        The mapping of a domain in the draft's form is shown as JSON.
+        A domain in the form of the protocol draft is a mapping; it is returned as JSON.
         """
         domains = self._snapshot.domain_metadata
         return {name: domain.text for name, domain in domains.items()}
@@ -356,7 +357,8 @@ class DeltaTable:
     def history(self, limit: int | None = None) -> CommitHistory:
         """Return the commits, newest first: version, timestamp (ms), operation and its details.
 
-        It is a list of dictionaries, with `to_pandas()`, whose timestamps are moments.
+        The result is a list of dictionaries with `to_pandas()`, which converts timestamps to
+        datetimes.
 
         Cost: one request per commit, sent together.
         """
@@ -373,9 +375,9 @@ class DeltaTable:
 
     @property
     def plot(self) -> TablePlots:
-        """Pictures of the version that this object shows: `commits()`, `file_sizes()` and others.
+        """Plots of the version that this object shows: `commits()`, `file_sizes()` and others.
 
-        They are drawn by matplotlib, which the extra `plot` brings.
+        They need matplotlib, which the extra `plot` installs.
         """
         from deltalog.table.inspect.plot import TablePlots
 
@@ -394,19 +396,19 @@ class DeltaTable:
 
         Args:
             columns: `a.b` keeps only that part of the struct `a`; `_metadata.file_path`,
-                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time` tell
-                where a row lies. None is all columns of the table.
-            limit: at most so many rows.
-            order_by: with a limit, gives the first rows of an order: SQL such as `at DESC, id`, or
-                a list of columns and of pairs `("at", "descending")`. NULL comes first and NaN
-                last, with DESC the other way round, as in Spark.
+                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time` return
+                the position of a row. None means all columns of the table.
+            limit: most rows to return.
+            order_by: with a limit, returns the first rows of an order: SQL such as `at DESC, id`,
+                or a list of columns and of pairs `("at", "descending")`. NULL comes first and NaN
+                last; DESC reverses both, as in Spark.
 
         Raises:
-            InvalidInputError: an unknown column, or a predicate that is not understood.
-            UnsupportedFeatureError: the table has a feature without which its rows cannot be read.
+            InvalidInputError: a column does not exist, or the predicate is invalid.
+            UnsupportedFeatureError: reading rows requires a table feature that deltalog lacks.
 
-        Cost: none before a result is requested. With `order_by` files are read from the best bound
-        on, until no other can hold one of the first rows.
+        Cost: none before a result is requested. With `order_by`, files are read in the order of
+        their bounds, until no other file can contain one of the first rows.
         """
         condition = arguments.as_condition(
             self.schema(), predicate, session=self._session, parameters=parameters
@@ -433,10 +435,10 @@ class DeltaTable:
     def head(
         self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
     ) -> pa.Table:
-        """Return some rows in memory, to look at; which ones is undefined.
+        """Return some arbitrary rows in memory, as a preview.
 
         Args:
-            num_rows: at most so many.
+            num_rows: most rows to return.
 
         Cost: files are read one after the other until there are enough rows.
         """
@@ -445,7 +447,8 @@ class DeltaTable:
     def describe(self) -> TableDescription:
         """Return number of rows, and nulls, minimum and maximum of each column, from the log.
 
-        Only what the log tells exactly is told; `missing` says what it does not, and why.
+        A statistic is returned only if the log has its exact value; `missing` names the others,
+        with the reason.
 
         Returns:
             A `TableDescription`: `num_rows`, `columns`, `to_table()`, `to_pandas()`, and a card.
@@ -468,10 +471,10 @@ class DeltaTable:
         """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
         Args:
-            parquet_read_options: pyarrow's, whose `dictionary_columns` are encoded; timestamps are
-                read exactly as they are, whatever their unit.
+            parquet_read_options: pyarrow's options; `dictionary_columns` are
+                dictionary-encoded. Timestamps are read exactly as stored, in any unit.
             schema: other Arrow types for the columns.
-            as_large_types: large strings, binaries and lists.
+            as_large_types: whether to return Arrow's large strings, binaries and lists.
         """
         from deltalog.data.scan.dataset import DeltaDataset  # takes half a second
 
@@ -505,10 +508,10 @@ class DeltaTable:
         """Return the rows as a pandas data frame.
 
         Args:
-            types_mapper: pyarrow's.
-            dtype_backend: as pandas' readers have it: `pyarrow` keeps each column as it is,
-                `numpy_nullable` takes dtypes with NA, and keeps others that way. None has NumPy's,
-                where integers with NULL become floating-point numbers.
+            types_mapper: as in pyarrow's `to_pandas`.
+            dtype_backend: as in pandas' readers. `pyarrow` keeps each column in Arrow.
+                `numpy_nullable` uses dtypes with NA, and Arrow where there is none. None uses
+                NumPy's dtypes, where integers with NULL become floating-point numbers.
         """
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
@@ -534,8 +537,8 @@ class DeltaTable:
         """Return the rows as a Polars data frame.
 
         Args:
-            lazy: a lazy frame instead, which reads only the columns, files and rows that its query
-                needs, batch by batch; it stays at the version that this object shows now.
+            lazy: return a lazy frame, which reads only the columns, files and rows that its query
+                needs, batch by batch. It keeps the version that this object shows now.
         """
         if not lazy:
             return self._filtered(None, columns, filters).to_polars()
@@ -555,7 +558,7 @@ class DeltaTable:
     def sql(
         self, query: str, parameters: Mapping[str, object] | None = None
     ) -> pa.RecordBatchReader:
-        """Answer a query over the version that this object shows, which is called `this`.
+        """Return the result of a query over the version that this object shows, named `this`.
 
         Args:
             query: in Spark's dialect, such as `SELECT count(*) FROM this`, or
@@ -563,14 +566,14 @@ class DeltaTable:
             parameters: values for `:name`.
 
         Raises:
-            InvalidInputError: DuckDB is not installed, or refuses the query.
+            InvalidInputError: DuckDB is not installed, or rejects the query.
         """
         from deltalog.query.tables import query_table  # sqlglot is slow to import
 
         return query_table(self, query, parameters or {})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows for any library that takes Arrow streams."""
+        """Return the rows for any library that accepts Arrow streams."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def load_cdf(  # noqa: PLR0917  # deltalake's signature
@@ -590,11 +593,12 @@ class DeltaTable:
 
         Args:
             starting_version: the first version; 0 if no start is given.
-            ending_version: the last version, included; the latest if no end is given, or if it is
-                not there yet.
-            starting_timestamp: or the first version at or after this moment.
-            ending_timestamp: or the last version at or before this moment.
-            allow_out_of_range: a range that starts after the latest version is empty, and no error.
+            ending_version: the last version, inclusive; the latest if no end is given, or if this
+                version does not exist yet.
+            starting_timestamp: instead of a version: start at the first version from this time on.
+            ending_timestamp: instead of a version: end at the last version up to this time.
+            allow_out_of_range: whether a range after the latest version is empty instead of an
+                error.
 
         Raises:
             VersionNotFoundError: the range is not in the log.
@@ -647,9 +651,9 @@ class DeltaTable:
     def file_uris(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[str]:
-        """Return the locations of the data files that may hold a matching row.
+        """Return the locations of the data files that may contain a matching row.
 
-        Cost: the paths, and the statistics of the columns that the filters name.
+        Cost: the paths, and the statistics of the columns in the filters.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
@@ -660,7 +664,7 @@ class DeltaTable:
     def partitions(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[dict[str, str | None]]:
-        """Return the partitions that may hold a matching row, values as the log has them."""
+        """Return the partitions that may contain a matching row; values are as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
@@ -671,7 +675,7 @@ class DeltaTable:
         """Return one row per data file: path, size, time, partition values, statistics.
 
         Args:
-            flatten: a column for each statistic instead of structs.
+            flatten: return a column for each statistic instead of structs.
 
         Cost: every statistic of every file.
         """
@@ -680,7 +684,7 @@ class DeltaTable:
         return file_reports.add_actions(self._snapshot, flatten=flatten)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
-        """Return `filepath` and `selection_vector` (true: alive) of each file with deleted rows.
+        """Return `filepath` and `selection_vector` (true: live) of each file with deleted rows.
 
         Cost: one request per deletion vector.
         """
@@ -700,18 +704,18 @@ class DeltaTable:
 
         Args:
             before: one version.
-            after: the other one; None is the version that this object shows.
-            key: columns that identify a row. Without them rows are known by their row ids, if
-                both versions have them; otherwise a changed row is one removed and one added.
+            after: the other version; None means the version that this object shows.
+            key: columns that identify a row. Without them row ids identify rows, if both versions
+                have them; otherwise a changed row is one removed and one added row.
 
         Returns:
             A `TableDiff`: rows with `_change_type`, and tables of schema and setting changes.
 
         Raises:
-            VersionNotFoundError: a version is not there.
-            InvalidInputError: unknown columns.
+            VersionNotFoundError: a version does not exist.
+            InvalidInputError: a column does not exist.
 
-        Cost: files that both versions have with the same deletion vector are not read.
+        Cost: a file is not read if both versions have it with the same deletion vector.
         """
         from deltalog.table.inspect.diff import diff_snapshots
 
@@ -736,7 +740,7 @@ class DeltaTable:
         missing and unknown files, and which engines can read and write the table.
 
         Args:
-            checks: names of checks, or one; None is all.
+            checks: one or several names of checks; None means all.
             samples: how many data files and deletion vectors are read.
 
         Returns:
@@ -773,31 +777,33 @@ class DeltaTable:
         poll_seconds: float = 1.0,
         clock: Clock | None = None,
     ) -> Follower:
-        """Stream the table: its rows, then those of new commits, in steps; each row once.
+        """Stream the table in steps: its rows, then those of new commits; each row exactly once.
 
         `for step in table.follow()` waits for new commits, and so does `async for`; `available()`
-        ends when no commit is left. A step gives rows as a scan does; when they are processed,
+        ends when no commit is left. A step returns rows as a scan does. After processing them,
         store `step.offset.to_json()`, and pass it as `start` to continue there.
 
         Args:
-            start: a stored offset, or the version with whose changes to start; `latest` starts
-                with the next commit. None gives all rows first.
-            changes: give the change data feed (`_change_type` and so on) instead of new rows.
+            start: a stored offset, or the first version whose changes to return; `latest` starts
+                with the next commit. None returns all rows first.
+            changes: return the change data feed (`_change_type` and so on) instead of new rows.
+            columns: as for `scan`.
+            predicate: as for `scan`.
             max_files_per_step: most files of a step.
-            max_bytes_per_step: most bytes of a step, though one file at least.
-            ignore_deletes: pass over commits that only delete.
-            ignore_changes: give all rows of rewritten files, unchanged ones among them.
-            skip_change_commits: pass over commits that delete or rewrite.
+            max_bytes_per_step: most bytes of a step; a single file may be larger.
+            ignore_deletes: skip commits that only delete.
+            ignore_changes: return all rows of rewritten files, including unchanged rows.
+            skip_change_commits: skip commits that delete or rewrite.
             on_schema_change: `raise` stops before the first row of another schema, and a new
                 follower continues from the offset; `evolve` continues.
-            poll_seconds: how long to wait when there is nothing new.
-            clock: lets time pass.
+            poll_seconds: seconds between two polls when there is nothing new.
+            clock: sleeps between two polls.
 
         Raises:
-            InvalidInputError: an offset of another table, or unknown columns.
-            VersionNotFoundError: the version is not there.
+            InvalidInputError: the offset is of another table, or a column does not exist.
+            VersionNotFoundError: the version does not exist.
 
-        Cost: one listing per look, one request per commit, and the files whose rows are requested.
+        Cost: one listing per poll, one request per commit, and the files whose rows are requested.
         """
         from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
 
@@ -829,12 +835,12 @@ class DeltaTable:
         """Run an operation of `deltalog.operations`, and show the committed version.
 
         Args:
-            operation: what is to be done.
+            operation: the operation.
             on_conflict: `raise` does not stage the operation again after a conflict.
 
         Returns:
-            The operation's result; an empty dictionary if the application's transaction was in the
-            table already.
+            The operation's result; an empty dictionary if the table already contains the
+            application transaction.
 
         Raises:
             InvalidInputError: the table shows an old version.
@@ -843,7 +849,7 @@ class DeltaTable:
         if dry_run:
             from deltalog.operations.execute import preview
 
-            # What would be done is done to the newest version, unless an old one was asked for.
+            # A dry run uses the newest version, unless the table was opened at an old one.
             is_old = self._travelled or not operation.needs_latest
             seen = self._snapshot if is_old else self._snapshot.refresh(same_table=True)
             return as_facts(cast("ResultT", preview(operation, seen, self.engine)), operation.name)
@@ -860,7 +866,7 @@ class DeltaTable:
         engine: Engine | None = None,
         is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
-        """Run an operation as `verbs.do.do_on` does; return its outcome and its commit."""
+        """Execute an operation, and return its outcome and its commit; see `execute_on`."""
         from deltalog.operations.execute import execute_on
 
         self._check_latest(operation.name)
@@ -885,12 +891,12 @@ class DeltaTable:
     ) -> Ran[T]:
         """Stage an operation of your own, commit it, and show its version.
 
-        It is as stable as the modules that `stage` uses.
+        Its interface is only as stable as the modules that `stage` uses.
 
         Args:
-            operation: for the history.
+            operation: name for the history.
             stage: stages the operation; called again on the newest version after a conflict.
-            parameters: of the operation, for the history.
+            parameters: parameters for the history.
             refresh: whether to refresh the table first; not necessary for an append.
             on_conflict: as for `do`.
             hooks: the `post_commithook_properties`.
@@ -914,7 +920,7 @@ class DeltaTable:
         return Ran(value=None if done.value is None else done.value.value, committed=done.committed)
 
     def show(self, committed: Committed) -> None:
-        """Show the version of a commit from now on."""
+        """Show the version of a new commit."""
         self._snapshot = committed.snapshot
         self._travelled = False
 
@@ -947,15 +953,15 @@ class DeltaTable:
         """Begin to append rows of many threads or tasks, in a version per window.
 
         `with table.appender() as appender: version = appender.append(rows).result()`; in a
-        coroutine `await appender.append_async(rows)`. Each caller has an answer of its own; rows
-        whose answer is a version outlive this process. Leaving the block commits what is left.
+        coroutine `await appender.append_async(rows)`. Each caller gets its own result; once that is
+        a version, the rows are durable. Leaving the block commits all queued rows.
 
         Args:
-            wait_ms: how long the first rows of a version wait for others. What comes while a
-                version is committed goes into the next one, also with 0.
-            most_rows: of a version, unless one caller gives more at once.
-            most_bytes: likewise, of rows in memory.
-            waiting_bytes: of rows that are not committed yet; with more, callers wait.
+            wait_ms: how long the first rows of a version wait for others. Rows that arrive during a
+                commit go into the next version, also with 0.
+            most_rows: most rows of a version; only a single call may exceed it.
+            most_bytes: most bytes in memory of the rows of a version, likewise.
+            waiting_bytes: most bytes of uncommitted rows; above it, callers wait.
 
         Cost: one data file per window and partition, and one commit.
         """
@@ -988,8 +994,8 @@ class DeltaTable:
         Returns:
             Counts of rows and files, and times in milliseconds.
 
-        Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
-        vectors, or the files that hold such rows again.
+        Cost: the predicate's columns of the files that pruning leaves; then deletion vectors of
+        some kilobytes, or a rewrite of the files with matching rows.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.delete import Delete
@@ -1024,19 +1030,19 @@ class DeltaTable:
 
         Args:
             updates: column → Spark SQL or expression, computed from the row as it was; a dotted
-                name reaches into a struct. Its SQL takes `parameters` by `:name`.
-            new_values: column → Python value; never read as SQL.
-            error_on_type_mismatch: False makes NULL of what does not fit the column's type.
+                name reaches into a struct. The SQL may use `parameters` as `:name`.
+            new_values: column → Python value; never interpreted as SQL.
+            error_on_type_mismatch: False replaces values that do not fit the column's type by NULL.
 
         Returns:
             Counts of rows and files, and times in milliseconds.
 
         Raises:
-            InvalidInputError: an unknown column, or one that cannot be assigned.
+            InvalidInputError: a column does not exist, or cannot be assigned.
             ConstraintViolationError: new rows break a rule of the table.
 
         Cost: the predicate's columns of the files that pruning leaves; then all columns of the
-        row groups with such rows, or of their files where there are no deletion vectors.
+        row groups with matching rows, or of their files where there are no deletion vectors.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.update import Update
@@ -1076,13 +1082,13 @@ class DeltaTable:
         """Begin a merge: rows of a source update, delete and insert rows of the table.
 
         Args:
-            source: anything that `write_deltalake` takes; it may be larger than memory.
-            predicate: Spark SQL or expression over both rows: which of them match.
-            source_alias: of the source in SQL, besides `source`.
-            target_alias: of the table in SQL, besides `target`.
-            merge_schema: columns that only the source has are added to the table.
-            error_on_type_mismatch: False makes NULL of what does not fit a column's type.
-            streamed_exec: accepted for deltalake's users; the table is always streamed and pruned.
+            source: anything that `write_deltalake` accepts; it may be larger than memory.
+            predicate: Spark SQL or expression over both rows: the condition of a match.
+            source_alias: name of the source in SQL, besides `source`.
+            target_alias: name of the table in SQL, besides `target`.
+            merge_schema: whether to add columns to the table that only the source has.
+            error_on_type_mismatch: False replaces values that do not fit a column's type by NULL.
+            streamed_exec: accepted as in deltalake; the table is always streamed and pruned.
             max_spill_size: accepted likewise.
             max_temp_directory_size: accepted likewise.
         """
@@ -1120,13 +1126,13 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Replace the rows of the table that have the same key, and insert the others.
+        """Replace rows of the table with new rows of the same key, and insert the other new rows.
 
         Args:
-            data: anything that `write_deltalake` takes.
+            data: anything that `write_deltalake` accepts.
             key: the columns that identify a row.
             null_safe: NULL is a key like any other; otherwise rows without a key are inserted.
-            merge_schema: columns that only the data has are added to the table.
+            merge_schema: whether to add columns to the table that only the data has.
 
         Returns:
             The counts of a merge.
@@ -1143,10 +1149,10 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
-        """Remove all rows without reading any.
+        """Remove all rows without reading them.
 
         Returns:
-            Number and size of the files that left the table.
+            Number and size of the removed files.
         """
         from deltalog.operations.truncate import Truncate
 
@@ -1160,7 +1166,7 @@ class DeltaTable:
         target_file_size: int | None = None,
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
-        """Return the settings for `write_files` on another machine; they can be pickled."""
+        """Return picklable settings for `write_files` on another machine."""
         from deltalog.operations.changes.file_options import FileOptions
 
         options = FileOptions(
@@ -1188,7 +1194,8 @@ class DeltaTable:
 
         Raises:
             InvalidInputError: the files were written for another table or schema.
-            CommitFailedError: another writer won; the files stay, and may be committed again.
+            CommitFailedError: another writer has won; the files stay, and you can commit them
+                again.
         """
         from deltalog.data.write.written import WrittenFiles
         from deltalog.operations.commit_files import CommitFiles
@@ -1208,22 +1215,22 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Commit Parquet files that lie in the table's directory already.
+        """Commit Parquet files that are in the table's directory already.
 
-        Their rows are not read: who gives a file answers for its columns and statistics. `commit`
-        does the same for files of `write_files`, which are checked.
+        Their rows are not read: the caller is responsible for columns and statistics. `commit` is
+        the safe alternative: it checks the files of `write_files`.
 
         Args:
             actions: `deltalog.transaction.AddAction` and, with `append`, `RemoveAction`.
-            mode: `append`, or `overwrite`, which removes the files that are there.
-            schema: of the files: the table's.
+            mode: `append`, or `overwrite`, which removes the current files.
+            schema: schema of the files; it must be the table's.
             partition_by: the table's partition columns.
             partition_filters: with `overwrite`, only the files of these partitions are removed.
 
         Raises:
-            InvalidInputError: the files cannot be the table's, or their rows would have to be
-                checked for constraints, generated or identity columns.
-            DataFileMissingError: a file is not there.
+            InvalidInputError: the files do not fit the table, or the table has constraints,
+                generated or identity columns, for which rows would have to be checked.
+            DataFileMissingError: a file does not exist.
 
         Cost: one request per added file.
         """
@@ -1272,7 +1279,7 @@ class DeltaTable:
 
     @property
     def optimize(self) -> TableOptimizer:
-        """Operations that rewrite files, not rows: `compact`, `z_order`, `cluster`, `purge`."""
+        """Operations that rewrite files without changing rows: `compact`, `z_order`, and others."""
         from deltalog.table.optimize import TableOptimizer
 
         return TableOptimizer(self)
@@ -1292,20 +1299,20 @@ class DeltaTable:
     ) -> list[str]:
         """Delete files that no version within the retention needs; by default only list them.
 
-        Live files stay, and so do files that left the table within the retention, with their
-        deletion vectors; and whatever is younger than that, since a concurrent writer may need it.
-        Versions older than the retention can't be read afterwards.
+        These files stay: live files; files that were removed within the retention, and their
+        deletion vectors; and all files younger than the retention, because a concurrent writer may
+        need them. Versions older than the retention can't be read afterwards.
 
         Args:
-            retention_hours: how long removed files are kept; None is
+            retention_hours: how long removed files are kept; None means
                 `delta.deletedFileRetentionDuration`, a week by default.
             dry_run: delete nothing.
             enforce_retention_duration: whether a retention shorter than the table's raises.
-            full: list all files below the root, to also find files of failed writes; otherwise
-                only files are found that the log has `remove` actions for.
+            full: list all files below the root, to also find files of failed writes. Otherwise only
+                files with a `remove` action in the log are found.
             keep_versions: versions that stay readable, whatever their age.
-            inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) in any
-                form that `write_deltalake` takes, to be used instead of a listing.
+            inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) that
+                replaces the listing, in any form that `write_deltalake` accepts.
 
         Returns:
             The paths of the files, relative to the root; `vacuum_report()` has the reasons.
@@ -1372,19 +1379,19 @@ class DeltaTable:
         """Restore an older version of the table, by committing a new version.
 
         Args:
-            target: which version.
+            target: the version.
             ignore_missing_files: leave out files that vacuum has deleted, instead of raising.
-            protocol_downgrade_allowed: whether table features that were added later are removed.
+            protocol_downgrade_allowed: whether to remove table features that were added later.
 
         Returns:
-            Numbers and sizes of restored and of removed files.
+            Numbers and sizes of restored and removed files.
 
         Raises:
-            VersionNotFoundError: the version is not there.
+            VersionNotFoundError: the version does not exist.
             DataFileMissingError: vacuum has deleted files of that version.
 
-        Cost: paths of both versions, and a request for each restored file. Only the difference is
-        committed.
+        Cost: paths of both versions, and a request for each restored file; the commit contains only
+        the difference.
         """
         from deltalog.operations.restore import Restore
 
@@ -1408,8 +1415,8 @@ class DeltaTable:
         """Remove files from the table that are missing in the store.
 
         Returns:
-            `dry_run`, `files_removed`, and `files_without_deletion_vector`: files that cannot be
-            read since it is not known which of their rows are deleted. Those stay in the table.
+            `dry_run`, `files_removed`, and `files_without_deletion_vector`: files whose deletion
+            vector is missing. These cannot be read, but stay in the table.
 
         Cost: one listing of the table.
         """
@@ -1440,16 +1447,17 @@ class DeltaTable:
         The clone assigns its own row ids.
 
         Args:
-            target: where.
+            target: location of the clone.
             shallow: reference this table's files instead of copying them. They must exist as long
-                as the clone is read: vacuum of this table does not know of the clone.
-            replace: whether a table at the target may be replaced; it keeps its history. A repeated
+                as the clone is read, but vacuum of this table ignores the clone.
+            replace: whether to replace a table at the target; its history stays. A repeated
                 clone is incremental: only files that the target lacks are copied.
             properties: set on the clone in addition to this table's.
-            storage_options: of the target.
-            filesystem: of the target.
-            allow_foreign_files: whether files outside of this table may be cloned that its log
-                names, as that of a shallow clone does. A log could name any file that you can read.
+            storage_options: storage options of the target.
+            filesystem: file system of the target.
+            allow_foreign_files: whether to clone files outside of this table that its log names,
+                such as the files of a shallow clone. A malicious log could name any file that you
+                can read.
 
         Raises:
             TableExistsError: there is a table, and `replace` is False.
@@ -1475,8 +1483,8 @@ class DeltaTable:
     def generate(self) -> None:
         """Write symlink manifests of the version that this object shows.
 
-        They list the live files for engines that read Parquet but not Delta. Commits do not update
-        the manifests.
+        The manifests list the live files for engines that read Parquet but not Delta. Commits do
+        not update them.
 
         Raises:
             InvalidInputError: files have deletion vectors.
@@ -1495,17 +1503,17 @@ class DeltaTable:
         create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
     def sync_iceberg(self) -> IcebergVersion:
-        """Write Iceberg metadata of the newest version, unless it stands already.
+        """Write Iceberg metadata of the newest version, if it is missing.
 
-        Tables with `delta.universalFormat.enabledFormats = iceberg` get it after each commit; this
-        makes up for a commit that could not write it, or writes it for a table without the
-        property. Needs the extra `iceberg`.
+        Tables with `delta.universalFormat.enabledFormats = iceberg` get Iceberg metadata after each
+        commit. This method repeats a failed write, or writes metadata for a table without the
+        property. It needs the extra `iceberg`.
 
         Returns:
-            What stands now; `metadata_location` is what Iceberg readers open.
+            The current state; Iceberg readers open its `metadata_location`.
 
         Raises:
-            InvalidInputError: the table is not written for Iceberg, or a file has a deletion
+            InvalidInputError: the table is not compatible with Iceberg, or a file has a deletion
                 vector.
 
         Protocol: Iceberg Compatibility V1, V2
@@ -1516,7 +1524,7 @@ class DeltaTable:
             from deltalog.iceberg import sync
         except ImportError as error:
             raise InvalidInputError(
-                f"cannot show {self.table_uri} as Iceberg: PyIceberg is not installed; pip install "
+                f"cannot write Iceberg metadata of {self.table_uri}: PyIceberg is missing: install "
                 "'deltalog[iceberg]'"
             ) from error
         return sync(self._snapshot)
@@ -1529,11 +1537,11 @@ class DeltaTable:
         """
         from deltalog.transaction.maintenance import cleanup_metadata
 
-        # Retention is decided by the newest version, also if this object shows an old one.
+        # The newest version defines the retention, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
-        """Write one compacted log file for a range of commits; the commits stay."""
+        """Write one compacted log file for a range of commits; the commit files stay."""
         from deltalog.transaction.maintenance import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
@@ -1553,7 +1561,7 @@ class DeltaTable:
     if not TYPE_CHECKING:  # a `__getattr__` would hide wrong names from type checkers
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Name what replaced a name that deltalake dropped, or what was meant."""
+            """Raise an error that suggests deltalake's new name, or a similar name."""
             raise AttributeError(arguments.explain_missing(name, dir(type(self))))
 
 
@@ -1562,7 +1570,7 @@ def _options(
     post_commithook_properties: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
 ) -> CommitOptions:
-    from deltalog.transaction.properties import CommitOptions  # the package that makes commits
+    from deltalog.transaction.properties import CommitOptions  # the package for commits
 
     return CommitOptions(
         properties=commit_properties, hooks=post_commithook_properties, on_conflict=on_conflict

@@ -1,7 +1,6 @@
 """`DeltaTable.merge`: a builder that collects clauses, and runs the merge with `execute`.
 
-Owns the builder, which has deltalake's methods; `rows.request` and `rows.merge` say what clauses
-mean.
+The builder has deltalake's methods; `operations.changes` defines the meaning of clauses.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ def check_condition(predicate: object) -> str | Expression:
 
 
 class TableMerger:
-    """A merge under construction; nothing happens before `execute`.
+    """A merge under construction; nothing runs before `execute`.
 
     In every group of clauses (matched, not matched, not matched by source) the first clause whose
     predicate is true for a row applies. Values are Spark SQL strings, expressions or Python values.
 
     Args:
-        target: a table, or a transaction of it.
-        merge: without clauses; its source is anything that `write_deltalake` takes.
-        options: of `DeltaTable.do`.
+        target: a table, or a transaction on it.
+        merge: without clauses; its source is anything that `write_deltalake` accepts.
+        options: options of `DeltaTable.do`.
     """
 
     def __init__(self, target: OperationTarget, merge: Merge, **options: Any) -> None:
         self._target = target
         self._merge = merge
-        self._kept = ExitStack()  # the rows of a source that gives them once
+        self._kept = ExitStack()  # the rows of a source that can be read only once
         self._is_merged = False
         self._options = options
         source = merge.request.source
@@ -76,7 +75,7 @@ class TableMerger:
 
         Args:
             updates: column of the table → SQL over both rows, expression or Python value.
-            predicate: over both rows; only rows for which it is true.
+            predicate: over both rows; the clause applies only where it is true.
         """
         return self._with(When.MATCHED, Action.UPDATE, predicate, values=updates)
 
@@ -88,8 +87,8 @@ class TableMerger:
         """Update rows that match with all values of the source's row.
 
         Args:
-            predicate: over both rows; only rows for which it is true.
-            except_cols: columns of the source that are left out.
+            predicate: over both rows; the clause applies only where it is true.
+            except_cols: columns of the source to leave out.
         """
         return self._with(When.MATCHED, Action.UPDATE, predicate, except_cols=except_cols)
 
@@ -97,7 +96,7 @@ class TableMerger:
         """Delete rows that match.
 
         Args:
-            predicate: over both rows; only rows for which it is true.
+            predicate: over both rows; the clause applies only where it is true.
         """
         return self._with(When.MATCHED, Action.DELETE, predicate)
 
@@ -108,8 +107,8 @@ class TableMerger:
 
         Args:
             updates: column of the table → SQL over the source's row, expression or Python value;
-                others have their default, or NULL.
-            predicate: over the source's row; only rows for which it is true.
+                other columns get their default, or NULL.
+            predicate: over the source's row; the clause applies only where it is true.
         """
         return self._with(When.NOT_MATCHED, Action.INSERT, predicate, values=updates)
 
@@ -121,8 +120,8 @@ class TableMerger:
         """Insert rows of the source that match no row, with all their values.
 
         Args:
-            predicate: over the source's row; only rows for which it is true.
-            except_cols: columns of the source that are left out.
+            predicate: over the source's row; the clause applies only where it is true.
+            except_cols: columns of the source to leave out.
         """
         return self._with(When.NOT_MATCHED, Action.INSERT, predicate, except_cols=except_cols)
 
@@ -133,7 +132,7 @@ class TableMerger:
 
         Args:
             updates: column of the table → SQL over the table's row, expression or Python value.
-            predicate: over the table's row; only rows for which it is true.
+            predicate: over the table's row; the clause applies only where it is true.
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, predicate, values=updates)
 
@@ -141,7 +140,7 @@ class TableMerger:
         """Delete rows of the table that match no row of the source.
 
         Args:
-            predicate: over the table's row; only rows for which it is true.
+            predicate: over the table's row; the clause applies only where it is true.
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
@@ -150,7 +149,7 @@ class TableMerger:
 
         Args:
             dry_run: only count the rows and files that would change; values are not computed.
-            progress: as `DeltaTable` explains it.
+            progress: as in `DeltaTable`.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -159,12 +158,12 @@ class TableMerger:
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
             InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other;
-                or the source gives its rows once, and they were merged already.
+                or the source can be read only once, and was merged already.
             ConstraintViolationError: new rows break a rule of the table.
 
-        Cost: the columns of condition and predicates, of the files that the source's keys leave;
-        then all columns of the row groups with rows that change, or of their files where there are
-        no deletion vectors. A source that is larger than memory goes to a temporary file.
+        Cost: the columns of condition and predicates, of the files that may match the source's
+        keys; then all columns of the row groups with changing rows, or of their files where there
+        are no deletion vectors. A source that is larger than memory goes to a temporary file.
         """
         found: dict[str, Any] = self._target.do(
             self._with_rows(), dry_run=dry_run, progress=progress, **self._options
@@ -175,11 +174,11 @@ class TableMerger:
         return found
 
     def explain(self) -> str:
-        """Return how rows would be matched: keys, conditions, and the files that would be read."""
+        """Return the plan of the merge: keys, conditions, and the files that it would read."""
         return explain(self._with_rows(), self._target.snapshot, self._target.engine)
 
     def _with_rows(self) -> Merge:
-        """The merge, whose rows stay for a later call, even if the source gives them only once."""
+        """Return the merge; it keeps the rows of a source that can be read only once."""
         source = self._merge.request.source
         if is_rereadable(source):
             return self._merge
@@ -188,8 +187,8 @@ class TableMerger:
             self._merge = self._merge.with_source(kept)
         elif self._is_merged:
             raise InvalidInputError(
-                f"cannot merge into {self._target!r} again: the source gave its rows once; begin a "
-                "merge with another one"
+                f"cannot merge into {self._target!r} again: its source could be read only once; "
+                "begin a new merge with a new source"
             )
         return self._merge
 
@@ -204,7 +203,7 @@ class TableMerger:
     ) -> Self:
         if values is not None and not isinstance(values, Mapping):
             raise InvalidInputError(
-                f"cannot {action.value} with {values!r}: expected a dictionary, column to value"
+                f"cannot {action.value} with {values!r}: expected a dictionary from column to value"
             )
         left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()
         clause = Clause(
@@ -219,7 +218,7 @@ class TableMerger:
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:
-    """Return no rows, with the columns that a row may have: an empty list has none."""
+    """Return an empty table with all columns that a row may have; an empty list has no columns."""
     configuration = snapshot.configuration
     assigned = {column.name for column in identity_columns(configuration.schema)}
     given = [name for name in configuration.schema.names if name not in assigned]

@@ -53,24 +53,24 @@ if TYPE_CHECKING:
 
 
 class TableOptimizer:
-    """Rewrites files without changing a row. Reached as `DeltaTable.optimize`.
+    """Rewrites files without changing rows; an attribute of tables, `DeltaTable.optimize`.
 
-    Rows keep their ids, and the change data feed shows nothing. A call that finds no work makes no
+    Rows keep their ids, and the change data feed shows nothing. A call without work to do makes no
     version. Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`,
     `filesAdded` and `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`),
-    `partitionsOptimized`, `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and
-    besides `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+    `partitionsOptimized`, `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and also
+    `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
 
-    Arguments that methods share, besides those that `DeltaTable` explains:
+    These arguments occur in several methods; `DeltaTable` explains others:
 
     - `partition_filters`: only these partitions: deltalake's tuples, SQL or an expression.
-    - `target_size`: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-    - `max_concurrent_tasks`: how many groups of files are rewritten, or partitions sorted, at a
-      time; None is one per core, at most 8.
-    - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
-    - `max_temp_directory_size`: bytes of temporary files; None is no limit.
-    - `min_commit_interval`: seconds or a timedelta; after so long what is done is committed, and
-      the rest follows in further commits. 0 is a commit per partition.
+    - `target_size`: bytes of the new files; None means `delta.targetFileSize`, or else 128 MiB.
+    - `max_concurrent_tasks`: how many groups of files to rewrite, or partitions to sort, at a
+      time; None means one per core, at most 8.
+    - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None means 512 MiB.
+    - `max_temp_directory_size`: bytes of temporary files; None means no limit.
+    - `min_commit_interval`: seconds or a timedelta; after this time the finished part is committed,
+      and the rest follows in further commits. 0 means one commit per partition.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -96,18 +96,18 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Rewrite small files as larger ones, without their deleted rows.
 
-        Rows stay in their order within a partition. A second call finds nothing to do. A table
-        with clustering columns is clustered, as by `cluster()`.
+        Rows keep their order within a partition. A second call has nothing to do. A table
+        with clustering columns is clustered, as with `cluster()`.
 
         Args:
-            max_spill_size: accepted for deltalake's users; nothing is sorted here.
+            max_spill_size: accepted as in deltalake; nothing is sorted here.
             max_temp_directory_size: accepted likewise.
 
         Raises:
-            InvalidInputError: a filter names a column that is no partition column.
+            InvalidInputError: a filter names a column that is not a partition column.
             CommitConflictError: other writers kept changing the same files.
 
-        Cost: each file that is chosen is read and written once.
+        Cost: each chosen file is read and written once.
         """
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
@@ -133,18 +133,18 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Sort rows by several columns at once, so that predicates on any of them skip most files.
 
-        Every file of the partitions is rewritten, each time. NULL comes first.
+        Every call rewrites all files of the partitions. NULL comes first.
 
         Args:
-            columns: names or paths, one at least; a dotted name reaches into structs.
+            columns: at least one name or path; a dotted name reaches into structs.
 
         Raises:
             InvalidInputError: a column partitions the table or has no order, the table is
-                clustered, or a filter names a column that is no partition column.
-            StorageError: the temporary files would be larger than they may be.
+                clustered, or a filter names a column that is not a partition column.
+            StorageError: the temporary files would exceed their limit.
             CommitConflictError: other writers kept changing the same files.
 
-        Cost: two passes over the files, the first of these columns alone.
+        Cost: two passes over the files; the first reads only these columns.
         """
         wanted = [columns] if isinstance(columns, str) else list(columns)
         limits = _limits(max_spill_size, max_temp_directory_size)
@@ -176,15 +176,15 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Sort the rows of a clustered table by its clustering columns.
 
-        Only files that were added since the last run are rewritten, together with groups of files
-        (ZCUBEs) that are not full. Delta Spark continues where this stops, and the other way
-        round.
+        Only files added since the last run are rewritten, together with groups of files
+        (ZCUBEs) that are not full. Delta Spark can continue the work of deltalog, and vice
+        versa.
 
         Args:
             full: rewrite all files: useful after the clustering columns were changed.
             curve: `hilbert`, or `zorder`.
-            full_cube_size: bytes from which a group is not rewritten; None is 100 GiB.
-            target_cube_size: bytes that are sorted at once; None is 150 GiB.
+            full_cube_size: size in bytes from which a group is not rewritten; None means 100 GiB.
+            target_cube_size: bytes to sort at once; None means 150 GiB.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
@@ -216,13 +216,13 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Rewrite the files that hold deleted rows or dropped columns, and no others.
+        """Rewrite only the files that contain deleted rows or dropped columns.
 
-        The data is deleted when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
+        `vacuum` then deletes the old files with the data (`REORG TABLE … APPLY (PURGE)`).
 
         Args:
-            dropped_columns: whether to look for those, too. They exist only with column mapping;
-                then every file's footer is read.
+            dropped_columns: whether to look for dropped columns, too. They exist only with column
+                mapping; then every file's footer is read.
 
         Raises:
             InvalidInputError, CommitConflictError: as for `compact`.
@@ -249,16 +249,17 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> UniformUpgrade:
-        """Make a table one that Iceberg's readers can read (`REORG … APPLY (UPGRADE UNIFORM …)`).
+        """Make a table readable by Iceberg (`REORG … APPLY (UPGRADE UNIFORM …)`).
 
-        Sets the properties that are missing, and rewrites the files that do not fit: for 1 and 2
-        those with deletion vectors, in a commit before; for 3 those with row ids that Iceberg would
-        not find, in the commit that switches it on, which `min_commit_interval` does not divide.
-        What was done before the last commit does no harm alone.
+        This sets the missing properties and rewrites incompatible files. For 1 and 2 those are the
+        files with deletion vectors, rewritten in an earlier commit. For 3 they are the files whose
+        row ids Iceberg would not find, rewritten in the commit that switches it on;
+        `min_commit_interval` does not divide that commit. If this stops before the last commit, the
+        earlier commits do no harm.
 
         Args:
             iceberg_compat_version: 1, 2 or 3.
-            dry_run: whether only to say what it takes.
+            dry_run: whether to only report the necessary changes.
 
         Raises:
             InvalidInputError: the table cannot have that version; nothing was changed.
@@ -269,7 +270,7 @@ class TableOptimizer:
             return plan
         metrics = Optimized(strategy="none").result()
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
-        # An application's transaction is recorded by the last commit: the others would count as it.
+        # Only the last commit records an application transaction: it counts as the whole call.
         early = _without_app_transactions(commit_properties)
         if plan.num_files_to_rewrite and plan.preparation:
             self._table.execute(
@@ -306,14 +307,14 @@ class TableOptimizer:
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Run an operation in one or several commits, until no bins are left."""
+        """Run an operation in one or several commits, until no groups of files are left."""
         options = CommitOptions(properties=commit_properties, hooks=hooks)
         total: Optimized | None = None
         while total is None or total.left:
             if total is not None:
                 operation = replace(operation, left=total.left)
             found = self._table.execute(operation, options, progress=progress).value
-            if found is None:  # the application's transaction is in the table already
+            if found is None:  # the table already contains the application transaction
                 break
             total = found if total is None else total.and_then(found)
             # The first commit recorded the application transactions: with them, the later commits
@@ -360,14 +361,14 @@ def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> 
     )
 
 
-# Run a vacuum: plan, commit its start, check the plan again, delete files, commit its end.
+# Vacuum: plan, commit the start, check the plan again, delete files, commit the end.
 
 
 class TableVacuum:
     """Vacuums of one table; `DeltaTable.vacuum` explains the arguments.
 
     Args:
-        table: that shows the latest version.
+        table: shows the latest version.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -382,12 +383,15 @@ class TableVacuum:
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
     ) -> VacuumPlan:
-        """Return the files that would be deleted, each with a reason."""
+        """Return the files that a vacuum would delete, each with a reason."""
         if full and inventory is not None:
-            raise InvalidInputError("full lists files, an inventory replaces that: pass one")
+            raise InvalidInputError(
+                "cannot vacuum with full and an inventory: the inventory replaces the listing; "
+                "pass one of them"
+            )
         self._table.update_incremental(
             same_table=True
-        )  # an old version does not know files that newer ones need
+        )  # newer versions may need files that an old version does not contain
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",

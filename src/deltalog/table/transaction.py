@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class StagedOperations:
-    """Several operations of one commit, which are staged and not committed.
+    """Operations that are staged for one commit.
 
-    Every operation sees the table as it was at the beginning, and no two of them may change the
+    Every operation sees the table as it was at the beginning. No two operations may change the
     same file.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let errors about arguments name the class that is called."""
+        """Make errors about arguments name the subclass."""
         super().__init_subclass__(**options)
         name_methods_after(cls, StagedOperations)
 
@@ -58,13 +58,13 @@ class StagedOperations:
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
-        # Whether operations with and without change data files were staged: a commit with `cdc`
-        # actions must contain all of its changes there.
+        # Whether operations with and without change data files were staged. If a commit has `cdc`
+        # actions, these must contain all of its changes.
         self._tells_changes: set[bool] = set()
 
     @property
     def pending(self) -> PendingTransaction:
-        """The pending transaction, with everything that was staged so far.
+        """The pending transaction, with everything staged so far.
 
         Raises:
             InvalidInputError: outside of the block.
@@ -91,13 +91,13 @@ class StagedOperations:
         """Stage an operation with the others, and return its result.
 
         Args:
-            operation: what is to be done.
-            dry_run: only return what it would do.
-            progress: as `DeltaTable` explains it.
+            operation: the operation.
+            dry_run: only return the result that it would have.
+            progress: as in `DeltaTable`.
 
         Raises:
-            InvalidInputError: outside of the block; or some operations write change files and
-                others do not.
+            InvalidInputError: called outside of the block; or some operations write change files
+                and others do not.
         """
         if dry_run:
             return as_facts(preview(operation, self.snapshot, self.engine), operation.name)
@@ -213,7 +213,7 @@ class StagedOperations:
         return TableMerger(self, Merge(request))
 
     def upsert(self, data: Rows, key: str | Sequence[str], *, null_safe: bool = False) -> None:
-        """Replace rows by key, and insert the others; arguments as in `DeltaTable.upsert`."""
+        """Replace rows of the same key, and insert others; arguments as in `DeltaTable.upsert`."""
         TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
@@ -234,32 +234,32 @@ class StagedOperations:
         self._tells_changes = set()
 
     def take(self) -> PendingTransaction:
-        """End staging, and hand over the named content of the commit.
+        """End staging, and return the named content of the commit.
 
         Raises:
-            InvalidInputError: one of the operations failed; the files that were written are gone.
+            InvalidInputError: one of the operations failed; its files were deleted.
         """
         pending = self.leave()
         if self._failed is not None:
             discard(pending)
             raise InvalidInputError(
                 f"cannot commit the transaction on {pending.store.root}: its {self._failed} "
-                "failed, and half of it may have been staged; nothing was committed"
+                "failed, and may have been staged in part; nothing was committed"
             )
         self._name(pending)
         return pending
 
     def leave(self) -> PendingTransaction:
-        """End staging, whatever was staged."""
+        """End staging, and discard everything staged."""
         pending, self._pending = self.pending, None
         return pending
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[PendingTransaction]:
-        """Stage one operation; if it fails, so does the transaction."""
+        """Stage one operation; if it fails, the transaction fails."""
         pending = self.pending
         if self._failed is not None:
-            raise InvalidInputError(f"a transaction ends with what fails, here its {self._failed}")
+            raise InvalidInputError(f"cannot continue the transaction: its {self._failed} failed")
         self._operations.append(name)
         files, request = _num_changed(pending), len(pending.cdc)
         self._failed = name
@@ -269,13 +269,13 @@ class StagedOperations:
         if len(self._tells_changes) > 1:
             raise InvalidInputError(
                 f"cannot do this {name} in one commit with the other operations: some of them "
-                "write change files and some do not, and the change feed of a commit is either; "
-                "commit them apart, or enable deletion vectors"
+                "write change files and some do not, but all changes of a commit need one form; "
+                "commit them separately, or enable deletion vectors"
             )
         self._failed = None
 
     def _name(self, pending: PendingTransaction) -> None:
-        """Name the operation of the commit: its only verb, or TRANSACTION."""
+        """Name the operation of the commit: its only operation, or TRANSACTION."""
         names = list(dict.fromkeys(self._operations))
         pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
         pending.parameters["operations"] = self._operations
@@ -284,9 +284,9 @@ class StagedOperations:
 class TableTransaction(StagedOperations):
     """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
 
-    The end of the block commits. An exception in it leaves the table as it was, and the files that
-    were written are removed. Every operation sees the table as it was at the beginning, and no two
-    of them may change the same file.
+    The end of the block commits. An exception in the block leaves the table unchanged and deletes
+    the new files. Every operation sees the table as it was at the beginning. No two operations may
+    change the same file.
     """
 
     def __init__(self, table: LatestTable, options: CommitOptions) -> None:

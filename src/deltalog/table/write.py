@@ -1,6 +1,6 @@
 """`write_deltalake`, and distributed writes in two steps: `write_files` and `DeltaTable.commit`.
 
-Owns the modes: what happens if a table exists, and if none does.
+This module owns the modes: what happens if a table exists, and if none does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-# As deltalake calls them, and as the history of a table does.
+# Names of deltalake and of a table's history.
 _MODES: Final = {
     "error": "ErrorIfExists",
     "append": "Append",
@@ -119,41 +119,41 @@ def write_deltalake(
     """Write rows to a Delta table; a table that does not exist is created.
 
     Args:
-        table_or_uri: where; a `DeltaTable` shows the new version afterwards.
+        table_or_uri: the table; a `DeltaTable` shows the new version afterwards.
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
             frame, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__` or
             `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger than
-            memory. Columns that
-            are of another type than the table's are cast where each value has a form in it: strings
-            to numbers and times and back, decimals to floating-point numbers and back.
+            memory. Columns of another type than the table's are cast if each value can be
+            converted: strings to numbers and times and back, decimals to floating-point numbers
+            and back.
         partition_by: partition columns of a new table, or with `mode="overwrite"` and
-            `schema_mode="overwrite"` the new ones; otherwise they must be the table's.
-        mode: `error` if there is a table, `append`, `overwrite`, or `ignore`: do nothing if there
-            is a table.
-        name: of a new table.
-        description: of a new table.
+            `schema_mode="overwrite"` the new columns; otherwise they must be the table's.
+        mode: `append` and `overwrite` write rows; if there is a table, `error` raises, and `ignore`
+            does nothing.
+        name: name of a new table.
+        description: description of a new table.
         configuration: properties of a new table; None removes a default of `table_defaults`.
-        schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
-            the data's schema (`mode="overwrite"`); with a predicate it only adds columns.
+        schema_mode: `merge` adds the columns that only the data has. `overwrite` changes the schema
+            to the data's (`mode="overwrite"`); with a predicate it only adds columns.
         storage_options: as for `DeltaTable`.
-        predicate: with `mode="overwrite"`: only the rows for which it is true are replaced, and
+        predicate: with `mode="overwrite"`: replace only the rows for which it is true;
             every new row must match it (`replaceWhere`).
         partition_overwrite: `dynamic` with `mode="overwrite"`: only the partitions that the new
-            rows fall into are replaced.
-        target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
+            rows belong to are replaced.
+        target_file_size: bytes; None means `delta.targetFileSize`, or else 128 MiB.
         writer_properties: Parquet options of the new files.
         commit_properties: as for `DeltaTable`; with application transactions a repeated write is
             skipped.
-        post_commithook_properties: which maintenance follows the commit.
+        post_commithook_properties: which maintenance runs after the commit.
         parameters: values for `?` or `:name` in an SQL predicate.
         filesystem: as for `DeltaTable`.
-        default_timezone: of times without a zone; None is UTC. A `DeltaTable` has its own.
+        default_timezone: zone of times without one; None means UTC. A `DeltaTable` has its own.
 
     Raises:
         TableExistsError: `mode="error"`, and there is a table.
         SchemaMismatchError: the rows do not fit the table's schema.
         ConstraintViolationError: rows violate a constraint, or do not match `predicate`.
-        CommitFailedError: another writer won; its subclasses say why. The table is as it was.
+        CommitFailedError: another writer won; subclasses name the reason. The table is unchanged.
         UnsupportedFeatureError: the table needs a feature that deltalog does not support.
 
     Cost: one pass over the data. An append reads no file of the table.
@@ -167,16 +167,16 @@ def write_by(
     data: object,
     **given: Unpack[WriteArguments],
 ) -> Committed | None:
-    """Write rows as `write_deltalake` does, by an engine.
+    """Write rows with an engine, as `write_deltalake` does.
 
     Args:
-        engine: opens and writes the rows; None is the table's, or this process.
-        table_or_uri: where.
+        engine: opens and writes the rows; None means the table's engine, or this process.
+        table_or_uri: the table.
         data: in any form that the engine opens.
         given: other arguments.
 
     Returns:
-        The commit; None if there is a table, which the mode leaves as it is.
+        The commit; None if there is a table and the mode is `ignore`.
 
     Raises:
         DeltaError: as `write_deltalake`.
@@ -227,10 +227,10 @@ def write_by(
 
 
 def _verb(data: object, given: WriteArguments) -> Write:
-    """The write that is requested.
+    """Return the requested write.
 
     Raises:
-        InvalidInputError: arguments that do not go together.
+        InvalidInputError: arguments contradict each other.
     """
     mode, partition_overwrite = given["mode"], given["partition_overwrite"]
     for what, value, known in (
@@ -245,7 +245,7 @@ def _verb(data: object, given: WriteArguments) -> Write:
     replaces = mode == "overwrite"
     if not replaces and predicate is not None:
         check_given(predicate)
-        raise InvalidInputError(f"predicate goes with mode='overwrite', found mode={mode!r}")
+        raise InvalidInputError(f"a predicate needs mode='overwrite', found mode={mode!r}")
     return Write(
         data=data,
         mode="overwrite" if replaces else "append",
@@ -273,7 +273,7 @@ def _create(
     configuration: Mapping[str, str | None] | None,
     **described: Any,
 ) -> Committed:
-    """Create the table of the data, and write its rows as version 0."""
+    """Create a table for the data, and write its rows as version 0."""
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
     schema = _schema_of(rows, context.store)
@@ -295,7 +295,7 @@ def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[st
 def _check_fits(
     write: Write, table: DeltaTable, configuration: Mapping[str, str | None] | None
 ) -> None:
-    """Raise for partition columns and properties that the existing table does not have."""
+    """Raise if the existing table has other partition columns or properties."""
     own = table.metadata().partition_columns
     if write.partition_by is not None and write.schema_mode != "overwrite":
         asked = [name_key(name) for name in write.partition_by]
@@ -310,7 +310,7 @@ def _check_fits(
     for key, value in (configuration or {}).items():
         if value is None or known.get(key) == value:
             continue
-        # Properties that request features are not stored, so they may be given again.
+        # The log does not store properties that request features: they may be passed again.
         if changed_table(current, configuration={**known, canonical_key(key): value}) != current:
             raise InvalidInputError(
                 f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
@@ -322,8 +322,8 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
     """Return the schema of a new table for the data."""
     if not rows.schema.names:
         raise InvalidInputError(
-            f"cannot make a table at {store.root} of the data: it has no columns; "
-            "DeltaTable.create makes an empty table of a schema"
+            f"cannot create a table at {store.root} from the data: it has no columns; "
+            "DeltaTable.create makes an empty table with a schema"
         )
     return from_arrow_schema(rows.schema)
 
@@ -334,13 +334,13 @@ def _open(
     filesystem: Any,
     time_zone: str | None,
 ) -> tuple[TableContext, DeltaTable | None, NewNamedTable | None]:
-    """Return the context of a table; the table if it exists, else its place in a catalog."""
+    """Return a table's context, and the table if it exists, or else its place in a catalog."""
     if isinstance(table_or_uri, DeltaTable):
         own = table_or_uri.snapshot.context.time_zone
         if time_zone not in {None, own}:
             raise InvalidInputError(
                 f"cannot write to {table_or_uri!r} with default_timezone={time_zone!r}: the table "
-                f"was opened with {own!r}; open it with the other zone"
+                f"was opened with {own!r}; open the table with the new zone"
             )
         return table_or_uri.snapshot.context, table_or_uri, None
     zone = time_zone or "UTC"
@@ -351,34 +351,34 @@ def _open(
     context, at = open_table_context(table_or_uri, storage_options, filesystem, time_zone=zone)
     if at is not None:
         raise InvalidInputError(
-            f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
+            f"cannot write to {table_or_uri!r}: it names a version, but writes go to the latest"
         )
     table = DeltaTable.if_any(context) if named is None else DeltaTable.from_context(context)
     return context, table, None
 
 
 def write_files(table: DeltaTable | WriteSpec, data: Rows) -> WrittenFiles:
-    """Write rows as data files without a commit: the worker's half of an append.
+    """Write rows as data files without a commit: a worker's part of a distributed append.
 
     Args:
-        table: the table, or what its `write_spec()` gave; both can be pickled.
+        table: the table, or the result of its `write_spec()`; both can be pickled.
         data: as for `write_deltalake`.
 
     Returns:
-        What `DeltaTable.commit` takes, on any machine. Files that are never committed are removed
-        by `vacuum`.
+        The input of `DeltaTable.commit`, which may run on any machine. `vacuum` removes files that
+        are never committed.
 
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
-        TableNotFoundError: a local table is gone; its directory is not made anew.
+        TableNotFoundError: the table is local and was deleted; its directory is not recreated.
     """
     if not isinstance(table, DeltaTable | WriteSpec):
         raise InvalidInputError(
-            f"cannot write files of {table!r}: expected a DeltaTable, or what write_spec() gave"
+            f"cannot write files of {table!r}: expected a DeltaTable, or the result of write_spec()"
         )
     spec = table.write_spec() if isinstance(table, DeltaTable) else table
     if is_local(spec.store) and not has_table(spec.store):
         raise TableNotFoundError(
-            f"cannot write files of the table at {spec.store.root}: it is gone since it was opened"
+            f"cannot write files of the table at {spec.store.root}: it was deleted in the meantime"
         )
     return files.write_files(spec, data)

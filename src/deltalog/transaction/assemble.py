@@ -1,8 +1,8 @@
 """Assemble the bytes of a commit from a pending transaction and the version below it.
 
-Owns which actions a commit contains and in which order, the assignment of row ids and in-commit
-timestamps, and the final checks. It runs again for every attempt, so that ids and timestamps follow
-the version on which the attempt builds. Does no I/O.
+This module owns which actions a commit contains and in which order, the assignment of row ids and
+in-commit timestamps, and the final checks. It runs again for every attempt, so that ids and
+timestamps follow the version on which the attempt builds. It does no I/O.
 
 Protocol: Delta Log Entries, Actions, Commit Provenance Information, In-Commit Timestamps, Row
 Tracking
@@ -97,7 +97,7 @@ def assemble(
     if version > MAX_VERSION:
         raise InvalidInputError(
             f"cannot commit to {pending.store.root}: its version {base.version} is the last one "
-            "that 64 bits hold"
+            "that fits 64 bits"
         )
     configuration = effective_configuration(pending, base)
     time_ms = None
@@ -119,7 +119,7 @@ def assemble(
         in_commit_timestamp_ms=time_ms,
         isolation_level=isolation_level(pending, configuration),
     )
-    # The protocol says: with in-commit timestamps, commitInfo must be the first action.
+    # By the protocol, commitInfo must be the first action if there are in-commit timestamps.
     actions: list[Action] = [CommitInfo(values=info), *_table_actions(configuration, base)]
     actions += [
         SetTransaction(
@@ -211,7 +211,7 @@ def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     return rows.filter(compute.invert(touched))
 
 
-# The final check of a commit: refuse content that contradicts itself or the table.
+# The final check of a commit: raise for content that contradicts itself or the table.
 
 
 def check_parts(
@@ -222,7 +222,7 @@ def check_parts(
     *,
     before: TableConfiguration | None,
 ) -> None:
-    """Refuse a commit that would make the table invalid.
+    """Raise for a commit that would make the table invalid.
 
     Args:
         pending: the content of the commit.
@@ -281,7 +281,7 @@ def check_parts(
 
 
 def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
-    """Refuse a repeated path among adds or among removes, and a logical file in both."""
+    """Raise for a repeated path among adds or among removes, and a logical file in both."""
     removed = [files for files, _ in pending.removes]
     if not removed and not rows.num_rows:
         return  # `check_commit` has covered the rest
@@ -502,7 +502,7 @@ def _num_records(add: AddFile) -> int:
         raise _uncounted(add.path)
     if found < 0:
         raise InvalidInputError(
-            f"cannot give row ids to {add.path!r}: its statistics say that it has {found} rows"
+            f"cannot give row ids to {add.path!r}: according to its statistics it has {found} rows"
         )
     return found
 
@@ -694,7 +694,7 @@ class CommitBase:
 
 
 def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
-    """Refuse to commit on top of a version that the log no longer has.
+    """Raise if the commit would be on top of a version that the log no longer has.
 
     The name of the next version may be free, too: the commit would succeed, but nobody would read
     it.

@@ -1,6 +1,6 @@
 """Commit a transaction, and run an operation again if a conflicting commit won.
 
-Owns idempotent writes and reruns. Retrying one commit is the job of `commit_loop`.
+This module owns idempotent writes and reruns. Retrying one commit is the job of `commit_loop`.
 
 Protocol: Delta Log Entries, Transaction Identifiers
 """
@@ -70,10 +70,10 @@ def commit(
         pending: the content of the commit.
         options: properties of the commit, and the steps after it.
         maintenance: runs the steps after it that read many files; None maintains the log alone.
-        backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
+        backoff: None means full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
     Raises:
-        CommitConflictError: a winner is incompatible; its subclass says how.
+        CommitConflictError: a winner is incompatible; the subclass names the conflict.
         CommitRetriesExhaustedError: every attempt lost.
         CommitOutcomeUnknownError: the store failed, and it is unknown whether the commit was made.
         InvalidInputError, DeltaProtocolError: the commit is not allowed.
@@ -121,8 +121,8 @@ def stage_and_commit(
         load: returns the version to begin with; after a conflict it is refreshed.
         stage: plans the operation into the transaction; writes data files, commits nothing.
         operation: its name in the history of the table.
-        parameters: of the operation; `stage` may add some.
-        options: of the commit, and whether a conflict leads to another run or is raised.
+        parameters: parameters of the operation; `stage` may add some.
+        options: options of the commit, and whether a conflict leads to another run or is raised.
         max_reruns: the maximum number of runs after the first.
         skip_empty: commit nothing if nothing was staged.
         is_held: whether `load` returns a version that was read some time ago. If the log no longer
@@ -169,7 +169,7 @@ def stage_and_commit(
                     raise
                 reruns += 1
                 logger.info(
-                    "evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict
+                    "evaluating %s of %s again: %s", operation, snapshot.store.root, conflict
                 )
                 snapshot, is_held = snapshot.refresh(same_table=True), False
             else:

@@ -1,13 +1,13 @@
 """The retry loop of one commit, as a state machine.
 
-Owns the steps after another writer wins the version. Each state has one step, which does its work
-and returns the next state; `STEPS` is the whole policy:
+This module owns the steps after another writer wins the version. Each state has one step, which
+does its work and returns the next state; `STEPS` is the whole policy:
 
-PREPARE   write deletion vectors that `row_level` united, assemble the next version on the known
+PREPARE   write deletion vectors that `rebase` united, assemble the next version on the known
           base, then SEND
 SEND      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
 LOST      wait (`backoff`), then JUDGE; or raise, if retries are used up
-JUDGE     check every winner by the rules of `conflicts` and rebase on it (`row_level` unites
+JUDGE     check every winner by the rules of `conflicts` and rebase on it (`rebase` unites
           deletion vectors), then PREPARE; or raise the conflict, or end as SKIPPED if a winner
           recorded the same application transaction
 COMMITTED, SKIPPED   the end
@@ -77,7 +77,7 @@ class Committed:
         num_retries: the number of attempts that lost.
         skipped: whether nothing was committed: the application transaction was already recorded,
             or there was nothing to commit.
-        metrics: of the operation.
+        metrics: metrics of the operation.
     """
 
     version: int
@@ -279,7 +279,7 @@ class CommitLoop:
         return self._made
 
     def _check_catalog(self) -> None:
-        """Refuse to bypass the catalog of a catalog-managed table, or to use one without need."""
+        """Raise if the commit bypasses the table's catalog, or uses a catalog without need."""
         configuration = self._pending.configuration
         if configuration.is_catalog_managed and self._tail is None:
             raise CatalogManagedError(
@@ -305,7 +305,7 @@ class CommitLoop:
         """Read every commit from `version` on, oldest first, without gaps."""
         from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
 
-        # Ask again: on catalog-managed tables only the catalog knows unpublished winners.
+        # Ask again: only the catalog of a catalog-managed table has unpublished winners.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
@@ -400,8 +400,8 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
     if there and len(there) < len(wanted):
         missing = ", ".join(sorted(wanted.keys() - there))
         raise InvalidInputError(
-            f"cannot commit to {table}: the transactions of {', '.join(sorted(there))} are there "
-            f"already, those of {missing} are not"
+            f"cannot commit to {table}: the transactions of {', '.join(sorted(there))} are "
+            f"recorded already, but those of {missing} are not"
         )
     return bool(there)
 

@@ -1,7 +1,7 @@
 """Committers: the store's put-if-absent, or the table's catalog, decides who gets a version.
 
-Owns both committers. Of all commits proposed for a version, a committer makes exactly one
-(`catalog.Committer`). `commit_loop` decides what happens to the others.
+This module owns both committers. Of all commits proposed for a version, a committer makes exactly
+one (`catalog.Committer`). `commit_loop` decides what happens to the others.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """
@@ -51,7 +51,7 @@ class CatalogCommitter:
     """Commits through a catalog: stage the commit under a unique name, then have it ratified.
 
     Args:
-        catalog: of the table.
+        catalog: catalog of the table.
 
     Protocol: Catalog-managed tables (Staged Commits)
     """
@@ -81,9 +81,9 @@ def stage_commit(
     """Write a commit under a unique name, for a catalog to ratify; return the file.
 
     Args:
-        store: of the table.
-        version: of the commit.
-        data: of the commit.
+        store: store of the table.
+        version: version of the commit.
+        data: data of the commit.
         log_tail: requests the newest commits from the catalog.
 
     Raises:
@@ -105,7 +105,7 @@ def stage_commit(
         if last is None or last >= version:
             raise AlreadyExistsError(f"version {version} of {store.root} is ratified already")
         raise CommitFailedError(
-            f"cannot commit version {version} of {store.root}: its catalog says that version "
+            f"cannot commit version {version} of {store.root}: according to its catalog, version "
             f"{last} is the latest, and {commit_path(version)!r} exists already; the catalog was "
             "set back, or has lost commits; nothing was committed; let the catalog know of the "
             "published commits, or move them away if they shall not count"

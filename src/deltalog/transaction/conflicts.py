@@ -1,7 +1,7 @@
 """Conflict rules: may a commit still be made after another writer's commit won the version?
 
-Owns the rules and their order, which follow Delta Spark. The rules are pure: they accept the facts
-of two commits and return an error or None.
+This module owns the rules and their order, which follow Delta Spark. The rules are pure: they
+accept the facts of two commits and return an error or None.
 
 Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
 """
@@ -87,7 +87,7 @@ class PendingFacts:
         domains: names of the metadata domains that it sets or removes.
         isolation_level: one of the three levels of `read_set`.
         operation: its name in the history.
-        time_zone: of partition values without a zone.
+        time_zone: time zone of partition values without a zone.
         has_log_tail: whether a catalog decides which commits are part of the table.
         shared_paths: canonical paths of files in which both commits marked different rows; these
             files do not conflict.
@@ -140,7 +140,7 @@ def _protocol(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
         return _error(ProtocolChangedError, mine, winner, why)
     demanding = sorted(new - old - _HARMLESS_FEATURES)
     if demanding:
-        why = f"it added {', '.join(demanding)}, which what is written here may not honour"
+        why = f"it added {', '.join(demanding)}, which this commit may violate"
         return _error(ProtocolChangedError, mine, winner, why)
     return None
 
@@ -223,8 +223,8 @@ def may_match(
     Args:
         predicate: resolved against the table's schema.
         files: rows with `FILE_SCHEMA`.
-        configuration: of the table.
-        time_zone: of partition values without a zone.
+        configuration: configuration of the table.
+        time_zone: time zone of partition values without a zone.
 
     Returns:
         One boolean per file, never null; a missing statistic keeps the file.

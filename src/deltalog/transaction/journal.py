@@ -1,8 +1,8 @@
 """Rebuild the transaction of a journal's commit on the current version of the table.
 
-Owns the checks before that: the commit's files belong to the table and exist, and removed files are
-live. The journal does not record what was read, so the whole table counts as read. If another
-writer changed rows on which the commit may depend, the conflict rules refuse it.
+This module owns the checks before that: the commit's files belong to the table and exist, and
+removed files are live. The journal does not record what was read, so the whole table counts as
+read. If another writer changed rows on which the commit may depend, the conflict rules refuse it.
 
 Protocol: Actions
 """
@@ -66,7 +66,7 @@ def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> 
 
     Args:
         prepared: from a journal.
-        snapshot: the table's version `prepared.base_version`.
+        snapshot: the table's version `journal.base_version`.
         app_id: the application that the commit must record.
 
     Raises:
@@ -99,7 +99,7 @@ def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> 
     if commit.protocol or commit.metadata:
         pending.set_configuration(after)
     for domain in commit.domains.values():
-        if domain.domain != ROW_TRACKING_DOMAIN:  # counted anew by every attempt
+        if domain.domain != ROW_TRACKING_DOMAIN:  # computed again by every attempt
             pending.set_domain(domain)
     for app, version in commit.app_versions.items():
         pending.set_app_transaction(AppTransaction(app, version))
@@ -117,8 +117,8 @@ def _parsed(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> Winnin
     commit = parse_winner(LogFile(LogFileKind.COMMIT, version, file), prepared.data)
     if snapshot.metadata.id != prepared.table_id:
         raise MalformedLogError(
-            f"cannot commit what was prepared for {shown}: it was a table with id "
-            f"{prepared.table_id!r}, and the one of that name has {snapshot.metadata.id!r}"
+            f"cannot commit what was prepared for {shown}: it is for the table with id "
+            f"{prepared.table_id!r}, but the table of that name has {snapshot.metadata.id!r}"
         )
     if commit.metadata is not None and commit.metadata.id != prepared.table_id:
         raise MalformedLogError(f"cannot commit what was prepared for {shown}: it changes its id")
@@ -129,7 +129,7 @@ def _parsed(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> Winnin
     if commit.operation in {BACKFILL, UNBACKFILL}:
         raise MalformedLogError(
             f"cannot commit what was prepared for {shown}: no transaction over several tables "
-            f"holds a {commit.operation}"
+            f"contains a {commit.operation}"
         )
     return commit
 
@@ -197,7 +197,7 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
     except ObjectNotFoundError as error:
         raise DataFileMissingError(
             f"cannot commit {file.path!r} to {pending.store.root}: the file is gone; vacuum "
-            "removes what no version names for as long as the table's retention"
+            "removes files that no version has named for the table's retention"
         ) from error
     if found.size_bytes != file.size_bytes:
         raise DataFileMissingError(
@@ -257,7 +257,7 @@ class Journal:
     Args:
         transaction_id: a UUID.
         created_ms: when the commits were prepared, in milliseconds since 1970, UTC.
-        commits: of at least two tables.
+        commits: commits of at least two tables.
     """
 
     transaction_id: str
@@ -305,7 +305,7 @@ def encode_journal(journal: Journal) -> bytes:
     if len(data) > MOST_BYTES:
         raise InvalidInputError(
             f"cannot journal a transaction over {len(journal.commits)} tables: its commits are "
-            f"{len(data)} bytes, and a journal holds at most {MOST_BYTES}; change fewer files at "
+            f"{len(data)} bytes, and the limit is {MOST_BYTES}; change fewer files at "
             "once"
         )
     return data
@@ -332,14 +332,14 @@ def decode_journal(data: bytes, path: str) -> Journal:
         raise node.error(f"{where}: expected different tables, found {len(commits)}")
     created_ms = node.required("createdTime", int)
     if not 0 <= created_ms < _YEAR_10000_MS:
-        raise node.error(f"{where}.createdTime: expected a moment, found {created_ms}")
+        raise node.error(f"{where}.createdTime: expected a time, found {created_ms}")
     return Journal(transaction_id=transaction_id, created_ms=created_ms, commits=commits)
 
 
 def _commit(node: JsonObject) -> PreparedCommit:
     name: list[Any] = node.required("name", list)
     if not name or not all(isinstance(part, str) and part for part in name):
-        raise node.error(f"{node.where}.name: expected texts, found {name!r:.100}")
+        raise node.error(f"{node.where}.name: expected strings, found {name!r:.100}")
     version = node.required("version", int)
     if version < 0:
         raise node.error(f"{node.where}.version: expected a version, found {version}")

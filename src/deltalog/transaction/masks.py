@@ -1,7 +1,7 @@
 """Rows of existing files that a transaction marks as deleted with deletion vectors.
 
 Keeps the rows that this transaction marks apart from those deleted before: only its own conflict
-with other writers (`row_level`). Files without remaining rows are removed from the table.
+with other writers (`rebase`). Files without remaining rows are removed from the table.
 
 Protocol: Deletion Vectors
 """
@@ -58,7 +58,7 @@ def write_masks(
     """Write deletion vectors that mark these rows in addition to the already deleted rows.
 
     Args:
-        store: of the table.
+        store: store of the table.
         files: rows of `snapshot.files`, all columns.
         rows: for each file, the positions to mark.
         num_records: for each file, its physical rows.
@@ -100,7 +100,7 @@ def old_rows(store: Store, files: pa.Table, number: int, *, num_rows: int) -> De
     """Load the rows that a file's deletion vector marks; empty if it has no vector.
 
     Args:
-        store: of the table.
+        store: store of the table.
         files: with the column `deletionVector`.
         number: index of the file in `files`.
         num_rows: the file's physical rows.

@@ -1,8 +1,8 @@
 """The content of one commit, while it is collected.
 
-Owns the parts of a commit. Does no I/O and decides nothing about other writers: `assemble` makes
-the bytes, `conflicts` compares it with winning commits. Existing files that the commit names may be
-many, so they stay Arrow tables. New files are few, so they are Python values.
+This module owns the parts of a commit. It does no I/O and decides nothing about other writers:
+`assemble` makes the bytes, `conflicts` compares it with winning commits. Existing files that the
+commit names may be many, so they stay Arrow tables. New files are few, so they are Python values.
 
 Protocol: Actions
 """
@@ -73,18 +73,18 @@ class PendingTransaction:
     """The content of one commit. Not safe for use by several threads.
 
     Args:
-        context: of the table.
+        context: context of the table.
         snapshot: the version that the transaction reads; None if it creates the table.
         operation: its name in the table's history, as in Delta Spark (`WRITE`, `DELETE`).
-        parameters: of the operation; lists and mappings become JSON strings.
-        configuration: of a new table.
+        parameters: parameters of the operation; lists and mappings become JSON strings.
+        configuration: configuration of a new table.
 
     Attributes:
-        context: of the table.
+        context: context of the table.
         snapshot: the version that the transaction reads; None if it creates the table.
         operation: its name in the history of the table.
-        parameters: of the operation.
-        metrics: of the operation.
+        parameters: parameters of the operation.
+        metrics: metrics of the operation.
         custom_metadata: members of `commitInfo` that the caller adds.
         tags: tags in `commitInfo`.
         preserves_row_ids: whether copied rows kept their row ids; set it to False if not.
@@ -98,7 +98,7 @@ class PendingTransaction:
         own_paths: files written for this transaction alone, decoded; deleted if it fails.
         checks_base: whether to check before the commit that the log still has what was read.
         is_sent: whether a commit request may be under way.
-        checksum_before: of the version that was read, as its writer left it.
+        checksum_before: checksum of the version that was read, as its writer left it.
         is_committed: whether the commit has succeeded.
         progress: counts the files that are read.
     """
@@ -287,7 +287,7 @@ class PendingTransaction:
         found = known.get(name)
         if found is None:
             raise InvalidInputError(
-                f"cannot remove the metadata domain {name!r} of {self.store.root}: there is none"
+                f"cannot remove the metadata domain {name!r} of {self.store.root}: it is missing"
             )
         self.domains[name] = replace(found, removed=True)
 
@@ -316,10 +316,10 @@ class PendingTransaction:
         """Record what the operation read: the rows that conflict rules protect.
 
         Args:
-            predicate: resolved against the snapshot's schema; matching rows were read. None is the
-                whole table.
+            predicate: resolved against the snapshot's schema; matching rows were read. None means
+                the whole table.
             files: rows of `snapshot.files`: the files that were read.
-            is_row_local: whether each row read affected that row alone (`row_level`).
+            is_row_local: whether each row read affected that row alone (`rebase`).
         """
         found = self.read_set.with_predicate(predicate)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)

@@ -1,8 +1,8 @@
 """Post-commit steps: checkpoint, checksum, log clean-up, Iceberg metadata, compaction.
 
-Owns the order of the steps and when each is due, for every commit path. A step cannot fail the
-commit, which is already made: failures are logged. The caller provides the work that reads many
-files (`Maintenance`), since tasks of a cluster may do it.
+This module owns the order of the steps and when each is due, for every commit path. A step cannot
+fail the commit, which is already made: failures are logged. The caller provides the work that reads
+many files (`Maintenance`), since tasks of a cluster may do it.
 
 Protocol: Checkpoints, Version Checksum File, Metadata Cleanup
 """
@@ -59,7 +59,7 @@ class LogMaintenance:
     """Maintenance without an engine: of the log alone, in this process."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Call `upkeep.create_checkpoint`."""
+        """Call `maintenance.create_checkpoint`."""
         from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
@@ -258,7 +258,7 @@ def after_commit(
         txn_id: id of the transaction.
 
     Cost: one request for the checksum; at every checkpoint interval that of
-    `upkeep.create_checkpoint` and `upkeep.cleanup_once_a_day`; a compaction if it is enabled.
+    `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`; a compaction if it is enabled.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)
@@ -275,7 +275,7 @@ def after_commit(
                     step.act(done)
         except Exception:  # the commit is made; no step may make it look failed
             logger.exception(
-                "%s of version %d of %s failed; the commit stands",
+                "%s of version %d of %s failed; the commit is valid",
                 step.name,
                 version,
                 table,

@@ -26,7 +26,7 @@ class AppTransaction:
     Args:
         app_id: name that the application chose for itself.
         version: grows with every write of the application.
-        last_updated: milliseconds since 1970, UTC; None is the time of the commit.
+        last_updated: milliseconds since 1970, UTC; None means the time of the commit.
 
     Protocol: Transaction Identifiers
     """
@@ -45,9 +45,10 @@ class CommitProperties:
 
     Args:
         custom_metadata: additional members of `commitInfo`, any JSON values; `userMetadata` is
-            Spark's name for a free text. `operationParameters` are added to those of the operation,
+            Spark's name for free text. `operationParameters` are added to those of the operation,
             and `readVersion` replaces the version that was read.
-        max_commit_retries: how often a lost race is retried; None is 10,000 times, for 10 minutes.
+        max_commit_retries: how often a lost race is retried; None means 10,000 times, for 10
+            minutes.
         app_transactions: recorded with the commit; if already recorded, the commit is skipped.
     """
 
@@ -56,7 +57,7 @@ class CommitProperties:
     app_transactions: Sequence[AppTransaction] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that would fail in the middle of a commit."""
+        """Raise for values that would fail in the middle of a commit."""
         metadata, transactions = self.custom_metadata, self.app_transactions
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
@@ -76,7 +77,7 @@ class CommitProperties:
 
 
 def _check_storable(value: object, name: str) -> None:
-    """Refuse values that JSON cannot represent: NaN would be written as null."""
+    """Raise for values that JSON cannot represent: NaN would be written as null."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):
@@ -91,7 +92,7 @@ def _check_storable(value: object, name: str) -> None:
         or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63)
     ):
         raise InvalidInputError(
-            f"{name}: expected what JSON can hold, found {value!r}; pass it as a string"
+            f"{name}: expected a JSON value, found {value!r}; pass it as a string"
         )
 
 
@@ -107,9 +108,9 @@ def _is_text(value: object) -> bool:
 _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "readVersion": ("a whole number of 0 or more", _is_version),
-    "userId": ("a text", _is_text),
-    "userName": ("a text", _is_text),
-    "userMetadata": ("a text", _is_text),
+    "userId": ("a string", _is_text),
+    "userName": ("a string", _is_text),
+    "userMetadata": ("a string", _is_text),
 }
 
 
@@ -150,7 +151,7 @@ class CommitOptions:
     on_conflict: Literal["retry", "raise"] = "retry"
 
     def __post_init__(self) -> None:
-        """Refuse values of another class."""
+        """Raise for values of another class."""
         for name, value, kind in (
             ("commit_properties", self.properties, CommitProperties),
             ("post_commithook_properties", self.hooks, PostCommitHookProperties),
@@ -186,7 +187,7 @@ class ReadSet:
         whole_table: whether every row was read, including rows that others may have added.
         files: paths of files whose rows were read, as in the log (encoded).
         app_ids: applications whose recorded version was read.
-        is_row_local: whether each row read affected that row alone (`row_level`).
+        is_row_local: whether each row read affected that row alone (`rebase`).
     """
 
     predicates: tuple[Expression, ...] = ()
@@ -201,7 +202,7 @@ class ReadSet:
         return not self.predicates and not self.whole_table and self.files is None
 
     def with_predicate(self, predicate: Expression | None) -> ReadSet:
-        """Return the read set with the matching rows added; None is all rows."""
+        """Return the read set with the matching rows added; None means all rows."""
         if predicate is None:
             return replace(self, whole_table=True)
         return replace(self, predicates=(*self.predicates, predicate))

@@ -1,9 +1,9 @@
 """Row-level concurrency: two writers that mark different rows of one file do not conflict.
 
-Owns when there is no conflict, and how the slower commit is rebased. Suppose that a winner has
-given a file a larger deletion vector, and that it marks none of the rows that we mark. Then the
-file's vector becomes the union of both, and our commit replaces the winner's file instead of the
-one that we read.
+This module owns when there is no conflict, and how the slower commit is rebased. Suppose that a
+winner has given a file a larger deletion vector, and that it marks none of the rows that we mark.
+Then the file's vector becomes the union of both, and our commit replaces the winner's file instead
+of the one that we read.
 
 The result equals running our operation after theirs. Which rows match is decided row by row: we
 mark no row that they deleted, their remaining rows have the values that we saw, and our predicates
@@ -64,7 +64,7 @@ def find_shared(
 
     Args:
         pending: our transaction.
-        configuration: of the table, as our commit would leave it.
+        configuration: configuration of the table, as our commit would leave it.
         winner: the winning commit.
 
     Cost: nothing unless both changed a file by deletion vectors; then one request for each vector
@@ -180,9 +180,9 @@ def rebase(
 
     Args:
         pending: our transaction.
-        base: of the lost attempt, or the previous winner.
+        base: base of the lost attempt, or the previous winner.
         winner: the winning commit.
-        configuration: of the table, as our commit would leave it.
+        configuration: configuration of the table, as our commit would leave it.
         has_log_tail: whether a catalog decides which commits count.
 
     Raises:

@@ -147,5 +147,5 @@ def test_the_usual_functions_take_a_table_of_any_catalog(catalog: FileCatalog) -
     assert catalog.list_tables(("sales",)) == [("sales", "empty"), ("sales", "orders")]
     with pytest.raises(TableExistsError):
         write_deltalake(orders, ROWS)
-    with pytest.raises(InvalidInputError, match="give them to its catalog"):
+    with pytest.raises(InvalidInputError, match="pass them to its catalog"):
         DeltaTable(orders, storage_options={})

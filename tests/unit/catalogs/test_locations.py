@@ -145,7 +145,7 @@ def test_they_are_for_their_place_alone(prefix: str, fits: bool) -> None:
     if fits:
         assert options() == {"aws_access_key_id": "key 1"}
     else:
-        with pytest.raises(CatalogError, match="another place"):
+        with pytest.raises(CatalogError, match="another location"):
             options()
 
 

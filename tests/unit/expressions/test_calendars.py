@@ -38,7 +38,7 @@ def test_next_day_is_always_later() -> None:
         dt.date(1970, 1, 1),
         None,
     ]
-    with pytest.raises(InvalidInputError, match="'weds' is no day of the week"):
+    with pytest.raises(InvalidInputError, match="'weds' is not a day of the week"):
         datetimes.next_day(dates, pa.scalar("weds"))
 
 

@@ -119,7 +119,7 @@ def test_exact_numbers_as_decimals(kind: str, expected: str) -> None:
 
 def test_inexact_numbers_are_no_decimals() -> None:
     for kind in ("double", "string", "array<int>"):
-        with pytest.raises(InvalidInputError, match="no exact number"):
+        with pytest.raises(InvalidInputError, match="not an exact number"):
             decimal_of(typed(kind))
 
 

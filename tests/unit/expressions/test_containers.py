@@ -65,5 +65,5 @@ def test_values_that_may_be_null_inside_and_those_that_may_not(sql: str, expecte
 
 
 def test_keys_of_a_map_are_compared_by_what_is_in_them() -> None:
-    with pytest.raises(InvalidInputError, match="are different"):
+    with pytest.raises(InvalidInputError, match="must be different"):
         values_of("map(array('a'), 1, array('a'), 2)", n=pa.array([1]))

@@ -86,8 +86,8 @@ def test_filters_choose_rows_as_deltalake_does(filters: Any, rows: list[int]) ->
 @pytest.mark.parametrize(
     ("filters", "problem"),
     [
-        ([("n", "~", 1)], "operator '~' is none of =, ==, "),
-        ([("n", "like", "x")], "operator 'like' is none of"),
+        ([("n", "~", 1)], "operator '~' is not one of =, ==, "),
+        ([("n", "like", "x")], "operator 'like' is not one of"),
         ([("n", "=")], "cannot read the filters"),
         ([("n", "=", 1, 2)], "cannot read the filters"),
         ([(5, "=", 1)], "cannot read the filters"),
@@ -143,7 +143,7 @@ def test_conditions_of_callers_may_be_written_as_for_deltalake(sql: str, meant: 
 
 
 def test_a_typed_literal_is_checked() -> None:
-    with pytest.raises(InvalidInputError, match="this is no INT"):
+    with pytest.raises(InvalidInputError, match="this is not a valid INT"):
         as_expression("n = int'x'", SCHEMA)
 
 

@@ -64,13 +64,16 @@ def test_aggregates_fold_rows_of_any_length() -> None:
         ("x -> x", "expected the end"),
         ("upper(x -> x)", "argument 1 must be a value, not a lambda"),
         ("filter(a, 5)", "argument 2 must be a lambda"),
-        ("filter(a, x -> x)", "the lambda is a condition, found long"),
+        ("filter(a, x -> x)", "the lambda must return a boolean, found long"),
         ("transform(a, (x, y, z) -> x)", "takes 1 to 2 parameters, found 3"),
         ("transform(a, (x, x) -> x)", "different names"),
         ("transform(a, () -> 1)", "expected a value"),
-        ("aggregate(a, 0, (s, x) -> s + x)", "the lambda makes long of integer"),
+        (
+            "aggregate(a, 0, (s, x) -> s + x)",
+            "the lambda returns long, but the start value is integer",
+        ),
         ("transform(n, x -> x)", "an array is expected, found long"),
-        ("transform_keys(m, (k, v) -> 1)", "the keys of a map are different"),
+        ("transform_keys(m, (k, v) -> 1)", "the keys of a map must be different"),
     ],
 )
 def test_problems(sql: str, problem: str) -> None:

@@ -25,11 +25,11 @@ from deltalog.expressions.sql import with_backticks
         ("a = `x", 5, "never closed"),
         ("a /* x", 3, "comment is never closed"),
         ("a = ``", 5, "backticks is empty"),
-        ("1a", 1, "no number"),
-        ("300Y", 1, "out of the range of byte"),
+        ("1a", 1, "not a number"),
+        ("300Y", 1, "out of range for byte"),
         ("1.5L", 1, "whole number"),
-        ("DATE'2024-02-30'", 5, "no DATE"),
-        ("a LIKE 'x' ESCAPE 5", 19, "expected a text"),
+        ("DATE'2024-02-30'", 5, "not a valid DATE"),
+        ("a LIKE 'x' ESCAPE 5", 19, "expected a string"),
         ("CASE a END", 8, "expected WHEN"),
         ("CASE WHEN a THEN b", 19, "expected END"),
         ("CAST(a AS nothing)", 11, "nothing"),
@@ -40,9 +40,9 @@ from deltalog.expressions.sql import with_backticks
         ("f(a) OVER (b)", 6, "window"),
         ("x.f(a)", 4, "schema or catalog"),
         ("*", 1, "all columns"),
-        ("select", 1, "backticks quote names"),
+        ("select", 1, "names that are keywords in backticks"),
         ("a + INTERVAL 1 PARSEC", 14, "number and a unit"),
-        ("a + INTERVAL '1.5' DAY", 14, "no whole number of days"),
+        ("a + INTERVAL '1.5' DAY", 14, "not a whole number of days"),
         ("", 1, "expected a value"),
     ],
 )
@@ -55,7 +55,7 @@ def test_what_is_not_understood_is_an_error_with_its_place(
 
 
 def test_sql_is_a_text() -> None:
-    with pytest.raises(InvalidInputError, match="expected SQL as a text, found 5"):
+    with pytest.raises(InvalidInputError, match="expected SQL as a string, found 5"):
         parse_sql(5)  # type: ignore[arg-type]  # what callers do
 
 
@@ -99,5 +99,5 @@ def test_names_in_double_quotes_get_backticks(sql: str, spelled: str) -> None:
 
 
 def test_only_a_text_gets_backticks() -> None:
-    with pytest.raises(InvalidInputError, match="expected SQL as a text, found 5"):
+    with pytest.raises(InvalidInputError, match="expected SQL as a string, found 5"):
         with_backticks(5, [])  # type: ignore[arg-type]  # what callers do

@@ -80,9 +80,9 @@ def test_intervals_go_from_one_field_to_another(sql: str, expected: Expression) 
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("INTERVAL '1-12' YEAR TO MONTH", "ends at 11"),
-        ("INTERVAL '1 24:00:00' DAY TO SECOND", "ends at 23"),
-        ("INTERVAL '1:60' HOUR TO MINUTE", "ends at 59"),
+        ("INTERVAL '1-12' YEAR TO MONTH", "the maximum is 11"),
+        ("INTERVAL '1 24:00:00' DAY TO SECOND", "the maximum is 23"),
+        ("INTERVAL '1:60' HOUR TO MINUTE", "the maximum is 59"),
         ("INTERVAL '1' YEAR TO MONTH", "expected one such as '1-2'"),
         ("INTERVAL '02:03' DAY TO SECOND", "expected one such as"),
         ("INTERVAL '1 02:03:04.' DAY TO SECOND", "expected one such as"),

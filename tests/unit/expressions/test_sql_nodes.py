@@ -14,7 +14,9 @@ def _same(sql: str, expected: Expression) -> None:
 
 
 def test_a_text_in_double_quotes_that_is_a_column_is_an_error() -> None:
-    with pytest.raises(InvalidInputError, match=r"write `ID` for the column, or 'id' for the text"):
+    with pytest.raises(
+        InvalidInputError, match=r"write `ID` for the column, or 'id' for the string"
+    ):
         parse_sql('"id" = 5', columns=["ID"])
     _same("\"other\" = 'id'", Comparison("=", lit("other"), lit("id")))
 

@@ -157,7 +157,7 @@ def test_damaged_gzip_is_no_metadata(tmp_path: Path) -> None:
     whole = gzip.compress(b'{"format-version": 2}')
     for data in (whole[:-9], b"no gzip", whole[:12] + b"\xff" * 9 + whole[21:]):
         (folder / "v1.gz.metadata.json").write_bytes(data)
-        with pytest.raises(InvalidInputError, match="no table metadata"):
+        with pytest.raises(InvalidInputError, match="not table metadata"):
             convert_to_deltalake(tmp_path, source_format="iceberg")
 
 

@@ -80,7 +80,7 @@ def others(place: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "found"),
     [
-        (nothing, "found nothing there; see that the location is right"),
+        (nothing, "found nothing there; check the location"),
         (empty, "found an empty directory; write_deltalake"),
         (text_file, "found a file; a table is a directory with a _delta_log"),
         (parquet_file, "found a Parquet file; a table is a directory with a _delta_log"),
@@ -102,12 +102,12 @@ def test_mistakes_are_told_apart(make: Callable[[Path], Path], found: str, tmp_p
 def test_directories_and_files_of_a_table_name_it(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", ROWS, partition_by=["p", "q"])
     table = tmp_path / "t"
-    where = f"open {table}, and ask for its rows with p = 'x:y' AND q = '1'"
+    where = f"open {table}, and read its rows where p = 'x:y' AND q = '1'"
     file = next((table / "p=x%3Ay" / "q=1").glob("*.parquet"))
     assert f"found the directory q=1 of one; {where}" in message(file.parent)
     assert f"found a file of the table {table}; {where}" in message(file)
     null = table / "p=__HIVE_DEFAULT_PARTITION__"
-    assert f"open {table}, and ask for its rows with p IS NULL" in message(null)
+    assert f"open {table}, and read its rows where p IS NULL" in message(null)
 
 
 def test_a_directory_like_a_partition_s_is_not_taken_for_one(tmp_path: Path) -> None:

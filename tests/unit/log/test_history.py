@@ -85,7 +85,7 @@ def test_moments_out_of_range_are_errors_that_name_the_bounds() -> None:
         VersionNotFoundError, match=r"version that can be read is 0.*00:00:00\.010Z"
     ):
         find_version(utc_context(timed(10, 20)), 9)
-    with pytest.raises(VersionNotFoundError, match=r"still to come.*version is 1"):
+    with pytest.raises(VersionNotFoundError, match=r"in the future.*version is 1"):
         find_version(utc_context(timed(10, 20)), FAR_MS)
     with pytest.raises(InvalidInputError):
         load_snapshot(utc_context(timed(10)), version=0, timestamp_ms=10)

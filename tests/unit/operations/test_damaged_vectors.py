@@ -242,7 +242,7 @@ def test_a_wrong_highest_row_changes_nothing() -> None:
     table = DeltaTable(masked(in_log, 3, maxRowIndex=8).store)
     assert fresh_rows(table, "id") == [n for n in IDS if n != 3]
     (finding,) = table.doctor(checks=["vectors"]).findings
-    assert "maxRowIndex 8, and its last row is 3" in finding.message
+    assert "maxRowIndex 8, but its last row is 3" in finding.message
 
 
 def test_an_empty_vector_marks_nothing() -> None:

@@ -37,12 +37,12 @@ def test_a_text_is_divided_into_words(sql: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("sql", "place", "problem"),
     [
-        ("a 'b", "line 1, character 3", "a text is not closed: expected another '"),
-        ('a\n "b', "line 2, character 2", 'a text is not closed: expected another "'),
+        ("a 'b", "line 1, character 3", "a string is not closed: expected another '"),
+        ('a\n "b', "line 2, character 2", 'a string is not closed: expected another "'),
         ("`b", "line 1, character 1", "a name in backticks is not closed"),
         ("a\n\nb /* c /* d */", "line 3, character 3", "a comment is not closed: expected */"),
-        ("a $ b", "line 1, character 3", "no statement has the character '$' outside of quotes"),
-        ("a \x00", "line 1, character 3", "no statement has the character '\\x00'"),
+        ("a $ b", "line 1, character 3", "the character '$' is not valid outside of quotes"),
+        ("a \x00", "line 1, character 3", "the character '\\x00' is not valid"),
     ],
 )
 def test_what_is_no_word_is_named_with_its_place(sql: str, place: str, problem: str) -> None:

@@ -111,7 +111,7 @@ def test_options_say_a_version() -> None:
         ("SELECT 1 FROM m WITH (a = b)", "a constant"),
         ("SELECT 1 FROM m WITH (= 1)", "the name of an option"),
         ("SELECT 1 FROM m WITH (a = 1", "expected , or )"),
-        ("SELECT 1 FROM (SELECT 1) WITH (a = 1)", "behind a table's name"),
+        ("SELECT 1 FROM (SELECT 1) WITH (a = 1)", "after a table's name"),
     ],
 )
 def test_options_that_are_none(sql: str, problem: str) -> None:
@@ -134,5 +134,5 @@ def test_a_place_with_another_word_is_refused(sql: str) -> None:
         if node.name == "m":
             node.meta["start"] = sql.index("m")
             node.meta["end"] = sql.index("m")
-    with pytest.raises(SyntaxProblem, match="can be told from the words"):
+    with pytest.raises(SyntaxProblem, match="is distinct from the words"):
         places_of(replace(found, tree=tree))

@@ -94,8 +94,8 @@ def test_the_present_moment_is_known() -> None:
     ("is_number", "sql", "problem"),
     [
         (True, "'3'", "expected the number of a version, found '3'"),
-        (False, "3", "expected a moment"),
-        (None, "true", "expected a version or a moment, found True"),
+        (False, "3", "expected a timestamp"),
+        (None, "true", "expected a version or timestamp, found True"),
         (None, "NULL", "found None"),
         (None, "id", "id"),
         (None, ":missing", "missing"),

@@ -117,7 +117,7 @@ def test_parameters_of_a_query() -> None:
         ("WITH x AS (INSERT INTO t SELECT 1) SELECT 1", 23, "expected a query that only reads"),
         ("WITH a AS (COPY t TO 'x') SELECT 1", 0, "expected a query"),
         ("SELECT * FROM t@x", 16, "expected a version after @"),
-        ("SELECT 'a", 0, "a text is not closed"),
+        ("SELECT 'a", 0, "a string is not closed"),
     ],
 )
 def test_what_is_no_query_is_refused_with_its_place(sql: str, place: int, problem: str) -> None:

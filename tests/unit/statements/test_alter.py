@@ -102,7 +102,7 @@ def test_properties_are_set_and_unset(table: SqlTables) -> None:
 
 def test_double_quotes_of_a_constraint_are_not_guessed_at(table: SqlTables) -> None:
     """Python callers mean the column, as for deltalake; in Spark's SQL it is a text."""
-    with pytest.raises(InvalidInputError, match="double quotes make a text"):
+    with pytest.raises(InvalidInputError, match="double quotes mean a string"):
         table.run('ALTER TABLE t ADD CONSTRAINT c CHECK ("id" > 0)')
 
 
@@ -216,7 +216,7 @@ def test_columns_are_replaced(db: SqlTables) -> None:
     [
         ("(a INT)", "columnMapping"),
         ("(a STRING, b STRING)", "not a wider type"),
-        ("(a INT, c STRING)", "may be meant as new names"),
+        ("(a INT, c STRING)", "could mean a rename"),
         ("(a INT, A INT, b STRING)", "expected each column once"),
         ("(a INT, b STRING, c INT NOT NULL)", "NOT NULL"),
     ],

@@ -153,7 +153,7 @@ def test_what_is_closed_is_refused() -> None:
 def test_each_statement_is_committed() -> None:
     connection = connect()
     connection.commit()
-    with pytest.raises(statements.NotSupportedError, match="RESTORE TABLE goes back"):
+    with pytest.raises(statements.NotSupportedError, match="RESTORE TABLE restores"):
         connection.rollback()
 
 

@@ -302,7 +302,7 @@ def test_fields_of_structs_go_by_their_place(db: SqlTables) -> None:
 def test_structs_by_name_keep_the_order_of_the_table(db: SqlTables) -> None:
     db.create("t", "(s STRUCT<x: STRING, y: STRING>)")
     db.run("INSERT INTO t BY NAME SELECT named_struct('x', 'a', 'y', 'b') AS s")
-    with pytest.raises(InvalidInputError, match="give them in its order"):
+    with pytest.raises(InvalidInputError, match="use the table's order"):
         db.run("INSERT INTO t BY NAME SELECT named_struct('y', 'b', 'x', 'a') AS s")
     assert db.rows("SELECT s.x, s.y FROM t") == [("a", "b")]
 
@@ -440,8 +440,8 @@ def test_columns_behind_those_of_the_table_are_added(
     ("insert", "problem"),
     [
         ("INTO t SELECT 3, 'c'", "expected 3 columns"),
-        ("INTO t SELECT 3, 'c', 'z', 7 AS Name", "'Name' stands behind those of the table"),
-        ("INTO t SELECT 3, 'c', 'z', 7 AS a, 8 AS A", "'A' stands behind"),
+        ("INTO t SELECT 3, 'c', 'z', 7 AS Name", "extra column 'Name' has the name of"),
+        ("INTO t SELECT 3, 'c', 'z', 7 AS a, 8 AS A", "extra column 'A'"),
         ("INTO t (id, p) SELECT 3, 'z', 7 AS more", "expected 2 columns"),
         ("INTO t (id, p, more) SELECT 3, 'z', 7", "no column 'more'"),
     ],
@@ -464,7 +464,7 @@ def test_fields_behind_those_of_the_table_are_added(db: SqlTables) -> None:
         {"a": 1, "in": inside, "c": 4, "d": 5},
         {"a": 1, "in": inside, "c": 4, "d": None},
     ]
-    with pytest.raises(SchemaMismatchError, match="'A' stands behind those of 's'"):
+    with pytest.raises(SchemaMismatchError, match="field 'A' has the name of a field of 's'"):
         db.run(f"{insert} SELECT 1, named_struct('y', 1, 'z', {inner}, 'c', 4, 'd', 5, 'A', 4)")
 
 

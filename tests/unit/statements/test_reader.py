@@ -85,12 +85,12 @@ def test_names_have_values() -> None:
     [
         ("a = ?", None, "character 5: the parameter ? needs a list of values"),
         ("a = ?", {"x": 1}, "the parameter ? needs a list of values"),
-        ("a = ?", [1, 2], "it has 1 parameters ?, and 2 values were given"),
-        ("a = 1", [1], "it has 0 parameters ?, and 1 values were given"),
+        ("a = ?", [1, 2], "it has 1 parameters ?, but 2 values were given"),
+        ("a = 1", [1], "it has 0 parameters ?, but 1 values were given"),
         ("a = ?", "1", "expected a list of values for `?`, or a mapping"),
         ("a = ?", b"1", "expected a list of values"),
         ("a = ?", {1}, "found a set"),
-        (5, None, "expected a statement as a text, found 5"),
+        (5, None, "expected a statement as a string, found 5"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(sql: Any, parameters: Any, problem: str) -> None:

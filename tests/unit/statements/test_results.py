@@ -24,7 +24,7 @@ def test_rows_come_in_all_forms() -> None:
 def test_rows_are_taken_once() -> None:
     result = deltalog.sql("SELECT 1 AS a")
     result.to_arrow()
-    with pytest.raises(InvalidInputError, match="they were taken"):
+    with pytest.raises(InvalidInputError, match="they were already read"):
         result.to_arrow()
     assert "rows taken" in repr(result)
     assert "rows taken" in result._repr_html_()

@@ -25,7 +25,7 @@ def test_semicolons_divide_statements(script: str, statements: list[str]) -> Non
 
 
 def test_what_is_not_closed_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="line 2, character 8: a text is not closed"):
+    with pytest.raises(InvalidInputError, match="line 2, character 8: a string is not closed"):
         statements_of("SELECT 1;\nSELECT 'x; SELECT 2")
 
 

@@ -130,7 +130,7 @@ def _nothing() -> Any:
     ],
 )
 def test_keys_in_a_location_are_refused_and_not_shown(location: str) -> None:
-    with pytest.raises(InvalidInputError, match="give them as storage_options") as caught:
+    with pytest.raises(InvalidInputError, match="pass them as storage_options") as caught:
         open_store(location)
     assert "SECRET" not in str(caught.value)
 

@@ -328,7 +328,7 @@ def test_tables_that_are_gone_or_others_are_named(place: Place) -> None:
     place.tables["s", "b"] = DictStore(root="memory://new")
     write_deltalake(place.tables["s", "b"], ROW)
     (report,) = transactions(place).recover()
-    assert report.parts[1].reason == "another table has its name by now"
+    assert report.parts[1].reason == "its name belongs to another table now"
     place.tables["s", "b"] = kept
     (report,) = transactions(place).recover()
     assert report.is_complete
@@ -352,7 +352,7 @@ def test_what_is_older_than_files_are_kept_is_not_committed(place: Place) -> Non
     place.journals.files[path] = re.sub(rb'"createdTime":\d+', b'"createdTime":1000', data, count=1)
     (report,) = transactions(place).recover()
     assert report.parts[1].state is PartState.IMPOSSIBLE
-    assert "longer ago than the table keeps files" in report.parts[1].reason
+    assert "older than the table's retention" in report.parts[1].reason
     assert place.versions() == [1, 0, 0]
 
 

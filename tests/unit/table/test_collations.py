@@ -133,9 +133,9 @@ def test_queries_give_texts_and_compare_none(
     if is_answered:
         assert deltalog.sql(query, t=table).to_arrow().num_rows
     else:
-        with pytest.raises(InvalidInputError, match="of which DuckDB compares bytes"):
+        with pytest.raises(InvalidInputError, match="which DuckDB compares by bytes"):
             deltalog.sql(query, t=table).to_arrow()
-        with pytest.raises(InvalidInputError, match="of which DuckDB compares bytes"):
+        with pytest.raises(InvalidInputError, match="which DuckDB compares by bytes"):
             table.sql(re.sub(r"\bt\b", "this", query)).read_all()
 
 

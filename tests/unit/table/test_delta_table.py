@@ -217,7 +217,7 @@ def test_before_the_first_version_names_the_bounds() -> None:
 
 
 def test_a_moment_to_come_has_no_version_yet() -> None:
-    with pytest.raises(VersionNotFoundError, match=r"still to come; the latest version is 3"):
+    with pytest.raises(VersionNotFoundError, match=r"in the future; the latest version is 3"):
         DeltaTable(hourly()).load_as_version(datetime.max.replace(tzinfo=UTC))
 
 

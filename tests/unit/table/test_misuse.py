@@ -169,9 +169,9 @@ SERIES: Any = pd.Series([1])
         (lambda t: t.alter.add_columns("x long"), "expected a Field"),
         (lambda t: t.alter.add_constraint("id > 1"), "expected a dictionary"),
         (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),
-        (lambda t: t.commit("written"), "expected what write_files gave"),
+        (lambda t: t.commit("written"), "expected WrittenFiles"),
         (lambda _: write_files(TEXT, ROWS), "expected a DeltaTable"),
-        (lambda t: write_deltalake(t, SERIES, **OPTIONS), "one column, and no table"),
+        (lambda t: write_deltalake(t, SERIES, **OPTIONS), "one column, not a table"),
     ],
 )
 def test_options_of_the_wrong_kind(call: Call, message: str) -> None:
@@ -193,7 +193,7 @@ def test_a_clone_lies_outside_of_its_table(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", ROWS)
     table = DeltaTable(tmp_path / "t")
     for target in (tmp_path / "t", tmp_path / "t" / "below", f"{tmp_path}/t/../t"):
-        with pytest.raises(InvalidInputError, match="expected a place outside of the table"):
+        with pytest.raises(InvalidInputError, match="expected a location outside of the table"):
             table.clone(target, replace=True)
     assert table.clone(tmp_path / "tt").count() == 3
 

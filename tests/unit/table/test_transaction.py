@@ -131,7 +131,7 @@ def test_an_operation_that_failed_is_not_forgiven(configuration: dict[str, str])
         with made.transaction() as tx:
             with pytest.raises(ConstraintViolationError):
                 tx.overwrite([{"id": 8}], "id = 1")
-            with pytest.raises(InvalidInputError, match="ends with what fails, here its WRITE"):
+            with pytest.raises(InvalidInputError, match="cannot continue the transaction"):
                 tx.append([{"id": 9}])
 
     with unchanged(made), pytest.raises(InvalidInputError, match="its WRITE failed"):

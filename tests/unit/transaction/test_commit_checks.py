@@ -109,7 +109,7 @@ def test_domains_need_their_feature() -> None:
     tx.set_domain(DomainMetadata(domain="mine", configuration="1"))
     with pytest.raises(InvalidInputError, match="domainMetadata"):
         commit(tx)
-    with pytest.raises(InvalidInputError, match="there is none"):
+    with pytest.raises(InvalidInputError, match="it is missing"):
         tx.remove_domain("other")
 
 

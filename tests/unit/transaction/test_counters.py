@@ -115,7 +115,7 @@ def test_versions_end() -> None:
     put_commit(store, LAST, PROTOCOL, metadata())
     classic_checkpoint(store, LAST, [PROTOCOL, metadata()])
     assert DeltaTable(store).version() == LAST
-    refused(store, lambda: commit(pending(store, new_file("a"))), "the last one that 64 bits hold")
+    refused(store, lambda: commit(pending(store, new_file("a"))), "the last one that fits 64 bits")
 
 
 @pytest.mark.parametrize("version", [LAST + 1, -LAST - 2])

@@ -72,15 +72,15 @@ def with_table(**members: object) -> bytes:
         (changed(id=OTHER), "expected the id of its name"),
         (changed(createdTime="now"), "createdTime"),
         (changed(createdTime=2**70), "createdTime|fit|JSON"),
-        (changed(createdTime=-1), "createdTime: expected a moment"),
-        (changed(createdTime=2**62), "createdTime: expected a moment"),
+        (changed(createdTime=-1), "createdTime: expected a time"),
+        (changed(createdTime=2**62), "createdTime: expected a time"),
         (changed(tables=[]), "expected different tables"),
         (changed(tables={}), "tables"),
         (changed(tables=[1]), "table 1: expected object"),
         (with_table(tableId="id-b"), "expected different tables"),
-        (with_table(name=[]), "name: expected texts"),
-        (with_table(name=["a", 1]), "name: expected texts"),
-        (with_table(name=["a", ""]), "name: expected texts"),
+        (with_table(name=[]), "name: expected strings"),
+        (with_table(name=["a", 1]), "name: expected strings"),
+        (with_table(name=["a", ""]), "name: expected strings"),
         (with_table(version=-1), "expected a version"),
         (with_table(version=None), "version"),
         (with_table(commit=None), "commit"),
@@ -96,7 +96,7 @@ def test_a_journal_that_is_too_long_is_neither_written_nor_read(
 ) -> None:
     store = DictStore(files={f"{OTHER}.json": b"x" * 1000})
     monkeypatch.setattr(journals, "MOST_BYTES", 100)
-    with pytest.raises(InvalidInputError, match="a journal holds at most 100"):
+    with pytest.raises(InvalidInputError, match="the limit is 100"):
         Journals(store).put(JOURNAL)
     assert Journals(store).ids() == [OTHER]
     with pytest.raises(MalformedLogError, match="has 1000 bytes, and none has more than 100"):

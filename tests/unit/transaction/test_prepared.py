@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a backfill": (
         "append",
         lambda lines: of_kind(lines, "commitInfo").update(operation="ROW TRACKING BACKFILL"),
-        "holds a ROW TRACKING BACKFILL",
+        "contains a ROW TRACKING BACKFILL",
     ),
     "another id": (
         "new column",
@@ -197,7 +197,7 @@ def test_the_commit_of_another_table_is_refused() -> None:
     store = DictStore()
     write_deltalake(store, DATA)
     what = replace(prepared(store, OPERATIONS["append"]), table_id="another")
-    with pytest.raises(MalformedLogError, match="it was a table with id 'another'"):
+    with pytest.raises(MalformedLogError, match="it is for the table with id 'another'"):
         again(store, what)
 
 

@@ -111,9 +111,9 @@ def test_parameters_are_added_to_those_of_the_operation_which_win() -> None:
         ({"readVersion": 1.0}, "expected a whole number of 0 or more, found 1.0"),
         ({"readVersion": -1}, "found -1"),
         ({"readVersion": True}, "found True"),
-        ({"userName": 1}, "expected a text, found 1"),
+        ({"userName": 1}, "expected a string, found 1"),
         ({1: "x"}, "expected strings as keys, found 1"),
-        ({"a": [{"b": object()}]}, r"\['a'\]\[0\]\['b'\]: expected what JSON can hold"),
+        ({"a": [{"b": object()}]}, r"\['a'\]\[0\]\['b'\]: expected a JSON value"),
     ],
 )
 def test_custom_metadata_that_others_could_not_read_is_refused(custom: Any, message: str) -> None:

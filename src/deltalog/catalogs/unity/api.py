@@ -1,6 +1,6 @@
-"""The endpoints of Unity Catalog's Delta API, and of the older one where it is still the only one.
+"""The endpoints of Unity Catalog's Delta API, and of the older API of servers without it.
 
-Owns paths, parameters and bodies. What they are used for stands in `catalog` and `committer`.
+Owns paths, parameters and bodies. `catalog` and `committer` use the endpoints.
 
 Protocol: UC Delta API (delta.yaml); Unity Catalog API (all.yaml)
 """
@@ -61,7 +61,7 @@ _READ: Final = "READ"
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What a server has of the Delta API; none of it where it knows the older one alone."""
+    """The endpoints of the Delta API that a server has; empty if it only has the older API."""
 
     names: frozenset[str] = frozenset()
 
@@ -84,7 +84,7 @@ class UnityApi:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def endpoints(self, catalog: str) -> Endpoints:
-        """What the server has for a catalog; asked once.
+        """Return the endpoints of the server for a catalog; requested once.
 
         Raises:
             CatalogError: there is no such catalog.
@@ -102,7 +102,8 @@ class UnityApi:
         try:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
-            # Older servers have no such path; what theirs says of it is not of the Delta API.
+            # Older servers do not have this path, so their answer is not an answer of the Delta
+            # API.
             if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
             found = Endpoints()
@@ -111,16 +112,16 @@ class UnityApi:
         return found
 
     def require(self, name: Name, endpoint: str, what: str) -> None:
-        """Refuse what the server does not have.
+        """Refuse an operation whose endpoint the server does not have.
 
         Raises:
-            InvalidInputError: it does not have the endpoint.
+            InvalidInputError: the server does not have the endpoint.
         """
         if endpoint not in self.endpoints(name[0]):
-            raise InvalidInputError(f"cannot {what}: the server of the catalog does not offer that")
+            raise InvalidInputError(f"cannot {what}: the catalog's server does not support it")
 
     def load(self, name: Name) -> LoadedTable:
-        """The catalog's entry of a table."""
+        """Return the catalog's entry of a table."""
         return self._table("load", "GET", name, "", self._parser(name))
 
     def update(
@@ -132,14 +133,14 @@ class UnityApi:
         etag: str | None = None,
         what: str = "update",
     ) -> LoadedTable:
-        """Change the entry of a table, commits included.
+        """Change the entry of a table, including commits.
 
         Args:
-            name: of the table.
-            table_id: which it must have, so that a table of the same name is not changed.
-            updates: at most one of each kind.
-            etag: which the entry must have; None is any.
-            what: is attempted, as a verb.
+            name: the name of the table.
+            table_id: the id that the table must have, so that no other table is changed.
+            updates: at most one update of each kind.
+            etag: the etag that the entry must have; None is any.
+            what: the attempted action, for messages.
         """
         requirements: list[dict[str, Any]] = [{"type": "assert-table-uuid", "uuid": table_id}]
         if etag is not None:
@@ -148,7 +149,7 @@ class UnityApi:
         return self._table(what, "POST", name, "", self._parser(name), body)
 
     def stage(self, name: Name) -> StagingAnswer:
-        """A place for a new managed table."""
+        """Request the location of a new managed table."""
         question = Question(
             what=f"stage table {shown_name(name)}",
             method="POST",
@@ -162,7 +163,7 @@ class UnityApi:
         return self.client.ask(question, parse_staging)
 
     def create(self, name: Name, body: Mapping[str, Any]) -> LoadedTable:
-        """Show a table under its name."""
+        """Register a table, which makes it visible."""
         question = Question(
             what=f"create table {shown_name(name)}",
             method="POST",
@@ -176,7 +177,7 @@ class UnityApi:
         return self.client.ask(question, self._parser(name))
 
     def drop(self, name: Name) -> None:
-        """Forget a table."""
+        """Drop a table from the catalog."""
         if DELETE in self.endpoints(name[0]):
             self.client.send(_of_table("drop", "DELETE", name))
         else:
@@ -187,18 +188,18 @@ class UnityApi:
             )
 
     def rename(self, name: Name, new_name: str) -> None:
-        """Give a table another name in its schema."""
+        """Rename a table within its schema."""
         self.client.send(_of_table("rename", "POST", name, "/rename", {"new-name": new_name}))
 
     def report(self, name: Name, table_id: str, counts: Mapping[str, int]) -> Question:
-        """The question that reports what a commit did."""
+        """Return the request that reports the counts of a commit."""
         body = {"table-id": table_id, "report": {"commit-report": dict(counts)}}
         return _of_table("report a commit to", "POST", name, "/metrics", body)
 
     def lend_for_table(
         self, name: Name, table_id: str, location: str
     ) -> tuple[LentCredential, ...]:
-        """Credentials for the files of a table: to write, or to read where that is all there is."""
+        """Request credentials for the files of a table: to write if allowed, otherwise to read."""
 
         def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-table-credentials"
@@ -215,7 +216,7 @@ class UnityApi:
     def lend_for_staging(
         self, catalog: str, table_id: str, location: str
     ) -> tuple[LentCredential, ...]:
-        """Credentials for the files of a table that is not shown yet."""
+        """Request credentials for the files of a staged table."""
         what = f"staged table {table_id}"
 
         def ask_older() -> tuple[LentCredential, ...]:
@@ -234,7 +235,7 @@ class UnityApi:
         return self._lent(catalog, STAGING_CREDENTIALS, ask, ask_older)
 
     def lend_for_path(self, catalog: str, location: str) -> tuple[LentCredential, ...]:
-        """Credentials for a location at which an external table is to be."""
+        """Request credentials for the location of a new external table."""
 
         def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-path-credentials"
@@ -258,9 +259,9 @@ class UnityApi:
         ask: Callable[[], tuple[LentCredential, ...]],
         ask_older: Callable[[], tuple[LentCredential, ...]],
     ) -> tuple[LentCredential, ...]:
-        """Credentials by an endpoint, or by that of the older API.
+        """Request credentials from an endpoint, or from that of the older API.
 
-        There are servers that announce an endpoint and do not have it; they are asked once.
+        Some servers announce an endpoint but do not have it; it is then requested only once.
         """
         known = self.endpoints(catalog)
         if endpoint not in known:
@@ -276,22 +277,22 @@ class UnityApi:
             self._known[catalog] = Endpoints(self._known[catalog].names - {endpoint})
         return found
 
-    # The older API: tables where a server has nothing else.
+    # The older API, for servers without the Delta API.
 
     def older_table(self, name: Name) -> JsonObject:
-        """The entry of a table in the older API."""
+        """Return the entry of a table in the older API."""
         what = f"load table {shown_name(name)}"
         question = Question(what=what, method="GET", path=_older_path(name))
         return self.client.ask(question, lambda node: node)
 
     def older_create(self, body: Mapping[str, Any], name: Name) -> JsonObject:
-        """Show an external table in the older API."""
+        """Register an external table through the older API."""
         what = f"create table {shown_name(name)}"
         question = Question(what=what, method="POST", path="/tables", body=body)
         return self.client.ask(question, lambda node: node)
 
     def older_commits(self, table_id: str, location: str, name: Name) -> JsonObject:
-        """The ratified commits of a table in the older API."""
+        """Return the ratified commits of a table in the older API."""
         body = {"table_id": table_id, "table_uri": location, "start_version": 0}
         question = Question(
             what=f"get the commits of {shown_name(name)}",
@@ -302,13 +303,13 @@ class UnityApi:
         return self.client.ask(question, lambda node: node)
 
     def older_commit(self, body: Mapping[str, Any], name: Name) -> None:
-        """Propose a commit, or tell what is published, in the older API."""
+        """Propose a commit, or report published versions, in the older API."""
         question = Question(
             what=f"commit to {shown_name(name)}",
             method="POST",
             path="/delta/preview/commits",
             body=body,
-            waits=False,  # a 429 says that commits must be published first
+            waits=False,  # a 429 means that commits must be published first
         )
         self.client.send(question)
 
@@ -354,7 +355,7 @@ class UnityApi:
 
 
 def table_type_of(node: JsonObject) -> TableType:
-    """The type of a table in the older API; what is neither of ours counts as external."""
+    """Return the type of a table in the older API; unknown types count as external."""
     return (
         TableType.MANAGED if node.optional("table_type", str) == "MANAGED" else (TableType.EXTERNAL)
     )
@@ -385,15 +386,15 @@ def _of_table(
 
 def _older_path(name: Name) -> str:
     for part in name:
-        if "." in part:  # dots divide names there, so it would be another table
+        if "." in part:  # dots separate names there, so it would be another table
             raise InvalidInputError(
-                f"cannot ask an older server about {part!r}: with a dot that is no name there"
+                f"cannot request {part!r} from an older server: names with a dot are not possible"
             )
     return path_of("/tables/{name}", name=".".join(name))
 
 
 def _widest(ask: Callable[[str], tuple[LentCredential, ...]]) -> tuple[LentCredential, ...]:
-    """Credentials to write, or to read if those are refused."""
+    """Request credentials to write, or to read if those are refused."""
     try:
         return ask(_READ_WRITE)
     except CatalogAccessError as error:
@@ -410,7 +411,7 @@ def _parse_config(node: JsonObject) -> Endpoints:
 
 
 def _older_credentials(node: JsonObject, location: str) -> tuple[LentCredential, ...]:
-    """The credentials of the older API, by the names of the Delta API."""
+    """Convert credentials of the older API to the names of the Delta API."""
     config: dict[str, object] = {}
     for member, prefix, names in _OLDER_CREDENTIALS:
         held = node.values.get(member)
@@ -433,63 +434,63 @@ _OLDER_CREDENTIALS: Final = (
 )
 
 
-# Whoever lends the credentials of a Unity Catalog: for a table, a staged one, or a location.
+# Lenders of a Unity Catalog: for a table, a staged table, or a location.
 
 
 @dataclass(frozen=True, slots=True)
 class UnityLender(ABC):
-    """Lends credentials; its subclasses know for what."""
+    """Lends credentials; the subclasses are for a table, a staged table and a location."""
 
     api: UnityApi
 
     @property
     def clock(self) -> Clock:
-        """As `Lender`."""
+        """See `Lender`."""
         return self.api.client.clock
 
     @property
     def pickles_secrets(self) -> bool:
-        """As `Lender`."""
+        """See `Lender`."""
         return self.api.client.pickles_secrets
 
     @abstractmethod
     def lend(self) -> Sequence[LentCredential]:
-        """As `Lender`."""
+        """See `Lender`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfTable(UnityLender):
-    """For a table of the catalog."""
+    """Lends credentials for a table of the catalog."""
 
     name: Name
     table_id: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """As `Lender`."""
+        """See `Lender`."""
         return self.api.lend_for_table(self.name, self.table_id, self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class OfStaging(UnityLender):
-    """For a table that is not shown yet."""
+    """Lends credentials for a table that is not registered yet."""
 
     catalog: str
     table_id: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """As `Lender`."""
+        """See `Lender`."""
         return self.api.lend_for_staging(self.catalog, self.table_id, self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class OfPath(UnityLender):
-    """For a location that is not a table's yet."""
+    """Lends credentials for the location of a new external table."""
 
     catalog: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """As `Lender`."""
+        """See `Lender`."""
         return self.api.lend_for_path(self.catalog, self.location)

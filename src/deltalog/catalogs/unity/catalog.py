@@ -1,7 +1,7 @@
 """`UnityCatalog`: the tables of a Unity Catalog server.
 
-Owns what a name means there, how a table is opened with lent credentials and with whoever commits
-to it, and the life of tables: staged, registered, renamed, dropped.
+Owns the meaning of names, the opening of tables (with lent credentials and the right committer),
+and the steps of a table's life: staged, registered, renamed, dropped.
 
 Protocol: UC Delta API; Catalog-managed tables
 """
@@ -75,34 +75,34 @@ _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 class UnityCatalog(OffersTransactions):
     """The tables of a Unity Catalog server, by names of three parts.
 
-    Tables are read and written with credentials that the catalog lends for their location. What it
-    says of a location is checked: it cannot lead to files of this machine. Where the catalog
-    decides on commits, they are proposed to it and published; of other tables it is told what
-    changed. Instances are shared by threads.
+    Tables are read and written with credentials that the catalog lends for their location.
+    Locations are checked: they cannot be files of this machine. If the catalog decides on a table's
+    commits, they are proposed to it and then published. For other tables, changes are reported to
+    it. Threads may share an instance.
 
-    Pickles hold neither tokens nor lent credentials: another process takes the token from its own
-    environment, unless `pickles_secrets` says otherwise.
+    Pickles contain neither tokens nor lent credentials: another process takes the token from its
+    own environment, unless `pickles_secrets` is set.
 
     Args:
-        url: of the server, or of its API; None is `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
-        token: bearer token; None is `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server is
-            the environment's.
-        client_id: of a service, which signs in with OAuth instead.
-        client_secret: of the service.
-        token_url: where such a service gets its tokens; None is Databricks' endpoint.
-        scope: that it asks for.
-        catalog: names then have two parts, within this catalog.
-        storage_options: for the tables' stores, such as an endpoint or a region; lent credentials
-            are added. Where the catalog lends none, these are used alone.
-        http_options: of the connections to the server.
+        url: the URL of the server or its API; None is `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
+        token: a bearer token; None is `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server is
+            the one of the environment.
+        client_id: the id of a service that signs in with OAuth instead.
+        client_secret: the secret of the service.
+        token_url: the token endpoint of the service; None is Databricks' endpoint.
+        scope: the scope that the service requests.
+        catalog: a catalog of the server; names then have two parts within it.
+        storage_options: options of the tables' stores, such as an endpoint or a region; lent
+            credentials are added. If the catalog lends none, these are used alone.
+        http_options: the options of connections to the server.
         allows_local_files: whether tables may be files of this machine.
         reports_metrics: whether commits are reported to the catalog.
-        pickles_secrets: whether pickles hold token and credentials; `"tasks"` lets only those
-            hold the token that go to tasks of a cluster. These hold the credentials in any case.
-        maintenance: names of operations that clients are allowed on tables whose commits the
-            catalog decides on, where the server cannot say so: `DATA_REORGANIZATION` (OPTIMIZE,
-            REORG), `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
-        clock: for their expiry.
+        pickles_secrets: whether pickles contain token and credentials. With `"tasks"`, only pickles
+            for tasks of a cluster contain the token. Those contain the credentials in any case.
+        maintenance: the operations that clients may run on tables whose commits the catalog decides
+            on, for servers that do not list them: `DATA_REORGANIZATION` (OPTIMIZE, REORG),
+            `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
+        clock: the clock for the expiry of tokens and credentials.
     """
 
     def __init__(  # noqa: PLR0913
@@ -140,18 +140,18 @@ class UnityCatalog(OffersTransactions):
         self._reports = reports_metrics
 
     def list_catalogs(self) -> list[str]:
-        """The catalogs of the server, by name."""
+        """Return the catalogs of the server, by name."""
         return self._names.catalogs() if self._catalog is None else [self._catalog]
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """As `TableCatalog`. Cost: a request for each catalog, and each page."""
+        """See `TableCatalog`. Cost: a request for each catalog, and each page."""
         catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
         found = [(one, schema) for one in catalogs for schema in self._names.schemas(one)]
         names = [self._short(name) for name in found]
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """As `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog`. Cost: a request for each page."""
         full = self._full_schema(schema)
         return [(*schema, table) for table in self._names.tables(*full)]
 
@@ -163,11 +163,11 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas`. Cost: a request."""
         self._names.create(self._full_schema(schema), comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """As `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas`. Cost: a request."""
         self._names.drop(self._full_schema(schema), cascade=cascade)
 
     def create_catalog(
@@ -178,15 +178,15 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `KeepsCatalogs`. Cost: a request."""
+        """See `KeepsCatalogs`. Cost: a request."""
         self._names.create((catalog,), comment, location, properties)
 
     def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
-        """As `KeepsCatalogs`. Cost: a request."""
+        """See `KeepsCatalogs`. Cost: a request."""
         self._names.drop((catalog,), cascade=cascade)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -195,7 +195,7 @@ class UnityCatalog(OffersTransactions):
         return replace(described, name=name)
 
     def open(self, name: Name) -> TableContext:
-        """As `TableCatalog`. Cost: a request, and one for credentials when files are read."""
+        """See `TableCatalog`. Cost: a request, and one for credentials when files are read."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -218,10 +218,10 @@ class UnityCatalog(OffersTransactions):
         return utc_context(store)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """As `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog`. Cost: two requests."""
         full = self._full(name)
         if self._loaded(full) is not None:
-            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has a table")
+            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has that table")
         if location is not None:
             check_location(location, allows_local=self._allows_local)
             store = self._store(OfPath(self._api, full[0], location), location)
@@ -250,7 +250,7 @@ class UnityCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """As `TableCatalog`. Cost: a request."""
+        """See `TableCatalog`. Cost: a request."""
         full = self._full(staged.name)
         if staged.table_type is TableType.MANAGED and snapshot.version != 0:
             raise InvalidInputError(
@@ -268,26 +268,26 @@ class UnityCatalog(OffersTransactions):
         return replace(made.described(), name=staged.name)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """As `TableCatalog`; of tables whose commits the catalog takes it knows all already."""
+        """As `TableCatalog`; a catalog that decides on a table's commits is already up to date."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
             raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
         if isinstance(loaded, CatalogTable):
             raise InvalidInputError(
-                f"cannot synchronize {shown_name(name)}: the server of the catalog has only the "
-                "older API, which cannot"
+                f"cannot synchronize {shown_name(name)}: the catalog's server only has the older "
+                "API, which cannot change tables"
             )
         if loaded.table_type is TableType.EXTERNAL:
             UnityTeller(self._api, full, loaded.table_id).synchronize(snapshot)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """As `TableCatalog`; what becomes of a managed table's files is the server's business."""
+        """As `TableCatalog`; the server decides about a managed table's files."""
         full = self._full(name)
         known = self.find(name) if purge else None
         if known is not None and known.table_type is not TableType.MANAGED:
             raise InvalidInputError(
-                f"cannot purge {shown_name(name)}: its files are not the catalog's own"
+                f"cannot purge {shown_name(name)}: the catalog does not own its files"
             )
         try:
             self._api.drop(full)
@@ -299,7 +299,7 @@ class UnityCatalog(OffersTransactions):
             ) from error
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """As `TableCatalog`; within one schema."""
+        """See `TableCatalog`; within one schema."""
         full, new = self._full(name), self._full(new_name)
         if full[:2] != new[:2]:
             raise InvalidInputError(
@@ -313,28 +313,28 @@ class UnityCatalog(OffersTransactions):
         except CatalogError as error:
             if error.status == 409:
                 raise TableExistsError(
-                    f"cannot rename {shown_name(name)}: there is a table {shown_name(new_name)}"
+                    f"cannot rename {shown_name(name)}: the table {shown_name(new_name)} exists"
                 ) from error
             if error.status != 404:
                 raise
-            after = self._loaded(new)  # perhaps only the first answer was lost
+            after = self._loaded(new)  # perhaps a first request succeeded
             if before is None or after is None or before.table_id != after.table_id:
                 raise TableNotFoundError(
                     f"there is no table {shown_name(name)} in the catalog"
                 ) from error
 
     def relocate(self, name: Name, location: str) -> None:
-        """As `TableCatalog`: refused, as the API cannot."""
+        """As `TableCatalog`: refused, because the API does not support it."""
         del location
         raise InvalidInputError(
-            f"cannot relocate {shown_name(name)}: a Unity Catalog keeps the location of a table; "
-            "drop it and create an external one"
+            f"cannot relocate {shown_name(name)}: a Unity Catalog cannot change a table's "
+            "location; drop it and create an external one"
         )
 
     def publish(self, name: Name) -> int | None:
-        """Publish the ratified commits of a table; the last version, if the catalog knows it.
+        """Publish the ratified commits of a table, and return the last version, if known.
 
-        Every writer does so after its commit; this is for tables whose writers failed to.
+        Every writer does this after its commit; call it if writers failed to.
 
         Raises:
             InvalidInputError: the catalog does not decide on the table's commits.
@@ -342,7 +342,7 @@ class UnityCatalog(OffersTransactions):
         context = self.open(name)
         if not isinstance(context.committer, UnityCommitter):
             raise InvalidInputError(
-                f"cannot publish commits of {shown_name(name)}: they are files already"
+                f"cannot publish commits of {shown_name(name)}: its catalog does not manage them"
             )
         return context.committer.publish(context.store)
 
@@ -362,7 +362,7 @@ class UnityCatalog(OffersTransactions):
         return name[1:] if self._catalog else name
 
     def _loaded(self, full: Name) -> LoadedTable | CatalogTable | None:
-        """The entry of a table; of the older API where that is all there is."""
+        """Return the entry of a table, from the older API if the server has no other."""
         try:
             if self._api.endpoints(full[0]).is_older:
                 return older.find(self._api, full)
@@ -399,7 +399,7 @@ class UnityCatalog(OffersTransactions):
         return open_store(decode_location(location), options)
 
     def _registered(self, full: Name, staged: StagedTable, error: CatalogError) -> LoadedTable:
-        """The entry of a table that seems to be registered already: perhaps an answer was lost.
+        """Return the entry of a table that seems to be registered already: an answer may be lost.
 
         Raises:
             TableExistsError: another table has the name.
@@ -432,7 +432,7 @@ def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
     return frozenset(known[name] for name in given)
 
 
-# Catalogs, schemas and tables of a Unity Catalog server by their names.
+# --- catalogs, schemas and tables of a server, by name
 
 
 _MOST_PAGES: Final = 100_000
@@ -441,27 +441,27 @@ _MAY_EXIST: Final = frozenset({400, 409, 500})
 
 @dataclass(frozen=True, slots=True)
 class UnityNames:
-    """What a server has, by name."""
+    """Lists, creates and drops catalogs and schemas by name."""
 
     client: UnityClient
 
     def catalogs(self) -> list[str]:
-        """The names of all catalogs."""
+        """Return the names of all catalogs."""
         return sorted(self._listed("list the catalogs", "/catalogs", {}, "catalogs"))
 
     def schemas(self, catalog: str) -> list[str]:
-        """The names of a catalog's schemas."""
+        """Return the names of a catalog's schemas."""
         what = f"list the schemas of {shown_name((catalog,))}"
         return sorted(self._listed(what, "/schemas", {"catalog_name": catalog}, "schemas"))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
-        """The names of a schema's tables."""
+        """Return the names of a schema's tables."""
         what = f"list the tables of {shown_name((catalog, schema))}"
         query = {"catalog_name": catalog, "schema_name": schema}
         return sorted(self._listed(what, "/tables", query, "tables"))
 
     def has(self, name: Name) -> bool:
-        """Whether there is a catalog, or a schema, of a name of one or two parts."""
+        """Whether a catalog (one part) or a schema (two parts) exists."""
         what = f"load {_kind(name)} {shown_name(name)}"
         try:
             self.client.send(Question(what=what, method="GET", path=_path(name)))
@@ -472,9 +472,9 @@ class UnityNames:
         return True
 
     def missing(self, table: Name) -> str:
-        """What is missing of a table that is not there, in words."""
+        """Describe which part of a missing table's name does not exist."""
         for kind, part in (("catalog", table[:1]), ("schema", table[:2])):
-            with suppress(DeltaError):  # it only makes an error clearer
+            with suppress(DeltaError):  # this only makes an error clearer
                 if not self.has(part):
                     return f"there is no {kind} {shown_name(part)}"
         return f"there is no table {shown_name(table)} in the catalog"
@@ -486,10 +486,10 @@ class UnityNames:
         location: str | None,
         properties: Mapping[str, str] | None,
     ) -> None:
-        """Make a catalog, or a schema, whose name has two parts.
+        """Create a catalog (one part) or a schema (two parts).
 
         Raises:
-            CatalogError: with the status 409 if there is one.
+            CatalogError: with the status 409 if it exists.
         """
         body: dict[str, Any] = {"name": name[-1]}
         if len(name) > 1:
@@ -501,13 +501,13 @@ class UnityNames:
         try:
             self.client.send(Question(what=what, method="POST", path=path, body=body))
         except CatalogError as error:
-            # Servers disagree about the status.
+            # Servers use different statuses.
             if error.status not in _MAY_EXIST or not self.has(name):
                 raise
-            raise CatalogError(f"cannot {what}: there is one", status=409) from error
+            raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def drop(self, name: Name, *, cascade: bool) -> None:
-        """Drop a catalog, or a schema, and what is in it if `cascade` says so."""
+        """Drop a catalog or a schema; with `cascade`, also its content."""
         question = Question(
             what=f"drop {_kind(name)} {shown_name(name)}",
             method="DELETE",
@@ -541,13 +541,13 @@ def _kind(name: Name) -> str:
 
 
 def _path(name: Name) -> str:
-    """The path of a catalog or a schema."""
+    """Return the path of a catalog or a schema."""
     if len(name) == 1:
         return path_of("/catalogs/{name}", name=name[0])
     for part in name:
-        if "." in part:  # dots divide names there, so it would be another schema
+        if "." in part:  # dots separate names there, so it would be another schema
             raise InvalidInputError(
-                f"cannot ask the server about {part!r}: with a dot that is no name there"
+                f"cannot request {part!r} from the server: it does not support names with a dot"
             )
     return path_of("/schemas/{name}", name=".".join(name))
 

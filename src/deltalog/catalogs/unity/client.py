@@ -1,6 +1,6 @@
-"""Requests to a Unity Catalog: sent with a token, and answered by JSON or an error with a name.
+"""Requests to a Unity Catalog with a token; answers are JSON or a named error.
 
-Owns authentication, and what the errors of both of its APIs mean. Knows no endpoint.
+Owns authentication, and the meaning of errors of both APIs. `api` has the endpoints.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PicklesSecrets = bool | Literal["tasks"]
-"""Whether pickles hold secrets: never, always, or those for tasks; see `sent_to_tasks`."""
+"""Whether pickles contain secrets: never, always, or only for tasks; see `sent_to_tasks`."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -58,15 +58,15 @@ _HINT: Final = "check client id and secret, and the URL of the token endpoint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked of the catalog.
+    """A request to the catalog.
 
     Args:
-        what: the purpose, as it follows "cannot" in an error.
-        method: of HTTP.
-        path: below the API's URL; parts that are names are quoted by `path_of`.
-        query: parameters.
-        body: sent as JSON; None sends none.
-        waits: whether it is sent again after a 429; else whoever asks has to do something first.
+        what: the purpose, as a phrase that follows "cannot" in errors.
+        method: the HTTP method.
+        path: the path below the API's URL; `path_of` quotes names in it.
+        query: the query parameters.
+        body: the JSON body; None sends none.
+        waits: whether to send the request again after a 429; otherwise the caller must act first.
     """
 
     what: str
@@ -78,17 +78,17 @@ class Question:
 
 
 class UnityClient:
-    """Asks one catalog; any number of threads may share it.
+    """Sends requests to one catalog; any number of threads may share it.
 
     All methods raise `CatalogAccessError` (401, 403), `CatalogUnavailableError` (no response, or
-    429 and 5xx at the last attempt) and `CatalogError` (any other refusal, and answers that break
+    429 and 5xx at the last attempt) and `CatalogError` (any other refusal, and answers that violate
     the protocol).
 
     Args:
-        settings: where the catalog is, and who asks.
-        options: of the connections.
-        clock: for the expiry of tokens and credentials.
-        pickles_secrets: whether other processes get the token with a pickle; else they take it from
+        settings: the address of the catalog and the login.
+        options: the options of the connections.
+        clock: the clock for the expiry of tokens and credentials.
+        pickles_secrets: whether pickles contain the token; otherwise other processes take it from
             their own environment.
         lacks_token: whether requests need a token that stayed in another process.
     """
@@ -112,25 +112,26 @@ class UnityClient:
 
     @property
     def pickles_secrets(self) -> bool:
-        """Whether what is pickled now may hold secrets."""
+        """Whether pickles made now may contain secrets."""
         return self._pickles is True or (self._pickles == "tasks" and is_sent_to_tasks())
 
     def ask(self, question: Question, parse: Callable[[JsonObject], T]) -> T:
-        """What `parse` makes of the answer."""
+        """Send a request, and return the result of `parse` for the answer."""
         body = self.send(question)
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Not a fault of any log: whoever reads a commit back must not take it for one.
+            # Not MalformedLogError: a caller that reads a commit back would treat it as a damaged
+            # log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
 
     def send(self, question: Question) -> bytes:
-        """The body of the answer."""
+        """Send a request, and return the body of the answer."""
         return run(self.sent, question)
 
     async def sent(self, question: Question) -> bytes:
-        """As `send`, in the event loop."""
+        """See `send`; runs in the event loop."""
         if self._lacks_token:
             raise _token_stayed(self.settings.url, question.what)
         url = f"{self.settings.url}{question.path}"
@@ -143,7 +144,7 @@ class UnityClient:
             headers["Content-Type"] = "application/json"
         try:
             return await self._fetched(question, url, headers, body)
-        # A token may be revoked before it expires: one more attempt with a new one.
+        # A token may be revoked before it expires: try again with a new one.
         except CatalogAccessError as error:
             can_renew = self._authenticator is not None and self._authenticator.renew()
             if error.status != 401 or not can_renew:
@@ -175,7 +176,7 @@ class UnityClient:
         code, message = parse_error(body)
         text = f"cannot {what}: the catalog answered {status}"
         text += f" ({printable(code, 100)})" if code else ""
-        # A server may repeat what it was sent.
+        # A server's message may repeat the sent secrets.
         text += f": {printable(redact(message, self.settings.secrets))}" if message else ""
         if status in {401, 403}:
             return CatalogAccessError(text, status=status, error_code=code)
@@ -184,7 +185,7 @@ class UnityClient:
         return CatalogError(text, status=status, error_code=code)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The clock stays behind: it is the machine's in any other process.
+        # The clock is not pickled: another process uses its own system clock.
         settings, options = self.settings, self.options
         if self.pickles_secrets and not self._lacks_token:
             return _client, (settings, options, self._pickles)
@@ -197,21 +198,23 @@ class UnityClient:
 
 
 def path_of(template: str, **names: str) -> str:
-    """A path with names in it, each quoted as one part.
+    """Insert names into a path, each quoted as one part.
 
     Raises:
-        InvalidInputError: a name would lead to another path.
+        InvalidInputError: a name is `.` or `..`, which would lead to another path.
     """
     for name in names.values():
-        if name in {".", ".."}:  # no quoting helps: it is taken for a directory
-            raise InvalidInputError(f"cannot ask a catalog about {name!r}: that is no name")
+        if name in {".", ".."}:  # quoting does not help: it means a directory
+            raise InvalidInputError(
+                f"cannot use {name!r} in a request to a catalog: it is not a name"
+            )
     return template.format(**{key: quote(name, safe="") for key, name in names.items()})
 
 
 def parse_error(body: bytes) -> tuple[str, str]:
-    """Code and message of an error; empty for bodies of proxies and gateways.
+    """Parse code and message of an error; both are empty for bodies of proxies and gateways.
 
-    The Delta API says `{"error": {"type", "message", "code"}}`, the older one
+    The Delta API returns `{"error": {"type", "message", "code"}}`, the older one
     `{"error_code", "message"}`.
     """
     try:
@@ -228,9 +231,9 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def _repeats(status: int, body: bytes) -> bool:
-    """Whether the same request may succeed by itself.
+    """Whether the same request may succeed later.
 
-    Not where the client has to do something first: publish commits, or look what became of one.
+    False if the client must act first: publish commits, or check the outcome of a commit.
     """
     return is_retryable(status) and parse_error(body)[0] not in _FINAL
 
@@ -264,9 +267,9 @@ def _client_of_environment(
     options: HttpOptions,
     is_task: bool,  # noqa: FBT001  # as above
 ) -> UnityClient:
-    """The client of another process, which has the secrets of its own environment.
+    """Return a client for another process, with the secrets of that process's environment.
 
-    Most tasks ask the catalog for nothing, so one without a token is told when it asks.
+    Most tasks send no request to the catalog, so a missing token is only an error in a request.
     """
     settings = unity_settings(url, token_url=token_url)
     lacks_token = has_secret and not settings.secrets
@@ -277,19 +280,19 @@ def _client_of_environment(
 
 def _token_stayed(url: str, what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot use the catalog {url} in another process (to {what}): its token stays where it "
-        "is; set UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN there, or let pickles hold it with "
+        f"cannot use the catalog {url} in another process (to {what}): its token is not "
+        "pickled; set UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN there, or allow it with "
         "UnityCatalog(…, pickles_secrets=True)"
     )
 
 
-# Where a Unity Catalog is and who asks it: arguments, and the variables that stand in for them.
+# The address of a Unity Catalog and the login: arguments, or variables of the environment.
 
 
 _API: Final = "/api/2.1/unity-catalog"
 _TOKENS: Final = "/oidc/v1/token"
 _SCOPE: Final = "all-apis"
-# The first that is set counts.
+# The first variable that is set wins.
 _VARIABLES: Final = {
     "url": (
         "UNITY_CATALOG_URL",
@@ -308,7 +311,7 @@ _VARIABLES: Final = {
 }
 
 
-# Storage options that are about the catalog, as deltalake takes them beside those of the store.
+# deltalake's storage options for the catalog, given together with those of the store.
 _OPTIONS: Final = {
     "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
     " unity_catalog_url",
@@ -323,7 +326,7 @@ _SETTING_OF: Final = {name: key for key, names in _OPTIONS.items() for name in n
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a catalog among storage options, and the others."""
+    """Split storage options into settings of a catalog, and others."""
     settings: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in options.items():
@@ -337,15 +340,15 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitySettings:
-    """The address of a catalog and the proof of who asks.
+    """The address of a catalog and the login.
 
     Args:
-        url: of the API, without a slash at its end.
-        token: sent as it is; None takes `client_id` and `client_secret`, or sends none.
-        client_id: of a service, for tokens that are fetched.
-        client_secret: likewise.
-        token_url: where these are fetched.
-        scope: that is requested.
+        url: the URL of the API, without a trailing slash.
+        token: the token; None uses `client_id` and `client_secret`, or sends none.
+        client_id: the id of a service, for fetching tokens.
+        client_secret: the secret of the service.
+        token_url: the token endpoint.
+        scope: the requested scope.
     """
 
     url: str
@@ -357,7 +360,7 @@ class UnitySettings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may show."""
+        """The values that no message may show."""
         return tuple(text for text in (self.token, self.client_secret) if text)
 
 
@@ -371,22 +374,22 @@ def unity_settings(
     scope: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> UnitySettings:
-    """The settings that arguments and the environment give.
+    """Combine arguments and the environment to settings.
 
-    The environment's token is taken only for the environment's catalog: it is not sent to another
-    one that the caller names.
+    The environment's token is only used for the environment's catalog: it is never sent to another
+    catalog that the caller names.
 
     Args:
-        url: of the server, or of the API; None is the environment's.
-        token: bearer token.
-        client_id: of a service.
-        client_secret: of a service.
-        token_url: None is Databricks' endpoint on the same server.
-        scope: None is Databricks'.
-        environment: variables; None is that of the process.
+        url: the URL of the server or the API; None is the environment's.
+        token: a bearer token.
+        client_id: the id of a service.
+        client_secret: the secret of the service.
+        token_url: the token endpoint; None is Databricks' endpoint on the same server.
+        scope: the scope; None is Databricks'.
+        environment: the variables; None is the environment of the process.
 
     Raises:
-        InvalidInputError: no URL is given or set, or it has a login or a query in it.
+        InvalidInputError: no URL is given or set, or it contains a login or a query.
     """
     variables = os.environ if environment is None else environment
     own = _api_url(_found("url", variables))
@@ -396,14 +399,14 @@ def unity_settings(
         raise InvalidInputError(
             f"cannot find a Unity Catalog: expected its URL, or the variable {names}"
         )
-    # Also where no token is given: the server may be one that wants none.
+    # A missing token is allowed: the server may not need one.
     if token is None and client_id is None and _origin(base) == _origin(own):
         token = _found("token", variables) or None
         client_id = None if token else _found("client_id", variables) or None
     if client_id is not None and client_secret is None and _origin(base) == _origin(own):
         client_secret = _found("client_secret", variables) or None
     if client_id is not None and token is None and not client_secret:
-        raise InvalidInputError("cannot sign in with a client_id: expected a client_secret too")
+        raise InvalidInputError("cannot sign in with a client_id: expected also a client_secret")
     return UnitySettings(
         url=base,
         token=token,
@@ -423,16 +426,16 @@ def _api_url(url: str) -> str:
         return ""
     url = url.strip()
     if "://" not in url:
-        url = f"https://{url}"  # as Databricks' tools take a host
+        url = f"https://{url}"  # Databricks' tools accept a host without a scheme
     url = url.rstrip("/")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise InvalidInputError("cannot take that for the URL of a catalog") from None
+        raise InvalidInputError("cannot use the given URL as a catalog's URL") from None
     if not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
         raise InvalidInputError(
-            "cannot take that for the URL of a catalog: expected a scheme, a host and perhaps a "
-            "path; give a token apart from it"
+            "cannot use the given URL as a catalog's URL: expected a scheme, a host and perhaps a "
+            "path; pass a token separately"
         )
     return url if "/api/" in f"{parts.path}/" else f"{url}{_API}"
 

@@ -1,9 +1,10 @@
 """Commits to tables whose commits a Unity Catalog decides on.
 
-Owns the order. A commit is staged under a unique name and proposed. Once ratified, it is published
-as `N.json`, together with all earlier unpublished commits; then the catalog may forget them. This
-module decides what the catalog's answer means for a commit. An ambiguous answer is resolved where
-the commit is read back (`transaction.attempt`).
+Owns the order of steps. A commit is staged under a unique name and proposed. Once ratified, it is
+published as `N.json`, together with all earlier unpublished commits; then the catalog may forget
+them. This
+module decides what the catalog's answer means for a commit. If the answer leaves the outcome open,
+`transaction.commit_loop` reads the commit back.
 
 Protocol: Catalog-managed tables (staged commits, publishing)
 """
@@ -66,15 +67,15 @@ _OF_TABLES: Final = "delta."
 
 
 class Coordinator(Protocol):
-    """The catalog in its role for the commits of one table; picklable."""
+    """The part of a catalog that decides on the commits of one table; picklable."""
 
     @property
     def name(self) -> Name:
-        """The table's."""
+        """The name of the table."""
         ...
 
     def tail(self) -> LogTail:
-        """The newest commits."""
+        """Return the table's newest commits."""
         ...
 
     def propose(
@@ -84,11 +85,11 @@ class Coordinator(Protocol):
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """Propose a staged commit; the newest commits, if the answer has them."""
+        """Propose a staged commit; return the newest commits if the answer contains them."""
         ...
 
     def tell_published(self, version: int) -> None:
-        """Tell up to which version commits are published."""
+        """Report the last published version."""
         ...
 
     def report(self, commit: WinningCommit) -> None:
@@ -113,7 +114,7 @@ class DeltaCoordinator:
     reports: bool = True
 
     def tail(self) -> LogTail:
-        """As `Coordinator`."""
+        """See `Coordinator`."""
         return self.checked(self.api.load(self.name)).tail
 
     def propose(
@@ -123,24 +124,24 @@ class DeltaCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail:
-        """As `Coordinator`."""
+        """See `Coordinator`."""
         updates = [add_commit(commit, ratified, uniform), *updates_of(commit, before)]
         what = f"commit version {ratified.version} to"
         return self.api.update(self.name, self.table_id, updates, what=what).tail
 
     def tell_published(self, version: int) -> None:
-        """As `Coordinator`."""
+        """See `Coordinator`."""
         self.api.update(self.name, self.table_id, [set_published(version)])
 
     def report(self, commit: WinningCommit) -> None:
-        """As `Coordinator`; nobody waits for the answer."""
+        """See `Coordinator`; does not wait for the answer."""
         if not self.reports or METRICS not in self.api.endpoints(self.name[0]):
             return
         question = self.api.report(self.name, self.table_id, counts_of(commit))
         start(self.api.client.sent(question)).add_done_callback(_note_failure)
 
     def checked(self, loaded: LoadedTable) -> LoadedTable:
-        """The answer, if it is about this table.
+        """Return the answer, if it is about this table.
 
         Raises:
             TableNotFoundError: the table was dropped, and another table has its name.
@@ -148,7 +149,7 @@ class DeltaCoordinator:
         if loaded.table_id != self.table_id:
             raise TableNotFoundError(
                 f"there is no table {shown_name(self.name)} with the id {self.table_id} any more: "
-                "it was dropped, and another has its name"
+                "it was dropped, and another table has its name"
             )
         return loaded
 
@@ -159,15 +160,15 @@ class UnityCommitter:
 
     Args:
         coordinator: decides on the commits.
-        shows_iceberg: whether the catalog gets the table's Iceberg metadata: that of the previous
-            version, as the metadata of a version is written when it is ratified.
+        shows_iceberg: whether the catalog gets the table's Iceberg metadata. It gets that of the
+            previous version, because a version's metadata is written after ratification.
     """
 
     coordinator: Coordinator
     shows_iceberg: bool = False
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """As `Committer`."""
+        """See `Committer`."""
         commit = read_commit(version, data)
         metadata = commit.metadata
         asks = metadata is not None and shows_iceberg(metadata.configuration)
@@ -186,11 +187,11 @@ class UnityCommitter:
     def _report(self, commit: WinningCommit) -> None:
         try:
             self.coordinator.report(commit)
-        except Exception:  # the commit is made; no report may make it look failed
-            logger.exception("version %d was not reported; the commit stands", commit.version)
+        except Exception:  # a failed report must not make the commit look failed
+            logger.exception("version %d was not reported, but it is committed", commit.version)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """As `Committer`."""
+        """See `Committer`."""
         return self.coordinator.tail()
 
     def publish(self, store: Store) -> int | None:
@@ -206,7 +207,7 @@ class UnityCommitter:
         return self._version_before(store, commit).metadata
 
     def _uniform(self, store: Store, commit: WinningCommit) -> dict[str, Any] | None:
-        """Return the reported Iceberg metadata; if there is none, the catalog judges the commit."""
+        """Return the Iceberg metadata to report; without it, the catalog decides on the commit."""
         try:
             return uniform_of(self._version_before(store, commit), is_asked=True)
         except DeltaError as error:
@@ -242,7 +243,7 @@ class UnityCommitter:
         raise last
 
     def _meaning(self, error: CatalogError, version: int) -> DeltaError | None:
-        """What a refused proposal means for the commit; None if it is a failure like others."""
+        """Return the meaning of a refused proposal for the commit; None for an ordinary failure."""
         shown = shown_name(self.coordinator.name)
         if error.status == 404 or error.error_code == _OTHER_TABLE:
             return TableNotFoundError(
@@ -250,14 +251,14 @@ class UnityCommitter:
                 "more; nothing was committed"
             )
         if error.status == 409:
-            # Perhaps this same commit, whose first answer was lost: the caller checks.
+            # Perhaps this same commit, if a first answer was lost; the caller checks.
             return AlreadyExistsError(f"version {version} of {shown} is ratified already")
         return None
 
     def _publish(self, store: Store, tail: LogTail, known: dict[int, bytes]) -> bool:
         """Copy ratified commits to their final names, in order; return whether all were copied.
 
-        It may fail: the commits are ratified, and the next writer publishes them.
+        A failure is harmless: the commits are ratified, and the next writer publishes them.
 
         Raises:
             MalformedLogError: another commit is published as one of the versions; the catalog must
@@ -272,7 +273,7 @@ class UnityCommitter:
             raise
         except DeltaError as error:
             logger.warning(
-                "cannot publish the commits of %s: %s; the commits stand", store.root, error
+                "cannot publish the commits of %s: %s; they remain valid", store.root, error
             )
             return False
         return True
@@ -280,12 +281,12 @@ class UnityCommitter:
 
 @dataclass(frozen=True, slots=True)
 class StagedCommitter:
-    """Commits to a table that its catalog does not show yet: version 0, and no other."""
+    """Commits version 0 of a table that its catalog does not show yet."""
 
     shown: str
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """As `Committer`."""
+        """See `Committer`."""
         if version > 0:
             raise InvalidInputError(
                 f"cannot commit version {version} of {self.shown}: the table is not registered yet"
@@ -293,18 +294,18 @@ class StagedCommitter:
         return FileSystemCommitter().commit(store, 0, data)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """See `Committer`: nothing is ratified yet, although the catalog decides on commits."""
+        """See `Committer`: empty, because nothing is ratified yet."""
         return LogTail()
 
 
 @dataclass(frozen=True, slots=True)
 class UnityTeller:
-    """Tells a catalog what changed in a table whose commits are files.
+    """Reports changes of a table whose commits are files to a catalog.
 
     Args:
-        api: of the catalog.
-        name: of the table; three parts.
-        table_id: which the table must have.
+        api: the API of the catalog.
+        name: the name of the table; three parts.
+        table_id: the id that the table must have.
     """
 
     api: UnityApi
@@ -312,7 +313,7 @@ class UnityTeller:
     table_id: str
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
-        """As `Teller`."""
+        """See `Teller`."""
         before = None
         if commit.metadata is not None:
             before = load_snapshot(utc_context(store), version=commit.version - 1).metadata
@@ -325,7 +326,7 @@ class UnityTeller:
         """Report everything that differs from the catalog's entry."""
         loaded = self.api.load(self.name)
         metadata = snapshot.metadata
-        # What the catalog alone has stays, unless only tables have it.
+        # Properties that only the catalog has stay, unless they belong to tables.
         known = {
             key: text
             for key, text in loaded.properties.items()
@@ -356,7 +357,7 @@ def _time_of(commit: WinningCommit) -> int:
 def _is_full(error: CatalogError) -> bool:
     """Whether the catalog requires commits to be published before it accepts another.
 
-    In the older API it is all that a 429 can mean here.
+    In the older API, a 429 has no other meaning here.
     """
     return error.error_code == TOO_MANY_COMMITS or (
         error.status == 429 and error.error_code != _BUSY
@@ -370,7 +371,7 @@ def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> No
     try:
         found = store.read(commit.file.path) if data is None else data
     except ObjectNotFoundError:
-        store.stat(path)  # somebody published it, and cleaned up
+        store.stat(path)  # another client published it and cleaned up
         return
     publish_commit(store, commit.version, found)
 
@@ -380,10 +381,10 @@ def _note_failure(done: Future[bytes]) -> None:
         logger.debug("a commit was not reported: %s", error)
 
 
-# What a commit changes in a catalog's entry of a table, as updates of the Delta API.
+# The changes of a commit as updates of the Delta API.
 
 
-# The catalog derives them itself; "clients must not send [them]".
+# The catalog derives these itself: "clients must not send [them]".
 _DERIVED: Final = frozenset(
     {
         "delta.minReaderVersion",
@@ -400,15 +401,15 @@ TIMESTAMP: Final = "inCommitTimestamp"
 def add_commit(
     commit: WinningCommit, ratified: RatifiedCommit, uniform: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The proposal of a staged commit.
+    """Return the proposal of a staged commit.
 
     Args:
         commit: the proposed commit.
-        ratified: its file.
+        ratified: the staged file.
         uniform: the table's Iceberg metadata for the catalog; see `uniform_of`.
 
     Raises:
-        InvalidInputError: it has no in-commit timestamp, which catalogs require.
+        InvalidInputError: the commit has no in-commit timestamp, which catalogs require.
     """
     time_ms = commit.info.get(TIMESTAMP)
     if type(time_ms) is not int:
@@ -430,16 +431,16 @@ def add_commit(
 
 
 def set_published(version: int) -> dict[str, Any]:
-    """Tell up to which version commits stand in the log under their final names."""
+    """Return the update that reports the last version published under its final name."""
     return {"action": "set-latest-backfilled-version", "latest-published-version": version}
 
 
 def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str, Any]]:
-    """What a commit changes besides rows.
+    """Return the changes of a commit besides rows.
 
     Args:
-        commit: with the new metadata, protocol and domains.
-        before: the metadata of the version below it; None if the commit does not change it.
+        commit: the commit, with the new metadata, protocol and domains.
+        before: the metadata of the previous version; None if the commit does not change it.
     """
     updates: list[dict[str, Any]] = []
     if commit.metadata is not None and before is not None:
@@ -456,7 +457,7 @@ def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str,
 
 
 def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
-    """What differs between two metadata actions of a table."""
+    """Return the differences between two metadata actions of a table."""
     updates: list[dict[str, Any]] = []
     if before.schema_string != after.schema_string:
         updates.append({"action": "set-columns", "columns": columns_of(after)})
@@ -469,7 +470,7 @@ def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
 
 
 def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The properties that are set and removed between two states."""
+    """Return the properties that are set and removed between two states."""
     old, new = own_properties(before), own_properties(after)
     updates: list[dict[str, Any]] = []
     if changed := {key: text for key, text in new.items() if old.get(key) != text}:
@@ -480,7 +481,7 @@ def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> lis
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table without those that its catalog derives."""
+    """Return the properties of a table without those that its catalog derives."""
     return {
         key: text
         for key, text in properties.items()
@@ -494,7 +495,7 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
     Args:
         staged: the table.
         snapshot: its version 0.
-        time_ms: of that version.
+        time_ms: the time of that version.
     """
     metadata = snapshot.metadata
     body: dict[str, Any] = {
@@ -516,7 +517,7 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
 
 
 def counts_of(commit: WinningCommit) -> dict[str, int]:
-    """Return the reported counts of a commit: its files, and its rows if the history has them."""
+    """Return the reported counts of a commit: files, and rows if `commitInfo` has them."""
     adds, removes = commit.adds, commit.removes
     counts = {
         "num-files-added": adds.num_rows,
@@ -546,7 +547,7 @@ def _total(files: Any, column: str) -> int:
     return int(compute.sum(files.column(column)).as_py() or 0)
 
 
-# A table's Iceberg metadata (UniForm), in the form in which the catalog gets it.
+# A table's Iceberg metadata (UniForm) in the catalog's form.
 
 
 def shows_iceberg(properties: Mapping[str, str]) -> bool:
@@ -558,13 +559,13 @@ def shows_iceberg(properties: Mapping[str, str]) -> bool:
 
 
 def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] | None:
-    """Return a version's Iceberg metadata for the catalog; the metadata is written if needed.
+    """Return a version's Iceberg metadata for the catalog, and write it if needed.
 
-    None for a table that has none.
+    Returns None for a table without Iceberg metadata.
 
     Args:
         snapshot: the version.
-        is_asked: whether to show the table to Iceberg's readers, even if not enabled yet.
+        is_asked: whether the caller requests Iceberg metadata, even if not enabled yet.
 
     Raises:
         InvalidInputError: PyIceberg is not installed, or the version is not written for Iceberg.
@@ -576,14 +577,14 @@ def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] 
     if not enabled_versions(snapshot.configuration.properties):
         raise InvalidInputError(
             f"there is no Iceberg metadata of version {snapshot.version} of {snapshot.store.root} "
-            "yet: a catalog that wants to know of it takes delta.enableIcebergCompatV3 = true "
-            "first, and delta.universalFormat.enabledFormats = iceberg in a second statement"
+            "yet: for a catalog that requires it, first set delta.enableIcebergCompatV3 = true, "
+            "and then delta.universalFormat.enabledFormats = iceberg in a second statement"
         )
     try:
         from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is an extra, and slow
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"cannot report to the catalog the Iceberg metadata of {snapshot.store.root}: "
+            f"cannot report the Iceberg metadata of {snapshot.store.root} to its catalog: "
             f"{error.name} is missing; install deltalog[iceberg]"
         ) from error
     found = sync(snapshot)

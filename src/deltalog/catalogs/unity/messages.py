@@ -1,7 +1,7 @@
-"""Messages of Unity Catalog's Delta API: convert between JSON and deltalog's values.
+"""Messages of Unity Catalog's Delta API: conversion between JSON and deltalog's values.
 
-Owns the spellings of the wire (`kebab-case`, also inside of types), and the checks of what comes
-from it. Sends nothing.
+Owns the API's spelling (`kebab-case`, also inside of types), and the checks of answers. Sends
+nothing.
 
 Protocol: UC Delta API (delta.yaml)
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CATALOG_MANAGED: Final = "catalogManaged"
 FEATURE_PREFIX: Final = "delta.feature."
-# Of the table's place, not of its server: none of these may name one.
+# Settings of the table's location; none of these may name a server.
 _CREDENTIAL_OPTIONS: Final = {
     "s3.access-key-id": "aws_access_key_id",
     "s3.secret-access-key": "aws_secret_access_key",
@@ -42,7 +42,7 @@ _CREDENTIAL_OPTIONS: Final = {
     "azure.sas-token": "azure_storage_sas_token",
     "gcs.oauth-token": "google_oauth_token",
 }
-# A Delta schema's members of types and the wire's.
+# The members of types in a Delta schema and in the API.
 _TYPE_MEMBERS: Final = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -59,13 +59,13 @@ class LoadedTable:
     """The catalog's answer about a table.
 
     Args:
-        name: its parts.
+        name: the parts of the name.
         table_id: a UUID.
-        location: as the catalog has it, unchecked.
-        table_type: of the catalog.
+        location: the catalog's location, unchecked.
+        table_type: the catalog's type.
         etag: identifies the state of the catalog's entry.
-        properties: as the catalog keeps them.
-        columns: the wire's JSON; None if the catalog has none.
+        properties: the catalog's copy of the properties.
+        columns: the schema in the API's JSON; None if the catalog has none.
         tail: the ratified commits and the latest version.
     """
 
@@ -84,7 +84,7 @@ class LoadedTable:
         return manages_commits(self.properties)
 
     def described(self) -> CatalogTable:
-        """The catalog's entry, for callers."""
+        """Return the catalog's entry, for callers."""
         return CatalogTable(
             name=self.name,
             location=self.location,
@@ -97,7 +97,7 @@ class LoadedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingAnswer:
-    """The catalog's answer to the wish for a managed table."""
+    """The catalog's answer to a request for a new managed table."""
 
     table_id: str
     location: str
@@ -119,11 +119,11 @@ def manages_commits(properties: Mapping[str, str]) -> bool:
 def parse_loaded(
     node: JsonObject, name: Name, maintenance: frozenset[MaintenanceOperation] = frozenset()
 ) -> LoadedTable:
-    """The answer to `loadTable`, `createTable` and `updateTable`.
+    """Parse the answer to `loadTable`, `createTable` and `updateTable`.
 
     Args:
         node: the answer.
-        name: of the table.
+        name: the name of the table.
         maintenance: the allowed operations if the answer does not list them.
 
     Raises:
@@ -133,7 +133,7 @@ def parse_loaded(
     found = node.child("metadata", lambda metadata: _loaded(node, metadata, name))
     if found is None:
         return _missing(node, "metadata")
-    # Newer servers list them; deltalog ignores operations that it does not know.
+    # Newer servers list them; unknown operations are ignored.
     allowed = node.texts("allowed-maintenance-operations")
     if allowed is not None:
         maintenance = frozenset(one for one in MaintenanceOperation if one.value in allowed)
@@ -168,21 +168,21 @@ def _tail(node: JsonObject) -> LogTail:
 
 
 def tail_of(commits: Iterable[RatifiedCommit], latest: int | None) -> LogTail:
-    """The log tail of commits in any order.
+    """Return the log tail of commits in any order.
 
     Raises:
         MalformedMessageError: a version is missing or repeated, or after the latest.
-        InvalidInputError: likewise.
+        InvalidInputError: the versions do not form a log tail.
     """
     in_order = tuple(sorted(commits, key=lambda commit: commit.version))
     if latest is not None and latest < 0:
-        # The reference server's word for "none yet".
+        # The reference server means "none yet".
         latest = None
     return LogTail(commits=in_order, latest_version=latest)
 
 
 def parse_commit(node: JsonObject) -> RatifiedCommit:
-    """A ratified commit; the spellings of both APIs are read."""
+    """Parse a ratified commit in the spelling of either API."""
     is_older = "file_name" in node.values
     version = node.required("version", int)
     size = node.required("file_size" if is_older else "file-size", int)
@@ -198,7 +198,7 @@ def parse_commit(node: JsonObject) -> RatifiedCommit:
 
 
 def parse_credentials(node: JsonObject) -> tuple[LentCredential, ...]:
-    """The lent credentials of an answer. No error shows a part of them."""
+    """Parse the lent credentials of an answer. No error shows a part of them."""
     listed = node.values.get("storage-credentials")
     if not isinstance(listed, list):
         raise MalformedMessageError(f"{node.where}.storage-credentials: expected a list")
@@ -222,7 +222,7 @@ def _credential(value: object) -> LentCredential | None:
 def lent_credential(
     prefix: str, config: Mapping[str, object], expires_ms: int | None
 ) -> LentCredential | None:
-    """Return the credentials of one configuration; None if deltalog knows none of them.
+    """Return the credentials of one configuration; None if deltalog does not support them.
 
     Raises:
         MalformedMessageError: a value is not a string.
@@ -233,7 +233,7 @@ def lent_credential(
         if value is None or value == "":
             continue
         if not isinstance(value, str):
-            raise MalformedMessageError(f"{wire}: expected a text")
+            raise MalformedMessageError(f"{wire}: expected a string")
         options[option] = value
     if not options:
         return None
@@ -241,7 +241,7 @@ def lent_credential(
 
 
 def parse_staging(node: JsonObject) -> StagingAnswer:
-    """The answer to `createStagingTable`."""
+    """Return the answer to `createStagingTable`."""
     features = node.child("required-protocol", _features) or ()
     required = node.mapping("required-properties") or {}
     suggested = node.mapping("suggested-properties") or {}
@@ -249,7 +249,7 @@ def parse_staging(node: JsonObject) -> StagingAnswer:
         table_id=_uuid(node, "table-id"),
         location=node.required("location", str),
         features=features,
-        # Without a value any will do: the writer of the table finds it.
+        # A property without a value: the writer of the table chooses the value.
         properties={key: text for key, text in required.items() if text is not None},
         suggested_properties={key: text for key, text in suggested.items() if text is not None},
         lent=parse_credentials(node),
@@ -273,9 +273,9 @@ def _missing(node: JsonObject, name: str) -> LoadedTable:
 
 
 def schema_of(columns: Any) -> StructType | None:
-    """The schema that the catalog keeps; None if it has none, or one that deltalog cannot read.
+    """Return the catalog's copy of the schema; None if it is missing or unreadable.
 
-    The log has the one that counts.
+    The schema in the log is authoritative.
     """
     if not isinstance(columns, dict) or not columns.get("fields"):
         return None
@@ -286,12 +286,12 @@ def schema_of(columns: Any) -> StructType | None:
 
 
 def columns_of(metadata: Metadata) -> Any:
-    """A table's schema as the wire has it."""
+    """Return a table's schema in the API's form."""
     return _renamed(loads(metadata.schema_string, "schemaString"), _TYPE_MEMBERS)
 
 
 def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """A type with other names of its members; metadata of fields stays as it is."""
+    """Rename the members of a type; metadata of fields stays unchanged."""
     if isinstance(tree, list):
         return [_renamed(one, names) for one in tree]
     if not isinstance(tree, dict):
@@ -303,7 +303,7 @@ def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
 
 
 def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
-    """A protocol action as the wire has it."""
+    """Return a protocol action in the API's form."""
     found: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -316,7 +316,7 @@ def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """The domains that the wire has members for: clustering and row tracking."""
+    """Return the domains that the API supports: clustering and row tracking."""
     found: dict[str, Any] = {}
     for domain in domains:
         if domain.removed or domain.domain not in _DOMAIN_MEMBERS:
@@ -329,7 +329,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def removed_domains(domains: Iterable[DomainMetadata]) -> list[str]:
-    """The known domains that are removed."""
+    """Return the names of removed domains, as far as the API supports them."""
     return sorted(
         domain.domain for domain in domains if domain.removed and domain.domain in _DOMAIN_MEMBERS
     )

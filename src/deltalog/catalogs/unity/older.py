@@ -1,6 +1,6 @@
 """Tables by Unity Catalog's older API, for servers that do not have the Delta API.
 
-Owns what its entries mean, and commits by its coordinator of commits.
+Owns the meaning of its entries, and commits by its commit coordinator.
 
 Protocol: Unity Catalog API (all.yaml)
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def find(api: UnityApi, name: Name) -> CatalogTable | None:
-    """The entry of a table; None if there is none."""
+    """Return the entry of a table; None if there is none."""
     try:
         node = api.older_table(name)
     except CatalogError as error:
@@ -69,7 +69,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
 
 
 def _columns(listed: object) -> StructType | None:
-    """The schema that the entry's columns spell; None if deltalog cannot read it."""
+    """Parse the schema of the entry's columns; None if deltalog cannot read it."""
     if not isinstance(listed, list) or not listed:
         return None
     try:
@@ -79,7 +79,7 @@ def _columns(listed: object) -> StructType | None:
 
 
 def _field(column: Any) -> Field:
-    """A column: `type_json` holds Spark's field, or the type alone."""
+    """Parse a column: `type_json` contains Spark's field, or only the type."""
     found = loads(column["type_json"], "type_json")
     if not isinstance(found, dict) or "name" not in found:
         found = {"type": found}
@@ -94,7 +94,7 @@ def _field(column: Any) -> Field:
 
 
 def coordinator(api: UnityApi, name: Name, table: CatalogTable) -> OlderCoordinator | None:
-    """Who takes the table's commits; None if they are files."""
+    """Return the coordinator of the table's commits; None if commits are files."""
     if table.table_id is None or not manages_commits(table.properties):
         return None
     return OlderCoordinator(api, name, table.table_id, table.location)
@@ -117,10 +117,10 @@ class OlderCoordinator:
     location: str
 
     def tail(self) -> LogTail:
-        """As `Coordinator`.
+        """See `Coordinator`.
 
         Raises:
-            CatalogError: the answer has gaps; the server may have left some out.
+            CatalogError: the answer has gaps, perhaps because the server left commits out.
         """
         node = self.api.older_commits(self.table_id, self.location, self.name)
         try:
@@ -145,7 +145,7 @@ class OlderCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """As `Coordinator`; this API has no place for Iceberg metadata."""
+        """As `Coordinator`; this API does not support Iceberg metadata."""
         del uniform
         proposed = add_commit(commit, ratified)["commit"]
         body: dict[str, Any] = {
@@ -154,15 +154,15 @@ class OlderCoordinator:
         if commit.metadata is not None and before is not None:
             body["metadata"] = _metadata(commit.metadata)
         self._send(body)
-        # It knows no more than that it was done; earlier commits may wait to be published.
+        # The answer contains only success; earlier commits may still have to be published.
         return self.tail()
 
     def tell_published(self, version: int) -> None:
-        """As `Coordinator`."""
+        """See `Coordinator`."""
         self._send({"latest_backfilled_version": version})
 
     def report(self, commit: WinningCommit) -> None:
-        """As `Coordinator`: this API takes no reports."""
+        """As `Coordinator`: this API does not support reports."""
 
     def _send(self, body: dict[str, Any]) -> None:
         about = {"table_id": self.table_id, "table_uri": self.location}
@@ -170,7 +170,7 @@ class OlderCoordinator:
 
 
 def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-    """Show an external table under its name.
+    """Register an external table.
 
     Raises:
         TableExistsError: another table has the name.
@@ -195,7 +195,7 @@ def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot)
         if found is None:
             raise
         if found.location.rstrip("/") == staged.location.rstrip("/"):
-            return found  # only the first answer was lost
+            return found  # a first request succeeded
         raise TableExistsError(
             f"cannot register {shown_name(name)}: the catalog has another table of that name"
         ) from error
@@ -242,6 +242,6 @@ def _column_info(
 
 
 def _kind_of(tree: Any) -> str:
-    """The older API's word for a type: that of the schema's JSON, in capitals."""
+    """Return the older API's name of a type: the name in the schema's JSON, in capitals."""
     name = tree["type"] if isinstance(tree, dict) else tree.partition("(")[0]
     return str(name).upper().replace("INTEGER", "INT")

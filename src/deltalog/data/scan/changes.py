@@ -1,7 +1,8 @@
 """The change data feed: inserted, deleted and updated rows, version by version.
 
-Owns which files contain the changes of a version, and which ranges can be read. They are its change
-files if it has any; else its added and removed files, compared by their deletion vectors.
+Owns which files contain the changes of a version, and which ranges can be read. The changes are in
+the version's change files, if it has any; else in its added and removed files, whose deletion
+vectors are compared.
 
 Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 """
@@ -172,7 +173,7 @@ class Changes(Rows):
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
-        """Fill in partition values, which a remove may lack, from the add that it removes."""
+        """Return a remove with partition values; if it lacks them, those of the removed file."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
         before = load_snapshot(self.snapshot.context, version=version - 1)
@@ -310,12 +311,12 @@ def _check_range(
     if first > latest.version or last > latest.version or last < 0 or first < 0:
         raise VersionNotFoundError(
             f"cannot read changes {asked}: its versions are "
-            f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True takes what is "
-            "there"
+            f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True reads the "
+            "versions that exist"
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    # Downwards from the end: few versions exist, while a range may have billions of versions.
+    # Count down from the end: a range may have billions of versions, of which few exist.
     start = last + 1
     while start > first and start - 1 in times:
         start -= 1
@@ -377,7 +378,7 @@ def _changing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def incompatibility(
     then: DataType, shown: DataType, mode: Mode, where: str = "column"
 ) -> str | None:
-    """Return why rows of the type `then` cannot be read as `shown`; None if they can.
+    """Return the reason why rows of type `then` cannot be read as `shown`; None if they can.
 
     Fields added later are NULL in earlier rows. Any other difference (a column dropped, renamed,
     retyped, no longer nullable) would misrepresent earlier rows.
@@ -405,7 +406,7 @@ def _fields_problem(then: StructType, shown: StructType, mode: Mode, where: str)
         if name_key(match.name) != name_key(field.name):
             return f"{name} is {match.name!r} now"
         if field.nullable and not match.nullable:
-            return f"{name} could be NULL and can't be now"
+            return f"{name} was nullable and is not any more"
         problem = incompatibility(field.type, match.type, mode, name)
         if problem is not None:
             return problem

@@ -77,14 +77,14 @@ class DeltaDataset(ds.FileSystemDataset):
         self._shown = plan_scan(snapshot).schema if schema is None else schema
         form, nowhere = ds.IpcFileFormat(), pafs.PyFileSystem(_Nowhere(snapshot.store.root))
         fragment = form.make_fragment(_FILE, nowhere)
-        make: Any = super().__init__  # the stubs know no constructor
+        make: Any = super().__init__  # the stubs declare no constructor
         make([fragment], self._shown, form, nowhere)
 
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute; attributes of file datasets do not exist."""
         if name in _OF_FILES:
             raise AttributeError(
-                f"a DeltaDataset has no attribute {name!r}: it is no list of files"
+                f"a DeltaDataset has no attribute {name!r}, because it is not a list of files"
             )
         return super().__getattribute__(name)
 
@@ -138,7 +138,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
-        """Return the filter in Arrow's form; None if the scan itself applies all of it."""
+        """Return the filter as a pyarrow expression; None if the scan itself applies all of it."""
         try:
             return for_arrow(wanted)
         except InvalidInputError:
@@ -184,7 +184,7 @@ class DeltaDataset(ds.FileSystemDataset):
         if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
             try:
                 resolve_predicate(found, schema)
-            except InvalidInputError:  # on months, which Arrow treats as numbers
+            except InvalidInputError:  # a filter on months, which Arrow treats as numbers
                 return None
         return found
 
@@ -250,7 +250,7 @@ class DeltaDataset(ds.FileSystemDataset):
         """Refuse: a pyarrow fragment cannot leave out deleted rows."""
         del filter
         raise InvalidInputError(
-            "cannot give pyarrow fragments of a Delta table: they would show deleted rows and "
+            "cannot return pyarrow fragments of a Delta table: they would show deleted rows and "
             "stored names; use scan().tasks(), which can be read one by one and in other processes"
         )
 
@@ -262,7 +262,7 @@ class DeltaDataset(ds.FileSystemDataset):
         """Return the rows joined with another dataset's, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
-    def join_asof(  # type: ignore[override]  # the stubs know other options
+    def join_asof(  # type: ignore[override]  # the stubs declare other options
         self, right_dataset: ds.Dataset, on: str, by: Any, tolerance: int, **options: Any
     ) -> ds.InMemoryDataset:
         """Return the rows joined with the nearest rows of another dataset, in memory."""
@@ -275,10 +275,10 @@ class DeltaDataset(ds.FileSystemDataset):
 
 
 class _Nowhere(pafs.FileSystemHandler):
-    """The file system of a placeholder file for a table's rows, which cannot be opened.
+    """The file system of a placeholder file, which stands for a table's rows but never opens.
 
     Args:
-        table: location, for the error.
+        table: location, for the error message.
     """
 
     def __init__(self, table: str) -> None:
@@ -286,9 +286,9 @@ class _Nowhere(pafs.FileSystemHandler):
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise InvalidInputError(
-            f"cannot scan {self._table} from within pyarrow, which knows datasets of files only: a "
-            "union of datasets, Scanner.from_dataset and acero need tables; give them to_table() "
-            "of the dataset, and pa.concat_tables instead of a union"
+            f"cannot scan {self._table} from within pyarrow, which only supports files: a "
+            "union of datasets, Scanner.from_dataset and acero need tables; pass them to_table() "
+            "of the dataset, and use pa.concat_tables instead of a union"
         )
 
     open_input_file = open_input_stream = open_output_stream = open_append_stream = _refuse
@@ -305,7 +305,7 @@ class _Nowhere(pafs.FileSystemHandler):
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
-    make: Any = ds.InMemoryDataset  # the stubs know no constructor
+    make: Any = ds.InMemoryDataset  # the stubs declare no constructor
     return make(table)  # type: ignore[no-any-return]  # as above
 
 
@@ -320,9 +320,9 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
-    """Return the columns that a pyarrow filter may name: too many is safe, too few is not."""
+    """Return the columns that a pyarrow filter may name; perhaps more, but never fewer."""
     text = str(wanted)
-    if "FieldPath(" in text:  # its numbers count all columns: leaving one out would shift them
+    if "FieldPath(" in text:  # names columns by position, so all columns must stay
         return set(every)
     return {name for name in every if name in text}
 
@@ -336,7 +336,7 @@ def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordB
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows in other types; Arrow cannot cast intervals and months to types for engines."""
+    """Return rows in other types, also intervals and months, which Arrow cannot cast."""
     for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
         if pt.is_interval(wanted.type) and pt.is_duration(part.type):
             spans = calendar_intervals(batch.column(place))

@@ -66,7 +66,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
 
     Args:
         snapshot: the version to report on.
-        flatten: columns `partition.x`, `null_count.x`, `min.s.x`, … instead of structs.
+        flatten: return columns such as `null_count.x` and `min.s.x` instead of structs.
 
     Cost: every statistic of every file.
     """

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""Up to this size, other columns are fetched with the predicate's: faster than waiting twice."""
+"""Up to this size, all columns are fetched together, because waiting twice takes longer."""
 AT_ONCE_ROWS: Final = 32 * 1024
-"""Up to this many rows, all columns are read at once: most pages have a match."""
+"""Up to this many rows, all columns are read together, because most pages have a match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ class Piece:
 
         Args:
             leaves: numbers of the columns about to be decoded.
-            segments: with their column chunks; without segments, strings count as empty if the
-                file's bytes are not in memory.
+            segments: with their column chunks. If None and the file is not in memory, strings count
+                as empty.
         """
         if self.file.decoded is not None:
             return None
@@ -252,7 +252,7 @@ class FirstFetch:
 
     Args:
         piece: the piece that they belong to.
-        ranges: where they are; a few bytes of other columns are fetched with them.
+        ranges: their byte ranges, which may include a few bytes of other columns.
         has_all: whether these are the column chunks of all columns.
     """
 
@@ -313,7 +313,7 @@ def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | Ro
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
-    if file.paged.is_at_hand:  # nothing else is fetched and inspected then
+    if file.paged.is_at_hand:  # then nothing else must be fetched
         first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
@@ -384,7 +384,7 @@ class KeptRows:
             schema = _bare(task) if self.is_bare else task.spec.output
             output = rows.table(schema.names)
         if schema.names:
-            # The columns have these types already; only nullability comes from the schema.
+            # The columns already have these types; the schema only adds nullability.
             output = pa.Table.from_arrays(output.columns, schema=schema)
         return output.to_batches()
 
@@ -408,12 +408,12 @@ class KeptRows:
 
 
 def _bare(task: FileTask) -> pa.Schema:
-    """Return the schema of a task's batches without the table's columns."""
+    """Return the schema of a task's batches without table columns."""
     names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
     return pa.schema([field for field in task.spec.output if field.name in names])
 
 
-# Rows that need too many bytes to be decoded at once: read in parts, one after the other.
+# --- rows that need too many bytes to be decoded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +423,7 @@ class DecodedRows:
     Args:
         first_row: its number in the file.
         num_rows: the number of rows.
-        rows: with all requested columns; if there are none, without rows.
+        rows: the requested columns; without rows if no column is requested.
     """
 
     first_row: int
@@ -499,7 +499,7 @@ def constant_bytes(task: FileTask) -> int:
     return 4 * size + (len(task.path) + len(task.store.root) if has_metadata else 0)
 
 
-# The columns of some rows of a file: read from the file, or derived from the log.
+# --- the columns of some rows, read from the file or derived from the log
 
 
 _MOST: Final = 0.97
@@ -546,7 +546,7 @@ class TaskRows:
         constants = dict(self.task.constants)
         if name in constants:
             return _repeat(constants[name][0], self.count)
-        if name in self.task.spec.physical_names:  # for any name of the column
+        if name in self.task.spec.physical_names:  # whatever the column is called
             return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
@@ -591,7 +591,7 @@ def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[
     if not data:
         return {}
     if mask.true_count >= _MOST * len(mask):
-        # Arrow copies the long runs between few gaps as they are, but only column by column.
+        # Column by column, Arrow copies long runs between few gaps as they are.
         return {name: column.filter(mask) for name, column in data.items()}
     return dict(zip(data, _table(data).filter(mask).columns, strict=True))
 

@@ -220,7 +220,7 @@ class RowOrder:
 
     Args:
         keys: of the order.
-        spec: of a read that returns the columns of the scan and of the keys.
+        spec: the read of the scan's columns and the keys' columns.
     """
 
     keys: tuple[SortKey, ...]
@@ -266,8 +266,8 @@ def plan_scan(
     if order_by is not None:
         if limit is None:
             raise InvalidInputError(
-                "order_by gives the first rows of an order, and needs a limit: sort all rows after "
-                "they were read, to_table().sort_by(…)"
+                "order_by needs a limit, because it returns the first rows of an order; to sort "
+                "all rows, use to_table().sort_by(…)"
             )
         from deltalog.expressions.ordering import sort_keys  # noqa: PLC0415  # few scans need it
 
@@ -330,8 +330,8 @@ def make_numbered_tasks(
         spec: of the read; the number comes last.
         files: with at least `TASK_COLUMNS`.
         are_read: which files get a task; None is all of them.
-        along: for all tasks; see `ScanTask`.
-        footers: for all tasks; see `ScanTask`.
+        along: for all tasks; see `FileTask`.
+        footers: for all tasks; see `FileTask`.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
@@ -424,11 +424,11 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     )
 
 
-# Explain why a scan reads the files that it reads: text for people, facts for programs.
+# --- explain which files a scan reads: text for people, facts for programs
 
 
 class Explanation(str):
-    """The text of `Scan.explain`, which is shown as it is printed.
+    """The text of `Scan.explain`; its repr is the text itself.
 
     Args:
         text: of the explanation.
@@ -462,7 +462,7 @@ class Explanation(str):
         }
 
     def __repr__(self) -> str:
-        """Return the string itself: it has lines."""
+        """Return the string itself, so that its lines are readable."""
         return str(self)
 
     def __str__(self) -> str:

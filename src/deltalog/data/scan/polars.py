@@ -1,8 +1,8 @@
 """A version of a table as a lazy frame of Polars.
 
 Owns the interface that Polars requires of a source: columns, a filter, a number of rows. The filter
-prunes as far as it has an exact counterpart. Polars also applies it to each batch, so that its own
-rules for nulls and NaN apply.
+prunes files as far as deltalog has an exact counterpart. Polars also applies the filter to each
+batch, so that its own rules for nulls and NaN apply.
 
 Protocol: none
 """
@@ -94,7 +94,7 @@ class PolarsSource:
             self.snapshot,
             columns=[asked for name, asked in self.columns if used is None or name in used],
             predicate=self._narrowed(predicate),
-            # If Polars filters, it decides which rows count.
+            # If Polars filters, the limit applies after its filter.
             limit=n_rows if predicate is None else None,
             is_resolved=True,
         )

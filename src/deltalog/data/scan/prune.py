@@ -1,9 +1,8 @@
 """File pruning: find the files of a snapshot that may have a matching row.
 
-Owns which parts of the log are read for pruning, or for a few files without a predicate, and the
-explanation. The checkpoint of a large table is read row group by row group, on several cores. A row
-group whose footer shows that no file in it can match is not read at all. The cache of row groups is
-bounded.
+Owns which parts of the log are read for pruning, and the explanation of the result. The checkpoint
+of a large table is read row group by row group, on several cores. A row group is skipped if its
+footer rules out all its files. The cache of row groups is bounded.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -43,13 +42,13 @@ _LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
 MANY_ROWS: Final = 1_000_000_000
 """The estimated number of rows of a table with a large checkpoint, for rough estimates."""
-_PIECES_AHEAD: Final = 1  # beside the piece that is waited for
+_PIECES_AHEAD: Final = 1  # besides the current piece
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class PruningParts:
-    """The parts of a predicate that pruned, which become strings when someone asks.
+    """The parts of a predicate that pruned files; `lines` converts them to strings on request.
 
     Args:
         of_partitions: decided by partition values.
@@ -175,8 +174,7 @@ class Pruned:
 class _PrunedInPieces(Pruned):
     """The result for a large snapshot, piece by piece.
 
-    The numbers count all adds of the checkpoint, except those that might match and that later
-    commits name.
+    The numbers also count adds that later commits replace, unless these might match.
 
     Args:
         predicate: the predicate that pruned.
@@ -206,8 +204,8 @@ class _PrunedInPieces(Pruned):
     def explain(self) -> list[str]:
         """Explain the result, as lines of a string.
 
-        Cost: if commits after the checkpoint name files, all paths; also judges again what was
-        read.
+        Cost: if commits after the checkpoint name files, all paths, and a second evaluation of the
+        statistics that were read.
         """
         skipped = self._num_skipped
         more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
@@ -223,7 +221,7 @@ class _PrunedInPieces(Pruned):
 
     @property
     def _num_skipped(self) -> int:
-        """Return the files in pieces that were not read; adds if no later commit names files."""
+        """Return the number of files in pieces that were not read."""
         if self.state.names_files:
             return sum(piece.num_files for piece in self.skipped)
         return sum(_num_adds(piece) for piece in self.skipped)
@@ -304,7 +302,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
     if seen:  # other files of the log replace damaged ones
-        root = snapshot.store.root  # another writer may have spelled a path otherwise
+        root = snapshot.store.root  # another writer may have encoded a path differently
         known = canonical_paths(pa.concat_tables(seen).column("path"), root)
         paths = canonical_paths(rest.column("path"), root)
         rest = rest.filter(compute.invert(compute.is_in(paths, known)))
@@ -414,7 +412,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     )
     bound = _bounded(read)
     for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
-        if is_new:  # pieces with files left need other columns, and stay if they are read
+        if is_new:  # other pieces need more columns, and stay cached while they are read
             piece.forget(statistics=False)
         next(bound)
         found.append(pruned)
@@ -460,7 +458,7 @@ def _num_adds(piece: SnapshotPiece) -> int:
     return 0 if piece.row_group is None else piece.row_group.num_actions("add")
 
 
-# Judge files: which of them may have a row for which a predicate is true.
+# --- decide which files may have a row for which a predicate is true
 
 
 _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
@@ -468,7 +466,7 @@ _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The log's answer to a predicate, for each of some files.
+    """Which files may match a predicate, according to the log.
 
     Args:
         by_partition: files whose partition values can match; None if no condition needs them.

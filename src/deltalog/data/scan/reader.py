@@ -75,14 +75,14 @@ def read_tasks(
         yield from read_task(first)  # no other request could run at the same time
         return
     tasks = chain(some, tasks)
-    # A scan that opens no files ahead, because a few rows may be enough, also fetches none ahead.
+    # A scan that may need only a few rows opens no files ahead, and fetches no bytes ahead.
     depth = MOST_REQUESTS if files_ahead else 0
     opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
     wanted = (FirstFetch.of(piece) for file in opened for piece in file.pieces())
     fetched = read_ahead(
         FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=FirstFetch.num_bytes
     )
-    if first.spec.predicate is None:  # everything has been fetched
+    if first.spec.predicate is None:  # nothing else must be fetched
         for batches in read_ahead(read_fetched, fetched, depth=pieces_ahead):
             yield from batches
         return
@@ -101,7 +101,7 @@ def _fetch(rows: KeptRows | RowParts) -> KeptRows | RowParts:
 def _read_local(
     tasks: Iterator[ScanTask], files_ahead: int, pieces_ahead: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of local files; few rows of few files are read by this thread alone.
+    """Yield the batches of local files; a few rows are read by this thread alone.
 
     Handing a file or a piece to another thread takes longer than reading a few rows of it.
     """
@@ -129,7 +129,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
-    """Return the batches of one task, decoded already except those of many bytes."""
+    """Return the batches of one task, already decoded unless the rows need many bytes."""
     return [piece.read() for piece in _open(task).pieces()]
 
 

@@ -78,7 +78,7 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        # Most files have the same columns, and for a long list a plan takes longer than a file.
+        # Cached: most files have the same columns, and a plan for a long IN list is slow.
         plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
         if data_columns not in plans:
             plans[data_columns] = _plan(predicate, data_columns)
@@ -93,7 +93,7 @@ class FooterPruning:
 
     @property
     def leaves(self) -> list[int]:
-        """The columns whose bounds decide."""
+        """The file's leaves whose bounds are used."""
         return sorted(self._leaves.values())
 
     def row_groups(self, paged: PagedReader) -> tuple[int, ...]:
@@ -102,8 +102,8 @@ class FooterPruning:
         Args:
             paged: of the file; pages known from earlier reads are used at once.
 
-        Cost: local files: a read of the footer's bytes. Other files: none, as already read.
-        Some microseconds per row group and column of the predicate.
+        Cost: for a local file, a read of the footer's bytes; for others no I/O. Some microseconds
+        per row group and column of the predicate.
         """
         every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
@@ -115,7 +115,7 @@ class FooterPruning:
         return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[RowRange]:
-        """Return the rows of row groups that may match: those of pages that bounds leave.
+        """Return the rows of row groups that may match, by the bounds of their pages.
 
         Args:
             groups: numbers, ascending.
@@ -285,11 +285,11 @@ def _part_of(
             arrow_type=reader.arrow_schema.field(reader.leaves[leaf][0]).type,
         )
         return None if bounds is None else bounds.cast(kind)
-    except (pa.ArrowException, OverflowError):  # no values of the column's type
+    except (pa.ArrowException, OverflowError):  # the bounds are not of the column's type
         return None
 
 
-# Skip row groups of a checkpoint if, by their footers, no file in them can match.
+# --- skip row groups of a checkpoint whose footers rule out all their files
 
 
 _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
@@ -342,7 +342,7 @@ class _Columns:
 def _sources(
     schema: pa.Schema, configuration: TableConfiguration
 ) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    """Return where a checkpoint has the statistics' leaves that bound a column's values."""
+    """Return the checkpoint's leaf for each minimum or maximum of a column."""
     mode = configuration.column_mapping_mode
     partitions = {}
     for name in configuration.partition_columns:
@@ -360,5 +360,5 @@ def _sources(
 
 
 def _is_read_alike(kind: Any) -> bool:
-    """Whether all writers read a string as the same value: not for times without a zone."""
+    """Whether all writers parse a string to the same value; not true for times without a zone."""
     return pt.is_integer(kind) or pt.is_date(kind) or pt.is_decimal(kind) or pt.is_string(kind)

@@ -1,7 +1,7 @@
 """Conversions of rows to batches, tables, data frames and Arrow streams.
 
-Owns the parts that scans and change feeds share, also under `pyarrow.RecordBatchReader`'s method
-names. Data-frame libraries are imported only when they are used.
+Scans and change feeds share these conversions. Some also have the method names of
+`pyarrow.RecordBatchReader`. Data-frame libraries are imported only when they are used.
 
 Protocol: none
 """
@@ -30,18 +30,18 @@ class Rows:
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let errors about arguments name the class that is called."""
+        """Make errors about arguments name this class."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
-        raise InvalidInputError(f"{type(self).__name__} says no schema")
+        raise InvalidInputError(f"{type(self).__name__} has no schema")
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, batch by batch; memory stays bounded for any number of rows."""
-        raise InvalidInputError(f"{type(self).__name__} gives no rows")
+        raise InvalidInputError(f"{type(self).__name__} has no rows")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, batch by batch."""
@@ -140,7 +140,7 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
         ) from error
 
 
-# Rows as pandas data frames, with the dtypes that pandas' own readers return.
+# --- rows as pandas data frames
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
@@ -178,7 +178,7 @@ def to_frame(
     if dtype_backend is not None:
         if is_mapped:
             raise InvalidInputError(
-                "cannot take both dtype_backend and types_mapper: give one of them"
+                "cannot use both dtype_backend and types_mapper: give one of them"
             )
         options["types_mapper"] = types_mapper(dtype_backend)
     try:
@@ -190,8 +190,8 @@ def to_frame(
             raise
         raise InvalidInputError(
             f"cannot make a data frame of {table.num_rows:,} rows with "
-            f"{_culprit(table, options)}: {error}; take dtype_backend='pyarrow', or the rows as "
-            "Arrow data"
+            f"{_culprit(table, options)}: {error}; use dtype_backend='pyarrow', or read the "
+            "rows as Arrow data"
         ) from error
 
 

@@ -1,7 +1,7 @@
 """Scan tasks: the description of one file to read, as picklable values.
 
 Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
-`reader` has the tasks that read themselves.
+`reader` adds the methods that read a task.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -124,9 +124,8 @@ class FileTask:
             the change data feed, and for changes of rows by position.
         without: marks rows to remove from `deletion_vector`.
         constants: columns with one value for all rows, appended after the others.
-        along: the bytes of table columns that may be read along with the metadata and the
-            constants. Once they are spent, batches lack the table's columns. None always reads
-            them.
+        along: how many bytes of table columns may be read with the metadata and constants. Once
+            they are spent, batches lack the table's columns. None always reads all columns.
         footers: collects the footers of files with requested rows, for reading the files again.
         most_rows: the task returns this many rows, or fewer if there is a predicate; None if that
             is unknown, or was not requested.
@@ -192,7 +191,7 @@ def noting(task: FileTask) -> Iterator[None]:
         raise
 
 
-# Choose the columns that a read needs from files and from the log, by the requested names.
+# --- the columns that a read needs from files and from the log
 
 
 def read_spec(
@@ -210,8 +209,8 @@ def read_spec(
         snapshot: the version to read.
         columns: as for `plan_scan`.
         predicate: likewise.
-        hidden: names of `METADATA_COLUMNS`, shown last. For changes of rows: a table column
-            `_metadata` hides such names in `columns` and `predicate`, but not here.
+        hidden: names of `METADATA_COLUMNS`, appended to the output. Operations use them even if a
+            table column `_metadata` hides these names in `columns` and `predicate`.
         more_columns: columns that the tasks supply (`FileTask.constants`).
         is_resolved: as for `plan_scan`.
 
@@ -277,7 +276,7 @@ def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -
         if name in snapshot.configuration.schema.names:
             raise InvalidInputError(
                 f"cannot identify the rows of {snapshot.store.root}: the table has a column "
-                f"{name!r}, the name by which deltalog finds a row's place; rename that column"
+                f"{name!r}, a name that deltalog needs for the position of rows; rename it"
             )
         if name not in output.names:
             output = output.append(pa.field(name, METADATA_COLUMNS[name]))
@@ -285,7 +284,7 @@ def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -
 
 
 def _paths(schema: StructType) -> list[tuple[str, ...]]:
-    """Return the leaves of a pruned schema as paths, for projecting them with others."""
+    """Return the paths of the leaves of a pruned schema."""
     found: list[tuple[str, ...]] = []
     for field in schema:
         if isinstance(field.type, StructType) and len(field.type):
@@ -295,7 +294,7 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
     return found
 
 
-# Runs of physical rows: the rows of a file that are read, and the kept rows among them.
+# --- runs of physical rows: those that are read, and the kept rows among them
 
 
 _GAP_ROWS: Final = 1024
@@ -337,7 +336,7 @@ def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[R
 def live_runs(
     runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
 ) -> Sequence[RowRange]:
-    """Return the runs without long parts that a deletion vector leaves out.
+    """Return the runs without long parts of deleted rows.
 
     Args:
         runs: the runs that may match.
@@ -377,7 +376,7 @@ def hits(
         starts: each row group's first row, and the number of rows.
     """
     places = _near_places(mask)
-    if places is None:  # they are everywhere: leave out row groups
+    if places is None:  # kept rows are nearly everywhere: only leave out whole row groups
         cut = list(within_groups(runs, starts))
         ends = list(accumulate(end - start for start, end in cut))
         every = zip([0, *ends[:-1]], ends, strict=True)

@@ -1,4 +1,4 @@
-"""Read the first rows of an order, by files' bounds, until no other file can have a better row.
+"""Read the first rows of an order, and stop when no other file can have a better row.
 
 Owns the order in which files are read, and when to stop. Bounds only choose which files to try
 first. Pruning decides which files to skip, with the last of the best rows as a condition.
@@ -63,7 +63,7 @@ def first_rows(
         tasks: makes the tasks of some files.
 
     Cost: the files whose bounds do not rule out such a row, the best bounds first. Memory for a
-    few times as many rows.
+    few times `limit` rows.
     """
     best = _Best(spec, keys, limit)
     waiting = _by_bound(pruned, names, keys[0])
@@ -129,7 +129,7 @@ def _values(rows: pa.Table, key: SortKey) -> Any:
 
 
 def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
-    """Return the files, those that may have the first rows first; with `numRecords`."""
+    """Return the files with `numRecords`, ordered by their bounds: the best files first."""
     files = pruned.files(names)
     files = files.append_column("numRecords", pruned.num_records())
     bounds = _bounds(pruned, files, key)
@@ -176,6 +176,6 @@ def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
 
 
 def _files_for(files: pa.Table, limit: int) -> int:
-    """Return how many of the first files are likely to have as many rows."""
+    """Return how many of the first files probably contain `limit` rows."""
     rows = compute.cumulative_sum(compute.fill_null(files.column("numRecords"), 1))
     return int(compute.sum(compute.less(rows, limit)).as_py() or 0) + 1

@@ -117,7 +117,7 @@ def kept_projection(
 
 
 class _RecentProjections:
-    """The last projections that convert nothing, for other files with the same columns.
+    """Recent projections without conversions, reused for files with the same columns.
 
     Most files of a table have the same columns, and matching thousands of columns by name takes
     longer than comparing two schemas.
@@ -137,7 +137,7 @@ class _RecentProjections:
     def keep(
         self, columns: StructType, mode: Mode, schema: pa.Schema, found: FileProjection
     ) -> None:
-        """Keep a projection that converts nothing; others name their own file in errors."""
+        """Cache a projection that converts nothing; others contain their file's path for errors."""
         if all(adapter is None for _, adapter in found.columns):
             self._kept = ((columns, mode, schema, found), *self._kept[: _MOST_KEPT - 1])
 
@@ -171,8 +171,8 @@ def project_file(
     matcher = _ColumnMatcher(mode=mode, path=path, rebase=rebase)
     if mode is Mode.ID and len(columns) and not matcher.has_ids(file_schema):
         raise DataFileUnreadableError(
-            f"cannot read data file {path!r}: the table maps columns by id, "
-            "expected field ids in the file, found none; the file was not written for this table"
+            f"cannot read data file {path!r}: the table maps columns by id, but the file has no "
+            "field ids; it was not written for this table"
         )
     first_leaf: dict[str, int] = {}
     position = 0
@@ -213,7 +213,7 @@ class _Fields:
                 self._by_id.setdefault(number, []).append(field_)
 
     def named(self, name: str) -> list[pa.Field[Any]]:
-        """Return the fields of this name in any case: a table's names never differ only in case."""
+        """Return the fields with this name, ignoring case."""
         return self._by_folded_name.get(name_key(name), [])
 
     def with_id(self, number: int | None) -> list[pa.Field[Any]]:
@@ -271,7 +271,7 @@ class _ColumnMatcher:
                 pass
         raise DataFileUnreadableError(
             f"cannot read column {name!r} of data file {self.path!r}: "
-            f"expected {wanted}, found {found}, which no reader can take for it"
+            f"expected {wanted}, found {found}, which cannot be read as that type"
         )
 
     def _leaf(self, found: Any, wanted: Any, leaf: int) -> Adapter | None:
@@ -345,7 +345,7 @@ def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
         except pa.ArrowInvalid as error:
             raise DataFileUnreadableError(
                 f"cannot read column {name!r} of data file {path!r}: "
-                f"a value can't be shown in the table's type: {error}"
+                f"a value cannot be converted to the table's type: {error}"
             ) from error
 
     return adapt
@@ -439,7 +439,7 @@ def _first_leaf_type(kind: Any) -> Any:
     return kind
 
 
-# Convert leaf values of a data file to the table's current type.
+# --- leaf values of a data file in the table's current type
 
 
 def promotion(found: Any, wanted: Any) -> Adapter | None:
@@ -458,7 +458,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    if isinstance(found, pa.BaseExtensionType):  # of a library that registered a type with Arrow
+    if isinstance(found, pa.BaseExtensionType):  # an extension type that some library registered
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
     if pt.is_null(wanted):
@@ -470,7 +470,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_duration(wanted) and pt.is_int64(found):
         return lambda array: array.view(wanted)
     if not _is_promotion(found, wanted):
-        raise TypeError(f"{found} is no form of {wanted}")
+        raise TypeError(f"{found} cannot be read as {wanted}")
     return lambda array: array.cast(wanted)
 
 
@@ -527,7 +527,7 @@ def _is_promotion(found: Any, wanted: Any) -> bool:
     return False
 
 
-# Rebase dates and timestamps from the hybrid Julian/Gregorian calendar to the ISO calendar.
+# --- dates and timestamps of the hybrid Julian/Gregorian calendar, rebased to the ISO calendar
 
 
 _VERSION: Final = b"org.apache.spark.version"
@@ -538,7 +538,7 @@ _FIRST_ISO_DAY: Final = -141_427
 """1582-10-15 in days since 1970: from this day on, both calendars agree."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900: before it, Java's legacy time zones have one offset only, today's standard time."""
+"""1900: before it, Java's legacy time zones only have today's standard offset."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
@@ -579,7 +579,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
         time_zone: used if the writer did not record its own.
     """
     notes: Mapping[bytes, bytes] = metadata.metadata or {}
-    if _VERSION not in notes:  # as in Spark: without its version, values are used unchanged
+    if _VERSION not in notes:  # as in Spark: files without Spark's version are not rebased
         return None
     version = _version(notes[_VERSION].decode(errors="replace"))
     datetimes = version < (3, 0) or _LEGACY in notes
@@ -598,7 +598,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Return major and minor version; Spark's builds have all kinds of suffixes."""
+    """Return major and minor version; Spark builds may have any suffix."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
@@ -649,7 +649,7 @@ def _shift(days: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _switches() -> tuple[tuple[int, int], ...]:
-    """Return days of the hybrid calendar at which its offset to ISO changes, with that offset.
+    """Return the days of the hybrid calendar at which its offset to ISO changes, with the offset.
 
     The days ascend. The calendar has a 29 February in years such as 1500; from the next day on, the
     offset is one day more.
@@ -686,7 +686,7 @@ def _winter_offset_us(zone: str) -> int:
 
 
 def _instants(shown: Any, zone: str) -> Any:
-    """Return the instants of wall-clock times in a zone; of two instants the later.
+    """Return the instants of wall-clock times in a zone; the later one if there are two.
 
     As in Java, a time skipped when clocks were put forward is read with the earlier offset.
     """
@@ -696,7 +696,7 @@ def _instants(shown: Any, zone: str) -> Any:
     return compute.subtract(shown, offset)
 
 
-# Load and check deletion vectors.
+# --- deletion vectors
 
 
 def load_bitmap(
@@ -708,7 +708,7 @@ def load_bitmap(
         store: of the table.
         descriptor: of the vector.
         num_rows: physical rows of its data file, from the footer or, if that is not read,
-            `numRecords`. None if neither is known: then the reader of the file checks the rows.
+            `numRecords`. None if neither is known; then the file's reader checks the rows.
 
     Raises:
         DataFileMissingError: its file does not exist.
@@ -731,7 +731,7 @@ def _load(store: Store, descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
         version, framed = store.read_ranges(path, [(0, 1), (start, start + length)])
     except ObjectNotFoundError as error:
         raise DataFileMissingError(
-            f"cannot read deletion vector file {path!r} of table {store.root!r}: it is gone; "
+            f"cannot read deletion vector file {path!r} of table {store.root!r}: the file is gone; "
             "restore it, or read a version that does not need it"
         ) from error
     check_file_version(version)

@@ -1,10 +1,9 @@
 """Write rows to data files, and return their add actions: the worker's side of every write.
 
-`write_files` runs all steps: `source` (any kind of rows → batches), `enforce` (the table's
+`files.write_files` runs all steps: `source` (any kind of rows → batches), `enforce` (the table's
 schema, constraints, generated, identity and default columns), `encode` (logical → physical),
-`partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics). `rules`
-evaluates the rules that are SQL, and `violations` reports the rows that broke a rule. `parts` does
-so with the rows of several callers, `spliced_files` with copied row groups; `adopted_files`
+`rows_to_files` and `open_files` (batches → Parquet files and statistics). `rules` evaluates the
+rules that are SQL. `spliced_files` writes files with copied row groups, and `adopted_files`
 describes files that another writer has made. The result, `WrittenFiles`, can be pickled or
 serialised as JSON and committed by another process; until then the files are not part of the
 table. The package does not depend on transactions.

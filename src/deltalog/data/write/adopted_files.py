@@ -98,14 +98,14 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
     columns = reader.metadata.schema
     if stored is None:
         raise DataFileUnreadableError(
-            f"cannot take {file.path!r} into the table: it is encrypted, or in several parts"
+            f"cannot add {file.path!r} to the table: it is encrypted, or in several parts"
         )
     if len(found) != len(expected) or not all(
         _is_same(*pair, is_int96=columns.column(leaf).physical_type == "INT96")
         for leaf, pair in enumerate(zip(found, expected, strict=True))
     ):
         raise DataFileUnreadableError(
-            f"cannot take {file.path!r} into the table: expected the columns "
+            f"cannot add {file.path!r} to the table: expected the columns "
             f"{', '.join(f'{one.path} {one.type}' for one in expected)}, found "
             f"{', '.join(f'{one.path} {one.type}' for one in found)}"
         )
@@ -115,6 +115,6 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
 def _is_same(found: Leaf, expected: Leaf, *, is_int96: bool) -> bool:
     if found[:2] != expected[:2]:
         return False
-    if is_int96:  # it has no annotation, and is always an instant
+    if is_int96:  # INT96 has no annotation, and is always an instant
         return expected.type == pa.timestamp("us", "UTC")
     return found.type == expected.type

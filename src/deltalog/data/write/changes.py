@@ -85,7 +85,7 @@ class ChangeWriter:
             self.abandon()
 
 
-# Write rows that must all match a predicate: the writing half of `replaceWhere`.
+# --- rows that must all match a predicate, for `replaceWhere`
 
 
 _EXAMPLES: Final = 5
@@ -123,7 +123,7 @@ def _matching(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches; raise if a row does not match.
 
-    NULL counts as no match, as the same overwrite would not replace such a row the next time.
+    NULL is not a match, because the same overwrite would not replace such a row the next time.
     """
     from deltalog.expressions import filter_mask, to_sql  # noqa: PLC0415  # few writes need them
 
@@ -134,6 +134,6 @@ def _matching(
             examples = readable_rows(batch.filter(pc.invert(mask)).slice(0, _EXAMPLES))
             raise ConstraintViolationError(
                 f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
-                f"new rows do not match, for example {examples}; write them apart"
+                f"new rows do not match, for example {examples}; write them separately"
             )
         yield batch

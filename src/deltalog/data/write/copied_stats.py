@@ -2,8 +2,8 @@
 
 The row groups are copied into another file, or their whole file is added to a table. A footer's
 bounds are used if they are exact. Other columns are decoded: strings that may be truncated, strings
-that a collation orders, floating-point numbers (footers leave NaN out), geometries (a box is made
-of all of them), lists and maps (footers count their elements).
+that a collation orders, floating-point numbers (footers leave NaN out), geometries (their box needs
+all values), lists and maps (footers count their elements).
 
 Protocol: Per-file Statistics
 """
@@ -52,7 +52,7 @@ def collect_copied(
         groups: numbers.
         schema: of the file, with the types of the table.
         segments: with all column chunks of these row groups; None fetches the decoded ones.
-        cuts_nothing: whether the writer is known not to truncate bounds; else the footer decides.
+        cuts_nothing: whether bounds are known to be exact; otherwise the footer decides.
 
     Returns:
         Row group and leaf column of each column chunk that was decoded.
@@ -87,7 +87,7 @@ def collect_copied(
             if found is not None:
                 stats.update_column(number, found[0], null_count=found[1])
                 continue
-            # One at a time: files of other writers may hold any number of rows.
+            # One at a time: files of other writers may have any number of rows.
             first = _first_leaf(paths, path)
             table = reader.read_leaves([first], [group], segments)
             decoded.add((group, first))
@@ -104,7 +104,7 @@ def check_decoding(
     """Decode a column chunk before it is copied as stored, so that damage is not spread.
 
     Raises:
-        DataFileUnreadableError: it cannot be decoded, or has other rows.
+        DataFileUnreadableError: it cannot be decoded, or has another number of rows.
 
     Cost: decoding it; it is in memory.
     """
@@ -117,7 +117,7 @@ def check_decoding(
 
 
 def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
-    """Whether a column's bounds and number of NULLs are all statistics collected for it."""
+    """Whether no statistics besides bounds and NULL count are collected for a column."""
     is_plain = isinstance(field.type, PrimitiveType) and box_of(field) is None
     return is_plain and not stats.needs_values(number)
 

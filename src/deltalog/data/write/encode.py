@@ -96,7 +96,7 @@ class Layout:
         extra: additional columns, after all others.
 
     Raises:
-        InvalidInputError: Parquet cannot hold the schema: all columns are void, or a list or map
+        InvalidInputError: Parquet cannot store the schema: all columns are void, or a list or map
             has void elements.
     """
 
@@ -118,7 +118,7 @@ class Layout:
         ]
         if not self._columns and fields:
             raise InvalidInputError(
-                "cannot write rows of void columns alone: data files would have no column"
+                "cannot write rows that have only void columns: data files would have no column"
             )
         numbers: tuple[int | None, ...] = (None, None)
         if configuration.is_active("icebergCompatV3"):
@@ -178,7 +178,7 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
 def is_materialising(configuration: TableConfiguration) -> bool:
     """Return whether data files also contain the partition columns."""
     return (
-        # This feature is active when supported; the others only if a property enables them.
+        # This feature is active if the protocol has it; the others need a property.
         configuration.supports("materializePartitionColumns")
         or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True
@@ -198,7 +198,9 @@ def _physical_type(
 ) -> pa.DataType:
     def part(name: str, inner: DataType, *, nullable: bool = True) -> pa.Field[Any]:
         if _is_void(inner):
-            raise InvalidInputError(f"column {path!r}: a list or a map cannot be of void")
+            raise InvalidInputError(
+                f"cannot write column {path!r}: a list or map cannot have void elements"
+            )
         # IcebergCompatV2 and V3 require field ids of elements, keys and values as well.
         here = f"{path}.{name}"
         arrow_type = _physical_type(inner, mode, nested_ids, here)
@@ -212,7 +214,9 @@ def _physical_type(
                 _physical_field(field, mode) for field in data_type if not _is_void(field.type)
             ]
             if not fields:
-                raise InvalidInputError(f"column {path!r}: a struct cannot be of void fields alone")
+                raise InvalidInputError(
+                    f"cannot write column {path!r}: a struct cannot have only void fields"
+                )
             return pa.struct(fields)
         case ArrayType():
             return pa.list_(part("element", data_type.element_type))
@@ -233,7 +237,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
     if isinstance(source, PrimitiveType):
         return _physical_values(array, source, target)
     if not _needs_copy(source):
-        # Names and ids change, buffers do not.
+        # Names and ids change; the buffers are shared.
         return array.view(target)
     match source:
         case VariantType():
@@ -274,7 +278,7 @@ def _physical_values(array: Array, source: PrimitiveType, target: Any) -> Array:
 
 
 def _variant_parts(array: Array) -> Array:
-    """Return variants as structs of two required binaries; these are empty below a NULL struct."""
+    """Return variants as structs of two required binaries, empty where the struct is NULL."""
     parts = [field_of(array, field.name) for field in VARIANT_STORAGE]
     is_there = array.is_valid()
     if any(pc.any(pc.and_(is_there, part.is_null())).as_py() for part in parts):
@@ -350,7 +354,7 @@ def _leaves(
             yield path, dotted
 
 
-# Access to nested columns: paths that must not be NULL, and the values at a path.
+# --- nested columns: paths that must not be NULL, and the values at a path
 
 
 Path = tuple[str, ...]
@@ -411,7 +415,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
 def _entries(maps: Array) -> Array:
     """Return maps as lists of structs, without a copy."""
-    # `view` would refuse NULL variants, whose two members must be there.
+    # `view` would refuse NULL variants, whose two members are required.
     entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
     return pa.Array.from_buffers(
         pa.list_(entries.type),
@@ -425,7 +429,7 @@ def _entries(maps: Array) -> Array:
 def _parents(lists: Array) -> Array:
     """Return for each value of `lists.flatten()` the index of its list.
 
-    Unlike `flatten`, Arrow's kernel `list_parent_indices` counts values behind a NULL list.
+    Arrow's kernel `list_parent_indices` differs: it also counts hidden values of NULL lists.
     """
     lengths: Array = pc.fill_null(pc.list_value_length(lists), pa.scalar(0, pa.int32()))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))

@@ -53,7 +53,7 @@ class Enforcer:
         has_partitions: whether the data must have all partition columns; only MERGE leaves out
             columns on purpose.
         casts: whether columns are cast, see `fit.Fit`.
-        as_before: columns whose values were in the table before, which may break NOT NULL.
+        as_before: columns whose values are unchanged table values, which may violate NOT NULL.
 
     Attributes:
         schema: of the batches that `apply` returns.
@@ -109,7 +109,7 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Few tables have any. They need the SQL evaluator, a fifth of what a write loads.
+            # Few tables have rules. Rules import the SQL evaluator, a fifth of a write's imports.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(
@@ -122,8 +122,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Unchanged rows of a change may have been written before a rule was made, or by writers
-        # that treat a NULL struct as one without fields.
+        # Unchanged rows may be older than a rule, or of writers that treat a NULL struct as one
+        # without fields.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
@@ -184,7 +184,7 @@ class Enforcer:
 
     @property
     def identity_next(self) -> Mapping[str, int]:
-        """Identity column → the value of the next row; only for columns that the data lacks."""
+        """The next value of each identity column that the data lacks."""
         return self._next
 
     # --- made once

@@ -122,7 +122,7 @@ class FileWriter:
     ) -> None:
         """Add rows of one partition to the files of `splice`; the rest is as in `write`."""
         if self._spliced is None:
-            raise InternalError("rows for spliced files, of which there are none")
+            raise InternalError("write_spliced was called before splice")
         physical = self._layout.encode(
             batch, row_ids=row_ids, row_commit_versions=row_commit_versions
         )
@@ -130,7 +130,7 @@ class FileWriter:
 
     @property
     def copied(self) -> CopiedGroups:
-        """What was copied as it is stored."""
+        """Counts of the row groups that were copied as stored."""
         from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
 
         return CopiedGroups() if self._spliced is None else self._spliced.copied
@@ -215,7 +215,7 @@ def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | Non
     return dict(zip(columns, part.values, strict=True))
 
 
-# Write the rows of several callers to data files together; each part has its own error.
+# --- rows of several callers in one write, with an error for each
 
 
 def write_parts(
@@ -250,7 +250,7 @@ def write_parts(
 def _write_run(
     writer: FileWriter, rules: _Rules, schema: pa.Schema, run: list[pa.Table]
 ) -> list[Exception | None]:
-    """Write parts with the same columns; all at once, unless one of them is refused."""
+    """Write parts with the same columns together; if one is refused, check each by itself."""
     if not schema.names:  # an empty list has no columns to be checked
         return [None] * len(run)
     try:

@@ -48,7 +48,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
-# pyarrow's name for the index of a pandas DataFrame that has none.
+# pyarrow's name for a nameless index of a pandas DataFrame.
 _NAMELESS_INDEX: Final = "__index_level_"
 
 
@@ -71,7 +71,7 @@ class _Problems:
             if self.missing
             else "",
             f"the data lacks partition column(s) {_named(self.partitions)}, so that all rows would "
-            "go to the partition of NULL; give the column, with NULLs if that is meant"
+            "go to the partition of NULL; add the column, with NULLs if that is intended"
             if self.partitions
             else "",
             f"the data has column(s) {_named(self.twice)} more than once, ignoring case"
@@ -87,7 +87,7 @@ class _Problems:
                 else ""
             )
             if any(name.startswith(_NAMELESS_INDEX) for name in self.extra):
-                hint += "; DataFrame.reset_index(drop=True) leaves a pandas index without name out"
+                hint += "; DataFrame.reset_index(drop=True) removes a nameless pandas index"
             raise SchemaMismatchError(
                 f"cannot write the data: {'; '.join(problems)}; the table's columns are "
                 f"{_named(schema.names)}{hint}"
@@ -100,8 +100,8 @@ class Fit:
     Args:
         source: schema of the data.
         schema: logical schema of the table.
-        optional: columns that the data may lack although they are NOT NULL or partition columns,
-            as their values are filled in.
+        optional: NOT NULL or partition columns that the data may lack, because their values are
+            filled in.
         partition_columns: columns that the data must not lack.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
         casts: whether whole columns are cast by ANSI rules: strings to numbers, dates and so on,
@@ -244,14 +244,14 @@ def in_microseconds(array: Array) -> Array:
 
 
 def is_finer(array: Array) -> bool:
-    """Return whether `in_microseconds` would cut something off."""
+    """Return whether `in_microseconds` would lose digits."""
     return not _floored(array).equals(array.view(pa.timestamp("ns")))
 
 
 def tell_of_cut(name: str) -> None:
-    """Log that nanoseconds of a column are lost."""
+    """Log that a column's nanoseconds are lost."""
     logger.warning(
-        "column %r: timestamps are stored in microseconds; what is finer was cut off", name
+        "column %r: timestamps are stored in microseconds; nanoseconds were cut off", name
     )
 
 
@@ -263,7 +263,7 @@ def _floored(array: Array) -> Array:
 
 
 def _truncated(array: Array, name: str) -> Array:
-    """Return timestamps in microseconds, which is all that a table stores; log a loss."""
+    """Return timestamps in microseconds, the precision of a table; log a loss."""
     if is_finer(array):
         tell_of_cut(name)
     return in_microseconds(array)
@@ -314,7 +314,7 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
             pass
         case _ if not can_store(incoming, table):
             problems.types.append(
-                f"column {'.'.join(path)!r} is of type {table} and cannot take {incoming}; cast "
+                f"column {'.'.join(path)!r} is of type {table} and cannot store {incoming}; cast "
                 "the data to that type first"
             )
 
@@ -333,8 +333,8 @@ def _check_nested_moments(
         given = incoming.fields[place].type
         if _holds(given, has_zone=False) and _holds(column.type, has_zone=True):
             problems.types.append(
-                f"column {column.name!r} has times without a zone inside; give them one, since "
-                "time_zone holds for whole columns only"
+                f"column {column.name!r} has nested times without a zone; add one, because "
+                "time_zone only applies to whole columns"
             )
 
 
@@ -381,7 +381,7 @@ def _named(names: Collection[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-# The error for rows that violate a constraint, with some of them.
+# --- the error for rows that violate a constraint
 
 
 _MAX_EXAMPLES: Final = 5
@@ -404,7 +404,7 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
     more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
     return ConstraintViolationError(
         f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
-        f"were looked at: {shown}{more}",
+        f"were checked: {shown}{more}",
         constraint=name,
         num_rows=count,
         examples=examples,

@@ -51,7 +51,7 @@ class FinishedFile:
     """A complete file.
 
     Args:
-        number: the files of a write are numbered in the order in which they were opened.
+        number: position in the order in which the write opened its files.
         path: relative to the root, decoded.
         values: serialised partition values, in the order of partitioning.
         stats: JSON; None for change data files.
@@ -114,7 +114,7 @@ class FilePlan:
         return self.spec.store
 
     def look_at(self, rows: pa.Table) -> None:
-        """Choose the dictionary-encoded columns by the first rows, before a file is opened."""
+        """Choose the dictionary-encoded columns by the first rows; call before opening a file."""
         if "use_dictionary" not in self.options:
             self.options["use_dictionary"] = dictionary_leaves(rows, self._leaves)
 
@@ -307,7 +307,7 @@ def _without_void(schema: StructType) -> StructType:
     )
 
 
-# Group rows by the values of their partition columns.
+# --- rows grouped by the values of their partition columns
 
 
 Values = tuple[str | None, ...]

@@ -65,13 +65,13 @@ class ColumnProperties:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise for unknown words and contradictory options."""
+        """Raise for unknown or contradictory options."""
         _check_word("statistics_enabled", self.statistics_enabled, _STATISTICS)
         _check_word("encoding", self.encoding, _ENCODINGS)
         if self.encoding is not None and self.dictionary_enabled:
             raise InvalidInputError(
-                "a column has an encoding or a dictionary: give one of encoding and "
-                "dictionary_enabled=True"
+                "cannot use both encoding and dictionary_enabled=True for a column: give "
+                "one of them"
             )
 
 
@@ -111,7 +111,9 @@ class WriterProperties:
     def __post_init__(self) -> None:
         """Raise for invalid sizes, and unknown compressions and levels."""
         if self.compression_level is not None and self.compression is None:
-            raise InvalidInputError("compression_level needs compression: levels differ by codec")
+            raise InvalidInputError(
+                "compression_level needs compression, because each codec has its own levels"
+            )
         self.check()
         if self.compression is not None:
             word, level = _codec_and_level(self.compression, self.compression_level)
@@ -119,7 +121,7 @@ class WriterProperties:
             self.compression_level = level
 
     def check(self) -> None:
-        """Raise InvalidInputError for options that no file can have."""
+        """Raise InvalidInputError for options out of range."""
         for name in _SIZES:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or not 1 <= value <= MAX_LONG):
@@ -171,11 +173,11 @@ def parquet_options(
         # Without the Arrow schema: it would contain logical names and types, which readers must
         # not use.
         "store_schema": False,
-        # So that pages can be copied into other files without inspecting their values.
+        # Pages with checksums can be copied into other files without decoding them.
         "write_page_checksum": True,
         # Small decimals as integers, as Spark writes them and every reader supports.
         "store_decimal_as_integer": True,
-        # So that readers need not decode more than the pages with the requested rows.
+        # A page index lets readers decode only the pages with the requested rows.
         "write_page_index": True,
     }
     if LIMITS_PAGE_ROWS:
@@ -335,10 +337,10 @@ def _upper(text: str | None) -> str | None:
 
 
 MAX_LONG: Final = (1 << 63) - 1
-"""The largest number that Parquet's and Arrow's sizes hold."""
+"""The largest size in Parquet and Arrow."""
 _DEFAULT_CODEC: Final = "SNAPPY"
-# A page is decoded whole for one of its rows. Of pages of pyarrow's 20,000 rows, files are 0.6 %
-# smaller with Snappy, and a look-up takes half as long again.
+# A reader decodes a whole page for one row. With pyarrow's 20,000 rows per page, files are 0.6 %
+# smaller (Snappy), and a look-up takes 50 % longer.
 _PAGE_ROWS: Final = 5_000
 # If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
 # as many as fit into a dictionary page.
@@ -376,13 +378,13 @@ _CODECS: Final[Mapping[str, str]] = {
     "LZ4_RAW": "lz4",
 }
 _LEVELS: Final = {"gzip": (0, 10), "brotli": (0, 11), "zstd": (1, 22)}
-# pyarrow refuses levels of gzip that other writers of Parquet have.
+# pyarrow refuses gzip levels that other Parquet writers accept.
 _PYARROW_LEVELS: Final = {"gzip": (1, 9)}
 _DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
 _SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}
 
 
-# The settings with which a worker writes data files of a table.
+# --- the settings of a write
 
 
 DEFAULT_TARGET_FILE_SIZE_BYTES: Final = 128 * 1024 * 1024
@@ -403,7 +405,7 @@ class WriteSpec:
             same time; other columns continue after their high water mark.
         data_change: False if the rows were in the table before.
         now_ms: the value of `current_timestamp()`; None is the start of the write.
-        casts: whether columns are cast, see `fit.Fit`.
+        casts: whether columns are cast; see `fit.Fit`.
     """
 
     store: Store

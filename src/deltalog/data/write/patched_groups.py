@@ -57,14 +57,14 @@ _BLOCK_ROWS: Final = 5_000  # about a page
 
 @dataclass(slots=True)
 class Patching:
-    """When pages are replaced instead of whole row groups; tests change it.
+    """The conditions for replacing pages instead of whole row groups; tests change them.
 
     Args:
         is_on: whether pages are replaced at all.
         least_rows: minimum rows of a row group for which it is worthwhile.
-        most_rows: of a row group: Arrow writes 64 Mi at most, and columns may be in memory whole.
-        most_share: of the rows that are on pages to replace. Above, all are decoded.
-        most_bytes: of columns that are in memory whole when they are decoded.
+        most_rows: maximum rows of a row group; Arrow writes 64 Mi. Bounds the memory of columns.
+        most_share: maximum share of rows on pages to replace; above it, all pages are decoded.
+        most_bytes: maximum size of columns that are decoded whole in memory.
     """
 
     is_on: bool = True
@@ -306,14 +306,14 @@ class GroupPatch:
                 physical_type=self._reader.metadata.schema.column(number).physical_type,
                 arrow_type=self._leaves[number].type,
             )
-            # Row groups are skipped by their bounds: a column that loses them is better encoded.
+            # Readers skip row groups by bounds: a column that would lose them is encoded.
             if leaf.bounds is not None or pages.chunk.is_floating:
                 yield number, leaf
 
     def _decoded(
         self, rows: Sequence[RowRange], columns: Mapping[int, ColumnPages]
     ) -> pa.Table | None:
-        """Return some rows of columns; None if pages are damaged: a full read reports the cause."""
+        """Return some rows of columns; None if pages are damaged: a full read states the cause."""
         chunks = self._reader.column_chunks()[self._number]
         parts = [
             [Part(number, chunks[number], pages.pages, rows, is_repeated=False)]

@@ -33,7 +33,7 @@ _log: Final = logging.getLogger("deltalog.data.write")
 _Key = tuple["Values", bool]
 _Rows = tuple["Values", pa.RecordBatch]
 _Gathered = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-_SPLIT_AT_ONCE: Final = 2  # more would mostly take memory: three row groups for each
+_SPLIT_AT_ONCE: Final = 2  # each more needs memory for three row groups
 _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -47,10 +47,10 @@ class WriteLimits:
         open_files: the number; the least recently written ones are closed.
         open_bytes: of all open files, if they are held in memory.
         files_at_once: how many files of one partition are written at the same time.
-        split_bytes: less data stays in one file: two small files cost readers more than a second
-            core saves.
-        spliced_bytes: from this size on, a file with copied row groups accepts no rows of further
-            files: their bounds stay narrow, and they are written at the same time.
+        split_bytes: less data goes into one file, because two small files cost readers more time
+            than the second core saves.
+        spliced_bytes: from this size on, a file with copied row groups accepts no rows of other
+            source files. So bounds stay narrow, and several files are written at a time.
     """
 
     row_group_bytes: int = 64 * 1024 * 1024
@@ -142,7 +142,7 @@ class RowsToFiles:
         try:
             store.delete_many(paths)
         except UnsafePathError:
-            # One of their directories is a link, behind which nothing was written.
+            # A directory is a link, through which nothing was written.
             for path in paths:
                 with suppress(UnsafePathError):
                     store.delete_many([path])
@@ -159,7 +159,7 @@ class RowsToFiles:
                 self._add_all(rows)
 
     def _split_rest(self) -> None:
-        """Split the last rows here: there are mostly few, and other threads split earlier rows."""
+        """Split the last, mostly few rows in this thread."""
         rest = list(self._split(self._gathered))
         self._gathered = []
         for rows in (*self._splitting.wait(), rest):
@@ -220,7 +220,7 @@ class RowsToFiles:
 
     def _queue_for(self, key: _Key, schema: pa.Schema) -> FileQueue:
         queues = self._queues.pop(key, [])
-        self._queues[key] = queues  # the last in order is the one used last
+        self._queues[key] = queues  # last in order: the most recently used
         if queues and (queues[0].queued == 0 or self._columns):
             return queues[0]
         if not queues or (
@@ -232,7 +232,7 @@ class RowsToFiles:
 
     def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
         queue.put(rows)
-        if self._is_last:  # waking a thread takes longer than a small file
+        if self._is_last:  # waking a thread takes longer than writing a small file
             queue.run()
         else:
             self._background.submit(queue.run)

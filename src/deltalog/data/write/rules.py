@@ -89,7 +89,7 @@ class Rules:
         self._table = table
         self._logical = schema
         self._zone = time_zone
-        # No rule that deltalog makes depends on the time, but other writers made such rules.
+        # deltalog creates no rule that depends on the time, but other writers do.
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {name: self._default(name, text) for name, text in defaults.items()}
@@ -157,13 +157,13 @@ class Rules:
             return resolved
 
     def _verification(self, name: str, text: str) -> _Rule:
-        """Return the rule that given values of a generated column equal the computed ones."""
+        """Return the rule that supplied values of a generated column equal the computed values."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             value, computed = Column((name,)), self._parse(text)
             is_same: Expression = value.equals_null_safe(computed)
             if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
-                # The same string, not one that a collation treats as equal.
+                # Strings must be identical, not only equal by a collation.
                 is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
             resolved = resolve_predicate(is_same, self._logical, self._session)
             self._check_zone(text, resolved, self._logical)
@@ -184,12 +184,12 @@ class Rules:
     def _check_zone(self, text: str, resolved: Expression, schema: StructType) -> None:
         """Refuse a rule that other engines would evaluate in the zone of this table's context.
 
-        They derive filters from generated columns, and would miss the rows that UTC put elsewhere.
+        They derive filters from generated columns, and would miss rows that were written in UTC.
         """
         if self._zone not in UTC_NAMES and depends_on_zone(text, resolved, schema):
             raise InvalidInputError(
-                f"its value depends on the time zone, which is {self._zone!r} here, and deltalog "
-                "computes it in UTC only; write in a session, or with a default_timezone, of UTC"
+                f"its value depends on the time zone; expected UTC, found {self._zone!r}; write "
+                "with a session or default_timezone of UTC"
             )
 
     def _parse(self, text: str) -> Expression:
@@ -218,7 +218,7 @@ def _shortened(what: str) -> str:
 
 @contextlib.contextmanager
 def _naming(table: str, what: str, feature: str) -> Iterator[None]:
-    """Turn an error of parsing a rule into an UnsupportedFeatureError that names the rule."""
+    """Convert a parse error of a rule to an UnsupportedFeatureError that names the rule."""
     try:
         yield
     except InvalidInputError as error:

@@ -71,7 +71,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
             `__index_level_0__`.
 
     Raises:
-        InvalidInputError: the data is of another type, or values of a column have no common one.
+        InvalidInputError: the data is of another type, or values of a column have no common type.
         SchemaMismatchError: batches differ in their schema (on reading).
 
     Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
@@ -139,8 +139,8 @@ def _stream_of(data: Any) -> pa.RecordBatchReader:
         if "non-struct" not in str(error):
             raise
         raise InvalidInputError(
-            f"cannot write the data, a {type(data).__name__}: it is one column, and no table; "
-            "a data frame of it has a name for the column"
+            f"cannot write the data, a {type(data).__name__}: it is one column, not a table; "
+            "make a data frame of it, which names the column"
         ) from None
 
 
@@ -150,10 +150,10 @@ def _is_pandas(data: object) -> TypeGuard[Any]:
 
 
 def _has_keys(index: Any) -> bool:
-    """Whether a pandas index contains more than the numbers of the rows.
+    """Whether a pandas index contains more than row numbers.
 
-    The keys of `groupby` and `pivot` are only in the index. deltalake keeps them too, but loses a
-    range that somebody gave a name.
+    The keys of `groupby` and `pivot` are only in the index. deltalake keeps them too, but drops
+    a named range.
     """
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
@@ -218,7 +218,7 @@ def _table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise InvalidInputError(
-            "cannot write the data, a dict of columns: expected as many values in each, found "
+            "cannot write the data, a dict of columns: expected columns of the same length, found "
             f"{found}"
         )
     return pa.table(list(columns.values()), names=list(columns))
@@ -232,7 +232,7 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInputError(
             f"cannot write the column {name!r} of a dict: expected a list or an array of values, "
-            f"found a {type(values).__name__}; a list of dicts has a dict for each row"
+            f"found a {type(values).__name__}; to write rows, pass a list of dicts"
         )
     try:
         items: Any = values if hasattr(values, "__len__") else list(values)
@@ -280,7 +280,7 @@ def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     )
 
 
-# The types of the data that writes take, for type checkers; `source` opens it.
+# --- the types of data that writes accept, for type checkers
 
 
 class ArrowStream(Protocol):
@@ -335,7 +335,7 @@ if TYPE_CHECKING:
     """Any data that `write_deltalake` accepts: rows in memory or elsewhere, in any layout."""
 
 
-# Frames of Polars as streams of Arrow batches, lazy ones in bounded memory.
+# --- Polars frames as streams of Arrow batches; lazy frames in bounded memory
 
 
 _WIDE: Final = frozenset({"Int128", "UInt128"})
@@ -385,8 +385,8 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
 
     if not hasattr(frame, "collect_batches"):
         raise InvalidInputError(
-            f"cannot write a LazyFrame of Polars {pl.__version__}, which gives no batches: "
-            "write frame.collect(), or use a newer Polars"
+            f"cannot write a LazyFrame of Polars {pl.__version__}, which cannot collect "
+            "batches: write frame.collect(), or use a newer Polars"
         )
     kinds = frame.collect_schema()
     if _object_columns(kinds):
@@ -401,7 +401,7 @@ def _collected(frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
 
 
 def exportable(data: Any) -> Any:
-    """Return rows that other libraries read through Arrow; a frame without Python objects.
+    """Return rows that other libraries can read through Arrow, without Python objects.
 
     Raises:
         InvalidInputError: a frame of Polars has values that Arrow does not have.
@@ -438,8 +438,8 @@ def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
             )
         elif kind.is_nested() and _OBJECT in found:
             raise InvalidInputError(
-                f"cannot write the column {name!r}, a {kind}: it holds objects of Python, of which "
-                "Polars exports the addresses; make them values of a type of Polars"
+                f"cannot write the column {name!r}, a {kind}: it contains Python objects, of which "
+                "Polars exports only addresses; convert them to a Polars type"
             )
     objects = [_without_objects(frame[name]) for name in _object_columns(frame.schema)]
     if objects:
@@ -468,7 +468,7 @@ def _object_columns(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _without_objects(column: pl.Series) -> pl.Series:
-    """Return the values of a column of Python objects; its Arrow stream has their addresses."""
+    """Return the values of a column of Python objects, which Arrow streams only as addresses."""
     import polars as pl  # noqa: PLC0415  # as above
 
     values = column.to_list()
@@ -482,11 +482,11 @@ def _without_objects(column: pl.Series) -> pl.Series:
             is_null = pa.types.is_null(exact.type)
             if (is_null or pa.types.is_decimal128(exact.type)) and exact.to_pylist() == values:
                 return pl.Series(column.name, exact)
-    except (pa.ArrowException, ValueError, TypeError):  # such as a path that is no Unicode
+    except (pa.ArrowException, ValueError, TypeError):  # such as a path that is not Unicode
         pass
     found = ", ".join(sorted(kind.__qualname__ for kind in kinds))
     raise InvalidInputError(
-        f"cannot take the column {column.name!r}, an Object of Polars: expected UUIDs, paths, or "
-        f"decimals of at most 38 digits in all, found {found}; make them values of a type of "
-        "Polars, such as texts"
+        f"cannot write the column {column.name!r}, a Polars Object: expected UUIDs, paths, or "
+        f"decimals of at most 38 digits, found {found}; convert them to a Polars type, such as "
+        "String"
     )

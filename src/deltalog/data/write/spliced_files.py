@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.splice import GroupsToCopy
     from deltalog.storage.store import Store
 
-# Beside those of the open files: the next file's are prepared while one waits for the disk.
+# Besides those of open files, so that the next file is prepared while one waits for the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
 """Limit on row groups that are in memory together, if their bytes are fetched."""
@@ -86,7 +86,7 @@ class CopiedGroups:
     Attributes:
         num_groups: row groups, including those with replaced pages.
         num_rows: rows in them, except rows that were left out.
-        num_bytes: their length before.
+        num_bytes: their length in the source files.
     """
 
     num_groups: int = 0
@@ -113,7 +113,7 @@ class SplicedFiles:
         self._limits = limits
         self.schema: pa.Schema = schema
         self._background: Background[None] = Background(limits.files_at_once + _PARTS_AHEAD)
-        # The last in order is the one used last.
+        # Last in order: the most recently used.
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []
         self._is_local = is_local(plan.store)
@@ -123,7 +123,7 @@ class SplicedFiles:
         self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
-        """Begin with the rows of another file: they go into a new file if they do not fit.
+        """Announce rows of another source file; they go into a new file if they do not fit.
 
         Args:
             values: serialised partition values.
@@ -131,11 +131,11 @@ class SplicedFiles:
         """
         file = self._files.get(values)
         if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
-            num_bytes = max(num_bytes, self._target)  # fits into no file but a new one
+            num_bytes = max(num_bytes, self._target)  # only fits into a new file
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:
-        """Append row groups of a file as they are stored, but for rows that are left out."""
+        """Append row groups of a file as they are stored, without the rows to leave out."""
         for part in _parts(source, numbers, min(_PART_BYTES, self._target)):
             groups = [source.stored.groups[number] for number in part]
             size = sum(group.stored_bytes for group in groups)
@@ -261,7 +261,7 @@ class _OpenFile:
         turns: parts that were not appended yet.
         waiting: rows for the next row group.
         copied_bytes: length of the row groups that are copied into it.
-        copied_rows: rows in these.
+        copied_rows: number of rows in them.
         is_closed: whether it is complete.
     """
 
@@ -285,12 +285,12 @@ class _OpenFile:
 
     @property
     def expected_bytes(self) -> int:
-        """The file's length with the waiting rows, if these take as much as the copied rows."""
+        """The estimated length with the waiting rows, if they are as large as the copied rows."""
         waiting = self.copied_bytes * self.waiting.num_rows // max(1, self.copied_rows)
         return self.num_bytes + waiting
 
     def is_full(self, target_bytes: int, more_bytes: int) -> bool:
-        """Whether the file has the target size, or would exceed it with `more_bytes` more."""
+        """Whether the file has the target size, or would exceed it with `more_bytes`."""
         size = self.num_bytes
         return size >= target_bytes or (self.copied_bytes > 0 and size + more_bytes > target_bytes)
 

@@ -38,7 +38,7 @@ class WrittenFiles:
         num_bytes: size of all files.
         table_id: of the table for which they were written.
         schema_string: the table's `schemaString` when they were written.
-        rules: digest of the other settings when they were written, see `rules_of`; empty is
+        rules: digest of the other settings when they were written; see `rules_of`. Empty if
             unknown.
     """
 
@@ -111,8 +111,8 @@ class WrittenFiles:
             raise InvalidInputError("there are no written files to merge")
         if not all(isinstance(part, WrittenFiles) for part in found):
             raise InvalidInputError(
-                f"expected what write_files gave, found a {type(found[0]).__name__}; "
-                "WrittenFiles.from_json reads what to_json gave"
+                f"expected WrittenFiles, found a {type(found[0]).__name__}; use "
+                "WrittenFiles.from_json for the result of to_json"
             )
         first = found[0]
         if any(
@@ -172,8 +172,8 @@ def _merge_identities(
             continue
         if any(before[1] >= after[0] for before, after in itertools.pairwise(spans)):
             raise InvalidInputError(
-                f"several writers gave the same values of the identity column {name!r}: give each "
-                "of them its own range (WriteSpec.identity_starts), or write in one go"
+                f"several writers assigned the same values of the identity column {name!r}: give "
+                "each writer its own range (WriteSpec.identity_starts), or use a single writer"
             )
         ends = (spans[0][0], spans[-1][1])
         starts[name], marks[name] = ends if column.step > 0 else ends[::-1]

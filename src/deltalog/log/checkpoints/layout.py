@@ -1,6 +1,6 @@
 """Read one file of a checkpoint, Parquet or JSON.
 
-Owns how a file is read, and where sidecars are. `log.segment` decides which files make up a
+Owns how a file is read, and where sidecars are. `segment` decides which files make up a
 checkpoint; `replay` decides what their actions mean.
 
 Protocol: Checkpoints, V2 Spec, Sidecar Files
@@ -178,7 +178,7 @@ class ParquetCheckpointFile:
     def batches(
         self, kind: str, fields: Sequence[Leaf], batch_rows: int
     ) -> Iterator[pa.ChunkedArray[Any]]:
-        """See `CheckpointFile`. Cost: as `actions`; remote files hold a row group in memory."""
+        """See `CheckpointFile`. Cost: as `actions`; memory for a row group if remote."""
         reader = self._open()
         groups = self._row_groups(reader, kind)
         fields = _with_marker(reader, kind, fields) if groups else fields
@@ -261,7 +261,7 @@ class ParquetCheckpointFile:
 
 
 def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
-    """Return the type of a leaf below structs only; None if there is no such leaf."""
+    """Return the type of a leaf that is inside structs only; None if there is no such leaf."""
     found: Any = pa.struct(schema)
     for name in leaf:
         place = found.get_field_index(name) if pa.types.is_struct(found) else -1

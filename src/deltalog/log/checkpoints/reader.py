@@ -84,7 +84,7 @@ def read_stats(
     sources = stats_sources(set(file.leaves("add")), leaves)
     if _JSON not in sources and where is None:
         return stats_of(file.actions("add", sources), leaves)
-    # JSON strings are many times larger than the columns parsed from them: keep few at a time.
+    # JSON strings are many times larger than the columns parsed from them: parse few at a time.
     parts = []
     row = 0
     end = _end(where)
@@ -177,7 +177,7 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
     return None
 
 
-# Read a checkpoint by column: only requested columns, and each column once.
+# --- the checkpoint as a whole
 
 
 _STATS_AHEAD: Final = 2
@@ -241,7 +241,7 @@ class Checkpoint:
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns; `statistics` is whether cached statistics are dropped, too."""
+        """Drop the cached columns, and with `statistics` also the cached statistics."""
         self._columns = {}
         if statistics:
             self._stats = {}
@@ -257,7 +257,7 @@ class Checkpoint:
 
         Cost: their leaves, in the row groups that have such actions; no sidecar is read. From a
         small checkpoint, all such kinds are read at once, as opening a table to commit requests
-        each of them. Those of a local one are kept for others who open the table by its path.
+        each of them. Those of a local checkpoint are kept for the next time the table is opened.
         """
         if self._is_small and not self._values:
             with suppress(errors.CheckpointUnreadableError):  # the requested kinds may be readable
@@ -271,7 +271,7 @@ class Checkpoint:
 
     def _read_small_values(self) -> None:
         states = self._local_states()
-        stay = all(map(is_settled, states))  # judged before they are read
+        stay = all(map(is_settled, states))  # checked before they are read
         known = _RECENT_VALUES.get(*states) if states else None
         if known is None:
             self._read_values(SMALL_KINDS)
@@ -374,14 +374,14 @@ class Checkpoint:
         Args:
             leaves: paths with types, as in `stats.schema`.
 
-        Cost: the leaves that are not cached; see `checkpoints.stats`.
+        Cost: the leaves that are not cached; see `read_stats`.
         """
         held = self._stats  # `forget` may replace them meanwhile
         missing = [leaf for leaf in leaves if leaf not in held]
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few at a time: JSON strings are many times larger than the parsed columns.
+                # Few at a time, because JSON strings are many times larger than the parsed columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )
@@ -459,7 +459,7 @@ class Checkpoint:
             errors.ObjectNotFoundError,
             errors.MalformedLogError,
             pa.ArrowException,
-            UnicodeDecodeError,  # Arrow checks texts only where it makes Python's of them
+            UnicodeDecodeError,  # Arrow checks UTF-8 only when it makes Python strings
         ) as error:
             raise errors.CheckpointUnreadableError(
                 f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
@@ -500,7 +500,7 @@ def _members_of(
     return columns
 
 
-# A writer may omit these members if it writes typed ones: how to derive them from these.
+# How to derive members from typed ones: a writer of typed members may omit the others.
 _FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),

@@ -89,7 +89,7 @@ class ActionRows:
 
     Attributes:
         schema: of the tables.
-        leaves: of the statistics that `adds` accepts.
+        leaves: the leaves of the statistics that `adds` accepts.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ def _arrow_value(value: Any, data_type: Any) -> Any:
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
-        if pa.types.is_string(data_type):  # a domain of the draft beside today's
+        if pa.types.is_string(data_type):  # a draft table's domain, in a column for today's domains
             return dumps(value).decode()
         return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
     return value
@@ -249,7 +249,7 @@ def _one_chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-# Write the Parquet files of a checkpoint, row group by row group.
+# --- the Parquet files of a checkpoint, written row group by row group
 
 
 _FEW_ROWS: Final = 1 << 15
@@ -296,10 +296,10 @@ class RowFile:
             self._encoding.submit(lambda: self._encode(tables))
 
     def begin_kind(self) -> None:
-        """Announce rows of another kind; if there are many, they get row groups of their own.
+        """Announce rows of another kind; if there are many, they start a new row group.
 
-        Then readers of the few small actions skip the row groups of files, and the columns of files
-        have no rows of other kinds.
+        Then readers of the few small actions skip the row groups of file actions, and columns of
+        file actions contain no rows of other kinds.
         """
         self._groups.append([])
 
@@ -372,7 +372,7 @@ class Sidecars:
             self._open.begin_kind()
 
     def close(self) -> list[Sidecar]:
-        """Finish the last sidecar, and return the actions that name all sidecars."""
+        """Finish the last sidecar, and return an action for each sidecar."""
         self._finish()
         return [
             Sidecar(path=i.name, size_bytes=i.size_bytes, modification_time_ms=i.modified_ms)
@@ -380,7 +380,7 @@ class Sidecars:
         ]
 
     def abandon(self) -> None:
-        """Delete the written sidecars, which no checkpoint names."""
+        """Delete the written sidecars, to which no checkpoint refers yet."""
         if self._open is not None:
             self._open.abandon()
         with contextlib.suppress(DeltaError):
@@ -398,7 +398,7 @@ def _file_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-# The columns of a checkpoint as they are in memory, for any writer.
+# --- the columns of a checkpoint in memory
 
 
 PARTITION_VALUES: Final = "partitionValues"
@@ -417,7 +417,7 @@ MARKERS: Final[Mapping[str, str]] = {
     "checkpointMetadata": "version",
 }
 SMALL_KINDS: Final = tuple(kind for kind in MARKERS if kind not in {"add", "remove"})
-"""The kinds of which a checkpoint has few actions."""
+"""The kinds of actions that are few in a checkpoint."""
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:

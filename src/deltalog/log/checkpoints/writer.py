@@ -111,7 +111,7 @@ class WrittenCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSidecars:
-    """Sidecars that no checkpoint names yet.
+    """Sidecars to which no checkpoint refers yet.
 
     Args:
         sidecars: the actions that will name them.
@@ -225,7 +225,7 @@ def _write_classic(
 def write_sidecars(
     store: Store, content: CheckpointContent, *, part_rows: int | None = None
 ) -> WrittenSidecars:
-    """Write live files and tombstones into sidecars, which no checkpoint names yet.
+    """Write live files and tombstones into sidecars, to which no checkpoint refers yet.
 
     Args:
         store: of the table.
@@ -280,7 +280,7 @@ def write_v2_top(
 
 
 def classic_rows(content: CheckpointContent) -> ActionRows:
-    """Return an object that makes the rows of a classic checkpoint."""
+    """Return the maker of a classic checkpoint's rows."""
     return _rows(content, *_CLASSIC_KINDS)
 
 
@@ -359,8 +359,8 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
 def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
     """Return the number of parts of a multi-part checkpoint."""
     parts = max(1, -(-num_files // max(part_rows, 1)))
-    # A failed attempt, perhaps of another engine with other path ranges, may have left parts. The
-    # names contain the number of parts, so another number keeps the two sets apart.
+    # A failed attempt may have left parts, perhaps with other path ranges. Names contain the number
+    # of parts, so another number keeps the two sets apart.
     taken = {
         file.parts
         for info in store.list_from(LOG_DIRECTORY, names.first_name_of(version))

@@ -1,7 +1,7 @@
 """Open the log of a table, and fall back to other files if some are unusable.
 
-Also owns the check whether the log still has a version. While someone uses a version, a table may
-be deleted, recreated at the same location or rolled back, or its old commits may be cleaned up. A
+Also checks whether the log still has a version. While someone uses a version, the table may be
+deleted, recreated at the same location or rolled back, or its old commits may be cleaned up. A
 version is recognised by the first bytes of its commit: writer, time and transaction.
 
 Protocol: Action Reconciliation, Checkpoints
@@ -57,7 +57,7 @@ def open_log(
     try:
         segment = build_segment(listing, version)
     except LogGapError:
-        # List all, so that the error names all readable versions, not only those since the hint.
+        # List the whole log, so that the error lists all readable versions, not only the newest.
         segment = build_segment(list_log(store, from_version=0, log_tail=log_tail), version)
     state = LogState(store, segment)
     while True:
@@ -79,8 +79,8 @@ def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | No
     """Build the same version without the files at fault: compactions, then the checkpoint.
 
     Raises:
-        MalformedLogError: `error`, if a commit is damaged or no other files are left; with a note
-            of the readable versions.
+        MalformedLogError: `error`, if a commit is damaged or no other files are left; its note
+            lists the readable versions.
     """
     lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
     with suppress(MalformedLogError):
@@ -95,7 +95,7 @@ def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | No
 def note_readable_versions(
     error: MalformedLogError, state: LogState, log_tail: LogTail | None
 ) -> None:
-    """Add a note of the readable versions despite a damaged commit. Cost: reads every commit."""
+    """Add a note that lists the readable versions. Cost: reads every commit."""
     for file in state.segment.commits:
         try:
             read_commits(state.store, [file])
@@ -193,7 +193,7 @@ def list_after(
         context: of the table; its log tail is the newest.
         state: as for `is_in_place`.
         knows_time: as for `is_in_place`.
-        is_long: whether to list everything, because a newer checkpoint would help.
+        is_long: whether to list everything, to find a newer checkpoint.
 
     Cost: a request for the version's commit, and those of `list_newer`; or one listing.
     """
@@ -225,7 +225,7 @@ def list_after(
 
 
 def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
-    """Whether two listings of a log show the same file, as far as they show."""
+    """Whether two listings of a log may show the same file."""
     # Publishing a staged commit changes its path and its modification time.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes

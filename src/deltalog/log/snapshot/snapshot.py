@@ -298,7 +298,7 @@ class Snapshot:
         if not is_listed(self._state, listing, knows_time=self._knows_file_time):
             raise VersionNotFoundError(
                 f"cannot read the commits up to version {self.version} of {self.store.root}: the "
-                "log has another commit of that version by now, or none; open the table anew"
+                "commit of that version was replaced or removed; open the table anew"
             )
 
     def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
@@ -310,7 +310,7 @@ class Snapshot:
         Args:
             log_tail: the newest commits of a catalog-managed table; None requests them from the
                 context's committer.
-            same_table: whether a recreated table is an error, as writers need.
+            same_table: whether a recreated table is an error; writers need this.
 
         Raises:
             TableNotFoundError: the table is gone; with `same_table`, also if it was replaced.
@@ -338,9 +338,9 @@ class Snapshot:
         # One log may give its table another id, as CREATE OR REPLACE does.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
-                f"cannot go on from version {self.version} of {self.store.root}: the table with id "
-                f"{self.metadata.id!r}, which was opened, is gone, and the one that is there now "
-                f"has the id {newest.metadata.id!r}; nothing was changed; open the table anew"
+                f"cannot continue from version {self.version} of {self.store.root}: the opened "
+                f"table with id {self.metadata.id!r} was replaced by a table with id "
+                f"{newest.metadata.id!r}; nothing was changed; open the table anew"
             )
         return newest
 
@@ -456,7 +456,7 @@ def _mark_of(domain: DomainMetadata) -> int | None:
         ) from None
 
 
-# Load a snapshot: the latest, by version number, or by timestamp.
+# --- load a snapshot: the latest, by version number, or by timestamp
 
 
 def load_snapshot(
@@ -481,7 +481,7 @@ def load_snapshot(
     context = context.with_newest_log_tail()
     if timestamp_ms is not None:
         if version is not None:
-            raise InvalidInputError("expected a version or a moment to read at, found both")
+            raise InvalidInputError("expected a version or a timestamp to read at, found both")
         version = find_version(context, timestamp_ms)
     try:
         return _open(context, version)
@@ -517,7 +517,7 @@ def find_version(
 ) -> int:
     """Find the version that the table had at a timestamp.
 
-    A timestamp after the last commit gives the latest version, unless it is in the future.
+    A timestamp after the last commit returns the latest version, unless it is in the future.
 
     Args:
         context: of the table.
@@ -569,30 +569,30 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
     """
     if (latest := in_place(snapshot)) is not snapshot:
         raise VersionNotFoundError(
-            f"cannot {operation} version {snapshot.version} of {snapshot.store.root}: the log has "
-            f"another commit of it by now, or none; the latest version is {latest.version}"
+            f"cannot {operation} version {snapshot.version} of {snapshot.store.root}: the commit "
+            f"of that version was replaced or removed; the latest version is {latest.version}"
         )
     return snapshot
 
 
-# Describe a location without a log: the mistake that was made, and what to do.
+# --- the error for a location without a table: what is there, and what to do
 
 
 _SHOWN: Final = 3
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
-# Directories of other table formats, directly in the table's.
+# Directories of other table formats, directly in the table's directory.
 _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi table's"}
 
 
 def absent_table(store: Store) -> TableNotFoundError:
-    """Return the error for a location without a table, which states what was found there.
+    """Return the error for a location without a table; it describes what is there.
 
     Args:
         store: of the location.
 
-    Cost: one request for a file of that name, a listing of each parent directory that may be the
-    table's, and listings of the directory: two, and one for each partition column.
+    Cost: one request for a file of that name; a listing of each parent directory that may be a
+    table; two listings of the directory, and one for each partition column.
     """
     found, advice = _found(store)
     text = f"cannot open {store.root}: expected a Delta table, found {found}"
@@ -600,7 +600,7 @@ def absent_table(store: Store) -> TableNotFoundError:
 
 
 def _found(store: Store) -> tuple[str, str]:
-    """Return what is at the location, and what to do."""
+    """Return a description of the location's content, and advice."""
     root = store.root.rstrip("/")
     parent, _, name = root.rpartition("/")
     if name == LOG_DIRECTORY and _has_table_at(store, parent):
@@ -611,9 +611,7 @@ def _found(store: Store) -> tuple[str, str]:
         if _has_table_at(store, above):
             inside = root.removeprefix(above).strip("/")
             partition = inside.rpartition("/")[0] if is_file else inside
-            rows = (
-                f", and ask for its rows with {_predicate(partition)}" if "=" in partition else ""
-            )
+            rows = f", and read its rows where {_predicate(partition)}" if "=" in partition else ""
             return f"{what} of the table {above}" if is_file else what, f"open {above}{rows}"
     if is_file:
         kind = "a Parquet file" if name.endswith(_PARQUET) else "a file"
@@ -634,7 +632,7 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     if _holds_parquet(store, files, directories):
         return (
             "Parquet files without a _delta_log",
-            "convert_to_deltalake makes a table of them",
+            "convert_to_deltalake converts them to a table",
         )
     if files or directories:
         names = ", ".join(sorted([*files, *directories])[:_SHOWN])
@@ -642,7 +640,7 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     local = native_path(store, "")
     if local is not None and Path(local).is_dir():
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
-    return "nothing there", "see that the location is right; write_deltalake makes a new table"
+    return "nothing there", "check the location; write_deltalake makes a new table"
 
 
 def _holds_parquet(store: Store, files: Sequence[str], directories: Sequence[str]) -> bool:
@@ -674,7 +672,7 @@ def _name(path: str) -> str:
 
 
 def _above(root: str, *, is_file: bool) -> Iterator[str]:
-    """Yield the parent directories that may be a table's: of a file, or of partition values."""
+    """Yield the parent directories of a file or partition directory that may be a table."""
     parent, _, name = root.rpartition("/")
     while parent and not parent.endswith(("/", ":")) and (is_file or "=" in name):
         yield parent
@@ -683,7 +681,7 @@ def _above(root: str, *, is_file: bool) -> Iterator[str]:
 
 
 def _predicate(directories: str) -> str:
-    """Return the condition for the rows of directories that are named after partition values."""
+    """Return the SQL condition for the rows in a partition directory such as `year=2024`."""
     conditions = []
     for column, equals, value in (name.partition("=") for name in directories.split("/")):
         if equals:

@@ -1,8 +1,8 @@
 """Split a version into pieces that can be read independently, also by other processes.
 
 Owns the splitting. The checkpoint is split by its row groups; the commits after it are one more
-piece. Every piece knows which files these commits name. A piece has the interface of a snapshot,
-with some of its files; each live file is in exactly one piece.
+piece. Every piece has the keys of the files that these commits name. A piece has the interface of a
+snapshot, with some of its files; each live file is in exactly one piece.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 SHARE_BYTES: Final = 16 << 20
-"""Target size of a checkpoint's share: some hundred thousand files without statistics."""
+"""Target size of a share of a checkpoint: a few hundred thousand files without statistics."""
 _FEWEST_BYTES: Final = 8
 """Minimum size of a live file in a checkpoint, for any compression."""
 _ONE_SHARE: Final = 1 << 62
@@ -48,7 +48,7 @@ _ONE_SHARE: Final = 1 << 62
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
     """Return whether the checkpoint of a version has more than `num_files` live files.
 
-    Files of the commits after it do not count: they are in memory anyway.
+    Files of later commits do not count, because they are in memory anyway.
 
     Cost: none for small checkpoints; else the footers that were read to open it. With sidecars,
     the hint, or their footers if the hint has no count.
@@ -135,7 +135,7 @@ def cut_snapshot(
 
 
 def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
-    """Return a version's live files as pieces: one per row group, and at last the commits' files.
+    """Return a version's live files as pieces: one per row group, then one for the commits.
 
     The state keeps the pieces and their cached columns; `SnapshotPiece.forget` drops these columns.
 
@@ -195,7 +195,7 @@ class SnapshotPiece(Snapshot):
 
     @cached_property
     def in_checkpoint(self) -> SnapshotPiece:
-        """The files of the share, including those that later commits name: this needs no keys."""
+        """All files of the share, also those in later commits; reads no keys."""
         cut = replace(self._cut, named=pa.chunked_array([], pa.string()))
         return SnapshotPiece(cut, self.row_group, _nothing())
 
@@ -230,13 +230,13 @@ class SnapshotPiece(Snapshot):
         return self._piece.held_bytes + of_checkpoint
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns; `statistics` is whether cached statistics are dropped, too."""
+        """Drop the cached columns, and with `statistics` also the cached statistics."""
         self._piece.forget(statistics=statistics)
         if (written := self.__dict__.get("in_checkpoint")) is not None:
             written.forget(statistics=statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Refuse to pickle: the copy would have all files."""
+        """Refuse to pickle, because the copy would contain all files."""
         raise TypeError("a piece of a snapshot is not picklable: send the cut and its number")
 
 
@@ -272,7 +272,7 @@ class _PieceState(LogState):
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns; which files are live, and their number, stay cached.
+        """Drop the cached columns, but not the number and the selection of live files.
 
         Args:
             statistics: whether statistics are dropped, too.
@@ -320,7 +320,7 @@ def _nothing() -> CommitTable:
     return concat_commits([])
 
 
-# Split a checkpoint into parts that can be read independently: row groups of its files.
+# --- parts of a checkpoint: row groups of its files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,8 +413,8 @@ class PartialCheckpoint(Checkpoint):
             leaves: paths below `add`.
 
         Returns:
-            Two values for each leaf that every add has and whose bounds the footer records; only
-            for a single row group.
+            Smallest and largest value of each leaf, if the footer records them and every add has a
+            value. Empty for several row groups.
         """
         with self._unreadable():
             parts = self._sources("add")
@@ -432,5 +432,5 @@ class PartialCheckpoint(Checkpoint):
         return self._parts[kind]
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
-        """Refuse: `Checkpoint` would restore the whole."""
+        """Refuse to pickle, because `Checkpoint` would restore the whole."""
         raise TypeError("a part of a checkpoint is not picklable: send its split")

@@ -87,10 +87,10 @@ class LogState:
         unreadable: names of unusable checkpoints and compactions, with the reason.
         retained: bytes of the newest commits by path, without gaps, up to a total size.
         head: the first bytes of the version's commit, which identify it, if they are read.
-        unchecked: an earlier state that must still be compared with its checksum.
+        unchecked: an earlier state that was not compared with its checksum yet.
 
     Attributes:
-        pieces: the result of `pieces.live_pieces`, with its cached columns.
+        pieces: the result of `splits.live_pieces`, with its cached columns.
         totals: number and size of the files, according to other files of the log.
     """
 
@@ -120,7 +120,7 @@ class LogState:
         self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
-        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
+        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # without copies
         if checkpoint is None and segment.checkpoint is not None:
             # A table without a checkpoint does not need to read Parquet files in parts.
             from deltalog.log.checkpoints.reader import Checkpoint  # noqa: PLC0415
@@ -171,7 +171,7 @@ class LogState:
         Cost: one request per commit that was not read before.
         """
         files = list(reversed(self._unparsed_newest_first()))
-        retained = self._retained  # the newest of them
+        retained = self._retained  # bytes of the newest commits
         older = [file for file in files if file.info.path not in retained]
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
@@ -278,7 +278,7 @@ class LogState:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
                 needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
-                self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
+                self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # together
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
             live.update({name: table.column(name) for name in missing})
@@ -317,7 +317,7 @@ class LogState:
 
     @cached_property
     def live_commit_adds(self) -> pa.Table:
-        """The adds of `commits` that are live."""
+        """The live adds of `commits`."""
         return self.commits.adds.take(self.survivors.adds)
 
     def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
@@ -402,7 +402,7 @@ class LogState:
 
     @property
     def names_files(self) -> bool:
-        """Whether `commits` name any file, so that the checkpoint's may be replaced."""
+        """Whether `commits` have any file action, which may replace one of the checkpoint."""
         return len(self.survivors.keys) > 0
 
     def _keys(self, files: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:

@@ -1,8 +1,8 @@
 """Check that a version's files match its checksum in number and size.
 
-A checkpoint or a compacted log that was cut at the end of a line or row group looks complete. Its
+A checkpoint or compacted log that was truncated after a line or row group looks complete. So its
 totals are compared with the version's checksum, if there is one. Totals from commits alone are not
-compared, because the log wins if it contradicts a checksum.
+compared, because the log wins over a checksum.
 
 Protocol: Version Checksum File (State Validation)
 """
@@ -82,7 +82,7 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
         names: columns that are needed next; they are read together with those needed here.
 
     Raises:
-        CheckpointUnreadableError: they differ, and nothing else confirms the log.
+        CheckpointUnreadableError: they differ, and no other file confirms the log.
 
     Cost: the sizes of all files, and a request for the checksum while they are read.
     """
@@ -113,10 +113,10 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
     )
     if found == stated:
         text += ", and other application transactions or domains"
-    # If two ways through the log agree, nothing is missing. If nothing else is left of the log, it
-    # cannot be replaced. In both cases the checksum is taken to be wrong.
+    # If two ways through the log agree, nothing is missing. If no other files are left, the log
+    # cannot be replaced. In both cases, the checksum is considered wrong.
     if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
-        logger.warning("%s; the log counts", text)
+        logger.warning("%s; using the log", text)
         return
     state.totals = found
     raise CheckpointUnreadableError(text)
@@ -161,7 +161,7 @@ def _is_as_written(state: CountedState) -> bool:
 
 
 def _is_all_there_is(state: CountedState) -> bool:
-    """Whether only a checksum contradicts a checkpoint, and no other files can replace it.
+    """Whether no other files can replace a checkpoint that contradicts the checksum.
 
     Cost: the hint, and one listing.
     """

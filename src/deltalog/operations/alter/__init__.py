@@ -1,8 +1,13 @@
 """Operations that change a table's metadata.
 
-An operation changes protocol and metadata through `table_change`, and checks the existing rows
-against a new constraint. `drop_feature` needs several commits: it is a function that runs several
-operations.
+- `columns`: add, rename, move, drop and change columns; the base class `Alteration`.
+- `properties`: properties, name and description; constraints, domains, features, clustering columns,
+  row ids of existing rows.
+- `iceberg`: UniForm. `drop_feature`: needs several commits, so it is a function that runs several
+  operations.
+
+An operation changes protocol and metadata through `protocol.table_change`, and checks the existing
+rows against a new constraint.
 
 Protocol: Change Metadata, Protocol Evolution
 """

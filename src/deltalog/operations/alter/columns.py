@@ -149,8 +149,8 @@ def described(field: Field, name: str | None = None) -> dict[str, Any]:
 
 _DECLARATIONS: Final = {
     CURRENT_DEFAULT_KEY: "a default: add it, then set the default for rows to come",
-    GENERATION_EXPRESSION_KEY: "a generation expression: rows that are there have no value for it",
-    IDENTITY_STEP_KEY: "an identity: rows that are there have no number",
+    GENERATION_EXPRESSION_KEY: "a generation expression: existing rows have no value for it",
+    IDENTITY_STEP_KEY: "an identity: existing rows have no number",
 }
 _OWN_METADATA: Final = ("delta.", "__", CURRENT_DEFAULT_KEY)
 
@@ -335,7 +335,7 @@ class SetColumnType(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnCollations(_ColumnChange):
-    """Set the collations by which the strings of a column or nested field are compared.
+    """Set the collations that compare the strings of a column or nested field.
 
     Args:
         collations: path inside the column → name in SQL; the empty path is the column itself.
@@ -397,7 +397,7 @@ class SetColumnMetadata(_ColumnChange):
         if own:
             raise InvalidInputError(
                 f"cannot set {', '.join(own)} as column metadata: table features keep it; use the "
-                "method for what you want to change"
+                "method for that feature instead"
             )
         return _with_entries(transaction, self.column, self.metadata)
 
@@ -431,7 +431,7 @@ class SetColumnNotNull(_ColumnChange):
             ConstraintViolationError: existing rows have NULL in the column.
             InvalidInputError: the path leads into a list or map.
 
-        Cost: reads the column of files whose statistics do not show that it has no NULL.
+        Cost: reads the column of files, except if statistics prove that it has no NULL.
         """
         schema = transaction.configuration.schema
         path = canonical_path_of(schema, self.column)
@@ -440,8 +440,7 @@ class SetColumnNotNull(_ColumnChange):
             what = f"NOT NULL for column {column!r}"
             if _is_inside_container(schema, path):
                 raise InvalidInputError(
-                    f"cannot set {what}: rows that are there cannot be checked inside lists and "
-                    "maps"
+                    f"cannot set {what}: existing rows cannot be checked inside lists and maps"
                 )
             violation = _is_missing(path)
             check_existing_rows(transaction, what, violation, constraint=f"{column} IS NOT NULL")
@@ -461,7 +460,7 @@ class DropColumnNotNull(_ColumnChange):
 def _check_addable(field: Field) -> None:
     if not field.nullable:
         raise InvalidInputError(
-            f"cannot add the column {field.name!r} as NOT NULL: rows that are there have no value "
+            f"cannot add the column {field.name!r} as NOT NULL: existing rows have no value "
             "for it; add it, fill it, then set NOT NULL"
         )
     for key, why in _DECLARATIONS.items():

@@ -72,8 +72,8 @@ def drop_feature(
         truncate_history: False keeps the history, and protects its checkpoints from cleanup; True
             deletes the log before the last checkpoint, as far as it is older than
             `delta.dropFeatureTruncateHistory.retentionDuration`.
-        options: of rewritten files.
-        at_ms: the time from which the retention is counted; None is now.
+        options: options of rewritten files.
+        at_ms: the time from which the retention is counted; None means now.
 
     Returns:
         The table without the feature.
@@ -124,7 +124,7 @@ class StopUsing(Operation[FilesRewritten]):
 
     Args:
         feature: by any of its names.
-        options: of the new files.
+        options: options of the new files.
     """
 
     feature: str

@@ -1,4 +1,4 @@
-"""What Iceberg's readers require of a table, and whether its files meet these requirements.
+"""Requirements of Iceberg's readers on a table and its files.
 
 Protocol: Iceberg Compatibility V1, V2; RFC IcebergCompatV3
 """
@@ -38,11 +38,11 @@ class UniformUpgrade:
     Args:
         iceberg_compat_version: 1, 2 or 3.
         properties: the properties to set, as key → string.
-        num_files: of the table.
+        num_files: number of files of the table.
         num_files_to_rewrite: for V1 and V2, files with deletion vectors, which they do not accept;
             for V3, files with row ids that Iceberg would not find, or would find different ones.
-        size_bytes_to_rewrite: of these files.
-        metrics: of the rewrite, as `optimize.purge` returns them; None for a dry run.
+        size_bytes_to_rewrite: total size of these files.
+        metrics: metrics of the rewrite, as `optimize.purge` returns them; None for a dry run.
     """
 
     iceberg_compat_version: int
@@ -72,8 +72,8 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     """Return the steps that show a table as Iceberg.
 
     Args:
-        snapshot: of the table.
-        version: of Iceberg compatibility.
+        snapshot: snapshot of the table.
+        version: version of Iceberg compatibility.
 
     Raises:
         InvalidInputError: there is no such version, or the table cannot have it.
@@ -88,7 +88,7 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     configuration = snapshot.configuration
     changed = missing_properties(configuration, version)
     if changed:
-        # Raises what ALTER TABLE would raise, before a file is rewritten.
+        # Raise the errors of ALTER TABLE before a file is rewritten.
         stored = configuration.metadata.configuration
         changed_table(configuration, configuration={**stored, **changed})
     files = snapshot.files(["path", "size", "deletionVector"])
@@ -139,12 +139,12 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
 
     Args:
         transaction: enables the version; for V3, files that others add meanwhile conflict with it.
-        snapshot: of the table before the change.
+        snapshot: snapshot of the table before the change.
         version: the version to enable.
 
     Raises:
         InvalidInputError: a file has a deletion vector that the version does not accept, lacks
-            `numRecords` that it needs, or has row ids that only one of both formats would find.
+            `numRecords` that it needs, or has row ids that only one format would find.
 
     Cost: for V3 every footer.
     """
@@ -163,9 +163,9 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
     others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
     if others.true_count:
         raise InvalidInputError(
-            f"{attempt}: {others.true_count} of {len(files)} files hold row ids under other field "
+            f"{attempt}: {others.true_count} of {len(files)} files have row ids under other field "
             "ids than Iceberg has for them; optimize.upgrade_uniform(3) rewrites these files, "
-            "and its dry run says what it costs"
+            "and its dry run shows the cost"
         )
 
 

@@ -80,7 +80,7 @@ class SetTableProperties(Alteration):
         for key in self.properties:
             if key.lower().startswith(CONSTRAINT_PREFIX):
                 raise InvalidInputError(
-                    f"cannot set {key} as a property: add_constraint checks the rows that are there"
+                    f"cannot set {key} as a property: add_constraint checks the existing rows"
                 )
         before, lenient = transaction.configuration, not self.raise_if_not_exists
         # As in Delta Spark, `comment` is stored as the table's description.
@@ -452,7 +452,7 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     if files.num_rows > BATCH_FILES:
         raise InvalidInputError(
             f"cannot upgrade the row ids of {transaction.store.root}: {files.num_rows} files are "
-            f"too many for one commit, which takes {BATCH_FILES}; compact the table first"
+            f"too many for one commit, which may have {BATCH_FILES}; compact the table first"
         )
     transaction.record_read(None)
     versions: Any = files.column("defaultRowCommitVersion")
@@ -526,7 +526,7 @@ class DropConstraint(Alteration):
     name: ClassVar[str] = "DROP CONSTRAINT"
 
     def change(self, transaction: PendingTransaction) -> dict[str, str]:
-        """Remove the table property that holds the constraint.
+        """Remove the table property that contains the constraint.
 
         Raises:
             InvalidInputError: the table has no such constraint.
@@ -553,7 +553,7 @@ def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> No
     taken = _key_of(configuration, name)
     if taken is not None:
         raise InvalidInputError(
-            f"cannot add the constraint {name!r}: there is one of that name, "
+            f"cannot add the constraint {name!r}: the name is taken by "
             f"{configuration[taken]!r}; drop it first"
         )
     what = f"the CHECK constraint {name!r}"
@@ -570,6 +570,6 @@ def _key_of(configuration: Mapping[str, str], name: str) -> str | None:
 
 
 def _key_in_lower_case(key: str) -> str:
-    """The key of a property: the name is taken alone, as a Σ is lowered by what stands before."""
+    """Return the key of a property; lower only the name, because Σ depends on its context."""
     start = len(CONSTRAINT_PREFIX)
     return key[:start].lower() + name_key(key[start:])

@@ -1,9 +1,9 @@
 """Change rows of existing files, by deletion vectors or by rewriting the files.
 
-Owns how UPDATE and MERGE in this process apply a `FileDecision` to each file. A file without
-remaining rows is removed. A masked file gets a deletion vector, and the new versions of its rows go
-into new files. A rewritten file is written again with all its rows in their order. Rows keep their
-row ids. Pre-images and post-images go to the change data feed.
+This module owns how UPDATE and MERGE in this process apply a `FileDecision` to each file. A file
+without remaining rows is removed. A masked file gets a deletion vector, and the new versions of its
+rows go into new files. A rewritten file is written again with all its rows in their order. Rows
+keep their row ids. Pre-images and post-images go to the change data feed.
 
 Protocol: Deletion Vectors, Row Tracking, Add CDC File
 """
@@ -84,7 +84,7 @@ class RowUpdate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdits:
-    """Which rows of which files change, and what happens to each file.
+    """The changed rows of each file, and the treatment of each file.
 
     Args:
         selected: the files, and the positions of the rows that change, ascending.
@@ -394,7 +394,7 @@ def decide_files(
     """Decide for each file whether it is dropped, masked or rewritten.
 
     Args:
-        snapshot: of the table.
+        snapshot: snapshot of the table.
         selected: the files, and the positions of the rows to delete.
         asked: True masks, False rewrites; None decides by share if the table has deletion vectors
             enabled, and rewrites otherwise.
@@ -447,10 +447,10 @@ def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
     if most >= 1:
         return "rows are marked by deletion vectors"
     if most < 0:
-        return "rows that stay are written once more"
+        return "remaining rows are rewritten"
     return (
         f"rows are marked by deletion vectors; where more than {most:.0%} of a file would be "
-        "deleted, rows that stay are written once more"
+        "deleted, remaining rows are rewritten"
     )
 
 
@@ -511,7 +511,7 @@ def _reason(decision: FileDecision, ratio: float) -> str:
     share = f"{ratio:.1%} of its rows would be deleted"
     if decision is FileDecision.MASKED:
         return f"{share}: marking them costs less"
-    return f"{share}: the rows that stay are written once more"
+    return f"{share}: the remaining rows are rewritten"
 
 
 # Find the rows that match a predicate: the first half of a DELETE or UPDATE here.
@@ -578,7 +578,7 @@ def find_matching_files(
     """Return the files that contain matching rows, and the positions of these rows.
 
     Args:
-        snapshot: of the table.
+        snapshot: snapshot of the table.
         predicate: resolved; None matches every row.
         along: columns of the matching rows to keep, up to `MOST_HELD_BYTES` in total; with row
             tracking, row ids and commit versions are kept, too.
@@ -679,7 +679,7 @@ class WriteJob:
     """What a task needs to write its rows.
 
     Args:
-        spec: of the table.
+        spec: spec of the table.
         predicate: every row must match it.
         tells_changes: whether change files are written as well.
         gathers: whether the task gathers the rows of each partition; None follows the table.
@@ -695,8 +695,8 @@ def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) 
     """Write the rows of one task.
 
     Args:
-        job: of the write.
-        batches: of one schema.
+        job: job of the write.
+        batches: batches of one schema.
         place: the task's number in the write, from 0; it decides the task's identity values.
 
     Raises:

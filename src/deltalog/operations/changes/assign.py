@@ -1,8 +1,8 @@
 """Evaluate the `column = value` assignments of UPDATE and MERGE over whole batches.
 
-Owns which columns may be assigned (nested fields too; an unknown column is an error), the cast of a
-value to the column's type, and which generated columns are recomputed as a result. Values are
-expressions and constants, never strings that are pasted into SQL.
+This module owns which columns may be assigned (nested fields too; an unknown column is an error),
+the cast of a value to the column's type, and which generated columns are recomputed as a result.
+Values are expressions and constants, never strings that are pasted into SQL.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -63,7 +63,7 @@ class NewValue:
 
     Args:
         expression: resolved against the rows that it reads.
-        name: of the column, for messages.
+        name: name of the column, for messages.
         fit: converts a nested value to the column's type by field name; None if `expression`
             already has that type.
     """
@@ -106,7 +106,7 @@ class Scope:
     """The rows and settings with which values of assignments are evaluated.
 
     Args:
-        schema: of the rows that are passed to `compute`.
+        schema: schema of the rows that are passed to `compute`.
         parse: parses a SQL string into an expression over that schema.
         session: the current time and the time zone.
         is_try: return NULL instead of raising if a value cannot be cast to the column's type.
@@ -160,7 +160,7 @@ class Assignments:
     """The columns that are assigned, and their new values.
 
     Args:
-        schema: of the table.
+        schema: schema of the table.
         nodes: new values by column name.
 
     Attributes:
@@ -227,7 +227,7 @@ def assignments(
     """Resolve assignments from a mapping.
 
     Args:
-        schema: of the table.
+        schema: schema of the table.
         values: column (a dotted path reaches into a struct) → SQL string, expression or constant.
         scope: the rows and settings of evaluation.
 
@@ -290,7 +290,7 @@ def star(
     Args:
         target: schema of the table.
         source: schema of the source's rows.
-        path: of the source's struct in the scope.
+        path: path of the source's struct in the scope.
         names: columns of the source to assign; all of them exist in the table.
         scope: the rows and settings of evaluation.
     """
@@ -327,8 +327,8 @@ def updating_enforcer(
     Generated columns that are not assigned are recomputed; assigned ones are checked.
 
     Args:
-        spec: of the new files.
-        configuration: of the table.
+        spec: spec of the new files.
+        configuration: configuration of the table.
         assigned: the columns that change.
     """
     schema = configuration.arrow_schema
@@ -365,7 +365,7 @@ def enforced(
 
     Args:
         enforcer: from `updating_enforcer`.
-        schema: of the columns that the enforcer accepts.
+        schema: schema of the columns that the enforcer accepts.
         old: the rows before the change.
         new: new values by column.
     """
@@ -389,7 +389,7 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
     made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
     if made.type == kind:
         return made
-    # A cast refuses NULL in a field that is NOT NULL, which the enforcer reports by its name.
+    # A cast raises for NULL in a NOT NULL field; the enforcer reports it with the field's name.
     parts = [made.field(place) for place in range(made.type.num_fields)]
     return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
 

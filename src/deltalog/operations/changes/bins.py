@@ -1,8 +1,8 @@
 """Rewrite bins: groups of files whose unchanged rows go into new files together.
 
-Owns reading a bin's rows with their row ids, writing them, working on several bins at a time, and
-deleting new files after a failure. The operation decides which files are in a bin, and the order of
-its rows.
+This module owns reading a bin's rows with their row ids, writing them, working on several bins at a
+time, and deleting new files after a failure. The operation decides which files are in a bin, and
+the order of its rows.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -93,7 +93,7 @@ class RunOptions:
 
     Args:
         files: how the new files are written.
-        max_concurrent_tasks: bins that are rewritten at the same time; None is one per core, at
+        max_concurrent_tasks: bins that are rewritten at the same time; None means one per core, at
             most 8.
         min_commit_interval_s: after this many seconds the finished bins are committed, and the
             others follow in later commits; 0 is a commit per partition, None a single commit.
@@ -126,7 +126,7 @@ class BinReader:
 
     Args:
         pending: transaction of the OPTIMIZE.
-        options: of the new files.
+        options: options of the new files.
         report: called after each file that is read.
         num_tasks: bins at a time; with 1, the files of the bin are read ahead.
     """
@@ -149,9 +149,9 @@ class BinReader:
         """Return the rows of some files in order.
 
         Args:
-            files: of a bin.
-            columns: the columns to read; None is all columns and, with row tracking, the row ids.
-                Only reads with None are reported as progress, as a file may be read twice.
+            files: files of a bin.
+            columns: the columns to read; None means all columns and, with row tracking, the row
+                ids. Only reads with None are reported as progress, as a file may be read twice.
         """
         is_whole = columns is None
         report = self._report if is_whole else _nothing
@@ -185,7 +185,7 @@ class BinReader:
         """Find row groups that can be copied, and return the tasks of the files that have any.
 
         Args:
-            files: of a bin.
+            files: files of a bin.
             kept: records these row groups.
 
         Returns:
@@ -288,10 +288,10 @@ class BinRewrite:
     """A job for an engine: bins to rewrite within one transaction.
 
     Args:
-        transaction: of the table.
-        bins: of its snapshot.
+        transaction: transaction of the table.
+        bins: bins of its snapshot.
         rewrite: writes a bin's rows to new files.
-        options: of the run.
+        options: options of the run.
     """
 
     transaction: PendingTransaction
@@ -320,7 +320,7 @@ def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> R
     """Copy the rows of a bin, in their order, into fewer files.
 
     Args:
-        rows: of the bins.
+        rows: rows of the bins.
         one: the bin.
         least_bytes: row groups of at least this stored size are copied unchanged; None copies none.
     """
@@ -477,7 +477,7 @@ class SmallFileReader:
     """Reads groups of small files; thread-safe.
 
     Args:
-        spec: of all tasks.
+        spec: spec of all tasks.
     """
 
     def __init__(self, spec: ReadSpec) -> None:

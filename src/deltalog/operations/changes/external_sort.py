@@ -1,6 +1,6 @@
 """External merge sort: sort rows by a key in memory, or in runs on disk that are merged.
 
-Owns the bound on memory and the temporary files. The caller computes the key.
+This module owns the bound on memory and the temporary files. The caller computes the key.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class SortLimits:
 
     Args:
         memory_bytes: limit for rows in memory; more is spilled to disk.
-        disk_bytes: of temporary files; None is no limit.
-        directory: of the temporary files; None is the system's.
+        disk_bytes: limit for temporary files; None means no limit.
+        directory: directory of the temporary files; None means the system's.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -61,9 +61,9 @@ def sort_batches(
     """Yield all rows by ascending key.
 
     Args:
-        batches: of one schema.
+        batches: batches of one schema.
         key: a column of numbers without NULL.
-        limits: of memory and disk.
+        limits: limits of memory and disk.
 
     Raises:
         StorageError: the temporary files would exceed their limit, or cannot be written.
@@ -236,9 +236,9 @@ def write_optimized(
     """Write rows as `write_files` does, with as few files per partition as their size allows.
 
     Args:
-        spec: of the table.
+        spec: spec of the table.
         data: anything that `open_batches` accepts.
-        limits: of the sort.
+        limits: limits of the sort.
 
     Raises:
         DeltaError: as `write_files`; also a StorageError if temporary files fail.
@@ -268,9 +268,9 @@ def gathered(
     """Yield the rows partition by partition, in the order in which partitions first appeared.
 
     Args:
-        configuration: of the table.
+        configuration: configuration of the table.
         batches: in its logical schema.
-        limits: of sorting.
+        limits: limits of sorting.
     """
     numbers: dict[Values, int] = {}
     fields = configuration.partition_schema.fields

@@ -26,8 +26,8 @@ class FileOptions:
 
     Args:
         target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
-        max_rows_per_file: at most this many rows in each file; None is no limit.
-        writer_properties: of Parquet.
+        max_rows_per_file: at most this many rows in each file; None means no limit.
+        writer_properties: Parquet options.
         casts: whether columns of new rows are cast, see `write.fit.Fit`.
     """
 

@@ -1,8 +1,8 @@
 """Copy row groups of rewritten files in which nothing changes as they are stored.
 
-Owns which row groups may be copied. `WhyNot` lists the reasons against it; a row group without such
-a reason is copied, except for the few rows of it that are deleted. (There is no reason for files
-that are too small, and for encrypted files or files with columns in other files, which
+This module owns which row groups may be copied. `WhyNot` lists the reasons against it; a row group
+without such a reason is copied, except for the few rows of it that are deleted. (There is no reason
+for files that are too small, and for encrypted files or files with columns in other files, which
 `read_stored` does not accept.) Other row groups are read, and their rows are written between the
 copied row groups, so that rows keep their order.
 
@@ -75,15 +75,15 @@ class WhyNot(Enum):
     """A reason for reading a row group and writing its rows again."""
 
     OPTIONS = "the caller chose how new files are encoded"
-    PARTITION_COLUMNS = "data files hold partition columns, whose values come from the log"
-    WRITER = "readers treat files of this writer in another way than ours, or it is not known"
+    PARTITION_COLUMNS = "data files contain partition columns, whose values come from the log"
+    WRITER = "readers treat files of this writer differently, or the writer is unknown"
     CALENDAR = "its dates or times are of the old calendar, which only its footer records"
-    SCHEMA = "its stored schema is another than that of new files"
+    SCHEMA = "its stored schema differs from that of new files"
     OVERLAP = "its row groups are longer together than the file"
     CHANGED = "some of its rows change, or go on too many pages"
-    DAMAGED = "it has more rows than values, and reading it says what is wrong"
+    DAMAGED = "it has more rows than values; reading it reports the fault"
     SIZE = "it is too small to stay alone"
-    CODEC = "it is compressed in another way than the table's property says"
+    CODEC = "its compression differs from the table's property"
     ROW_IDS = "its row ids or commit versions follow from its place in the old file"
 
 
@@ -92,7 +92,7 @@ def _version(text: str) -> tuple[int, ...]:
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
-# Writers whose values and statistics all readers understand as ours, from these versions on.
+# Writers (with first version) whose values and statistics readers treat like deltalog's.
 # Readers work around older versions by name: parquet-mr before 1.8 stored wrong bounds of strings
 # and wrong DELTA_BYTE_ARRAY pages, before 1.2.9 wrong lengths of column chunks.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
@@ -180,7 +180,7 @@ class KeptGroups:
 
     Args:
         snapshot: that the files belong to.
-        writer: of the new files.
+        writer: writer of the new files.
         least_bytes: minimum size of a copied row group; None copies none.
     """
 
@@ -257,7 +257,7 @@ class KeptGroups:
         """Write rows of a file, after the row groups before them.
 
         Args:
-            number: of the file.
+            number: number of the file.
             first_row: physical position of the first row.
             rows: in the schema that the table will have.
             row_ids: kept row ids.
@@ -513,7 +513,7 @@ def copy_rows(
         snapshot: that the files belong to.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         writer: writes the rows.
-        schema: of the writer's rows; may have more columns than the snapshot's.
+        schema: schema of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
         kept: copies row groups in which nothing changes; None reads and writes all rows.
         footers: footers of the files that were fetched before.
@@ -561,7 +561,7 @@ def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) ->
     Args:
         kept: the row groups.
         batch: with the columns `FILE_NUMBER` and `ROW_INDEX`.
-        schema: of the writer's rows.
+        schema: schema of the writer's rows.
     """
     number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
     rows, ids = _with_ids(batch.drop_columns([FILE_NUMBER, ROW_INDEX]))

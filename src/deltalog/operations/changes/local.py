@@ -1,6 +1,7 @@
 """Run a DELETE or UPDATE in this process: find matching rows, and apply the change.
 
-Owns the search, the decision per file, and its execution. `rows.merge` does the same for MERGE.
+This module owns the search, the decision per file, and its execution. `rows.merge` does the same
+for MERGE.
 
 Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 """
@@ -69,7 +70,7 @@ class LocalChange:
         InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
             requested but the table does not support them.
 
-    Cost: that of `find_matching_files`.
+    Cost: as `find_matching_files`.
     """
 
     def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:

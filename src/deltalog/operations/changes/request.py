@@ -1,7 +1,7 @@
 """The request of a DELETE, UPDATE or MERGE, from an operation to an engine.
 
-Owns the clauses and the rules for combining them. DELETE and UPDATE are requests without a source,
-MERGE has one. Does no I/O.
+This module owns the clauses and the rules for combining them. DELETE and UPDATE are requests
+without a source, MERGE has one. It does no I/O.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class PlannedChange(Protocol):
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` without writing, and the decision for each file.
 
-        The table is that of `rows.decide.explain_decisions`.
+        The decisions are the table of `apply.explain_decisions`.
         """
         ...
 
@@ -150,7 +150,7 @@ class PlannedChange(Protocol):
 
 
 class When(StrEnum):
-    """Which rows a clause applies to."""
+    """The rows to which a clause applies."""
 
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
@@ -158,7 +158,7 @@ class When(StrEnum):
 
 
 class Action(StrEnum):
-    """What a clause does with its rows."""
+    """The action of a clause on its rows."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -170,8 +170,8 @@ class Clause:
     """One `WHEN … THEN …`.
 
     Args:
-        when: which rows.
-        action: what happens to them.
+        when: the rows to which the clause applies.
+        action: the change of these rows.
         values: column → SQL string, expression or constant, or anything that the engine evaluates;
             None assigns every column of the source (`*`).
         except_columns: columns of the source that `*` leaves out.
@@ -200,13 +200,13 @@ class ChangeRequest:
 
     Args:
         condition: with a source, it decides which rows match, over the columns of both. Without
-            one, it decides which rows of the table the clauses apply to; None is all. SQL string,
-            expression, filter tuples, or anything else that the engine evaluates.
+            one, it decides which rows of the table the clauses apply to; None means all. SQL
+            string, expression, filter tuples, or anything else that the engine evaluates.
         clauses: in order; the first one whose condition is true for a row applies. Without a
             source there is exactly one, `WHEN NOT MATCHED BY SOURCE`.
-        source: rows to merge; None is no source.
-        source_alias: of the source in SQL, besides the name `source`.
-        target_alias: of the table in SQL, besides the name `target`.
+        source: rows to merge; None means no source.
+        source_alias: another name of the source in SQL, besides `source`.
+        target_alias: another name of the table in SQL, besides `target`.
         merge_schema: add columns to the table that only the source has.
         is_upsert: whether rows match by columns that source and table both have. Then the table's
             collations apply, and a column that only the source has must be added or is an error.
@@ -272,7 +272,7 @@ class ChangeRequest:
         """
         if self.parameters is None or isinstance(self.parameters, Mapping):
             return self.parameters
-        raise InvalidInputError("a merge takes parameters by name: {'low': 1} for :low")
+        raise InvalidInputError("a merge needs parameters by name: {'low': 1} for :low")
 
     def check(self) -> None:
         """Check that the clauses of a merge can be combined.
@@ -288,7 +288,7 @@ class ChangeRequest:
             if inserts is not (clause.when is When.NOT_MATCHED):
                 raise InvalidInputError(f"a merge has no clause {clause}")
             if clause.is_star and clause.when is When.NOT_MATCHED_BY_SOURCE:
-                raise InvalidInputError(f"{clause} needs values: there is no row of the source")
+                raise InvalidInputError(f"{clause} needs values: it has no row of the source")
             if clause.values is not None and not clause.values:
                 raise InvalidInputError(f"{clause} needs at least one column = value")
         for when in When:
@@ -296,7 +296,7 @@ class ChangeRequest:
                 if clause.condition is None:
                     raise InvalidInputError(
                         f"only the last WHEN {when.upper()} clause can be without a condition: "
-                        "those after it would never be reached"
+                        "later clauses would never be reached"
                     )
 
     def logged(self) -> dict[str, Any]:
@@ -319,7 +319,7 @@ class ChangeRequest:
 
 
 def deletion(condition: Any, **options: Any) -> ChangeRequest:
-    """Return the request to delete the rows for which a condition is true; None is all rows."""
+    """Return the request to delete the rows for which a condition is true; None means all rows."""
     clause = Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.DELETE)
     return ChangeRequest(condition=condition, clauses=(clause,), **options)
 

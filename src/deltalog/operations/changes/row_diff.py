@@ -55,7 +55,7 @@ def match_rows(
     Args:
         before: batches of `schema`.
         after: batches of `schema`.
-        schema: of both.
+        schema: schema of both.
         keys: columns that identify a row; without keys there are no updates.
         memory_bytes: rows of both streams beyond about this size go to disk.
 

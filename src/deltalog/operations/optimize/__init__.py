@@ -1,8 +1,9 @@
 """Optimize: rewrite files without changing rows, to make reads cheaper.
 
-`bins` selects and packs files, and the engine rewrites them (`rows.bins`). `ranks`, `curves` and
-`order` sort the rows. The operations are `compact`, `z_order`, `cluster`, `purge` and `uniform`;
-`auto` compacts after commits.
+- `compact`: small files into large ones, on request and after commits.
+- `z_order`, `cluster`: rows in the order of a curve.
+- `purge`: without rows that deletion vectors mark; also rewrites for a newer UniForm version.
+- `rewrite`: shared by them: selects files, packs them into bins, and stages the rewrite.
 
 Protocol: Add File and Remove File (`dataChange`), Clustered Table
 """

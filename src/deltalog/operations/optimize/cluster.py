@@ -81,9 +81,9 @@ class Cluster(Operation[Optimized]):
     Args:
         full: cluster all files: after a change of clustering columns, or to merge many small cubes.
         curve: through the clustering columns.
-        options: of the run.
-        limits: of sorting.
-        sizes: of the cubes.
+        options: options of the run.
+        limits: limits of sorting.
+        sizes: sizes of the cubes.
         left: bins that an earlier commit of the same operation left; None selects files.
     """
 
@@ -168,7 +168,7 @@ def clustered_by(snapshot: Snapshot) -> tuple[Path, ...]:
         if path not in known:
             raise InvalidInputError(
                 f"cannot cluster {snapshot.store.root} by {'.'.join(path)!r}: there is no such "
-                "column; set the clustering columns anew"
+                "column; set the clustering columns again"
             )
     return tuple(known[path] for path in wanted)
 
@@ -284,7 +284,7 @@ class Order:
     Args:
         paths: the columns; they have equal weight.
         curve: through them.
-        limits: of sorting; bins that are rewritten at the same time share the memory.
+        limits: limits of sorting; bins that are rewritten at the same time share the memory.
     """
 
     paths: tuple[Path, ...]
@@ -350,9 +350,9 @@ def curve_keys(ranks: Sequence[pa.Array[Any]], bits: int, curve: Curve) -> pa.Ar
     """Return the position of each row on the curve.
 
     Args:
-        ranks: of each column, `int64`, below `2 ** bits`.
-        bits: of a rank.
-        curve: which one.
+        ranks: the ranks of each column, `int64`, below `2 ** bits`.
+        bits: number of bits of a rank.
+        curve: the name of the curve.
 
     Returns:
         Non-negative `int64`.
@@ -384,7 +384,7 @@ def _spread(bits: int, count: int) -> tuple[int, ...]:
 
 
 def _hilbert(keys: pa.Array[Any], count: int, bits: int) -> pa.Array[Any]:
-    digits = max(1, _TABLE_BITS // count)  # that one step translates
+    digits = max(1, _TABLE_BITS // count)  # translated per step
     states: Any = pa.nulls(len(keys), pa.int64()).fill_null(0)
     result: pa.Array[Any] = states
     done = 0
@@ -479,10 +479,10 @@ _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The ranges of one column; the rank of a value is the number of its range, that of NULL is 0.
+    """The ranges of one column; a rank is the number of a range, and 0 for NULL.
 
     Args:
-        path: of the column.
+        path: path of the column.
         bounds: the smallest value of each range but the first, ascending.
     """
 
@@ -491,11 +491,11 @@ class Ranges:
 
     @classmethod
     def of_sample(cls, path: Path, sample: pa.Array[Any], num_ranks: int) -> Ranges:
-        """Return ranges that hold equal shares of a sample.
+        """Return ranges that contain equal shares of a sample.
 
         Args:
-            path: of the column.
-            sample: of its values.
+            path: path of the column.
+            sample: sample of its values.
             num_ranks: the greatest number of ranks, including that of NULL.
         """
         values: Any = compute.drop_null(_comparable(sample))
@@ -538,8 +538,8 @@ def sample_ranges(
 
     Args:
         batches: with these columns.
-        paths: of the columns.
-        num_rows: of all batches, about.
+        paths: paths of the columns.
+        num_rows: approximate number of rows of all batches.
         num_ranks: how many ranks a column may have.
     """
     step = max(1, num_rows // SAMPLE_ROWS)

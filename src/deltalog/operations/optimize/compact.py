@@ -50,8 +50,8 @@ class Compact(Operation[Optimized]):
     is above `max_deleted_share`.
 
     Args:
-        filters: of partitions, in any form that callers use; None is every partition.
-        options: of the run, with the target size of files.
+        filters: filters of partitions, in any form that callers use; None means every partition.
+        options: options of the run, with the target size of files.
         max_deleted_share: the share of deleted rows above which a file of any size is rewritten.
         left: bins that an earlier commit of the same operation left; None selects files.
     """
@@ -102,7 +102,7 @@ class Compact(Operation[Optimized]):
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
-    """Select and pack those of `considered_files` that a compaction rewrites."""
+    """Select and pack the files of `considered_files` that a compaction rewrites."""
     is_crowded = crowded(files, max_deleted_share)
     chosen = compute.or_(small(files, target_size_bytes), is_crowded)
     bins = pack(files.filter(chosen), target_size_bytes)
@@ -156,7 +156,7 @@ class AutoCompact(Operation[Optimized]):
 
     Args:
         when: the thresholds, and the size of new files.
-        options: of the run.
+        options: options of the run.
     """
 
     when: CompactionThresholds = field(default_factory=CompactionThresholds)

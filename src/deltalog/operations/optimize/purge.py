@@ -1,7 +1,7 @@
 """Purge: rewrite files that still contain deleted rows or dropped columns.
 
-Owns the selection: files with deletion vectors, and files with columns that the table no longer
-has. Other files are not rewritten.
+This module owns the selection: files with deletion vectors, and files with columns that the table
+no longer has. Other files are not rewritten.
 
 Protocol: Deletion Vectors, Column Mapping
 """
@@ -57,8 +57,8 @@ class Purge(Operation[Optimized]):
     """Rewrite files with deleted rows or dropped columns; `vacuum` then deletes the old files.
 
     Args:
-        filters: of partitions, in any form that callers use; None is every partition.
-        options: of the run.
+        filters: filters of partitions, in any form that callers use; None means every partition.
+        options: options of the run.
         dropped_columns: whether to look for dropped columns, which only tables with column mapping
             can have.
         left: bins that an earlier commit of the same operation left; None selects files.
@@ -167,8 +167,8 @@ class UpgradeUniform(Operation[Optimized]):
     """Show the table as Iceberg with its row ids; every file that lacks row ids gets them.
 
     Args:
-        version: of Iceberg compatibility, one that needs row tracking.
-        options: of the run; all is one commit.
+        version: version of Iceberg compatibility, one that needs row tracking.
+        options: options of the run; all is one commit.
     """
 
     version: int
@@ -196,7 +196,7 @@ class UpgradeUniform(Operation[Optimized]):
         check_counts(snapshot, self.version)
         files = considered_files(snapshot, None)
         others = with_other_row_ids(snapshot.store, files, hidden_columns(configuration))
-        # A file that is added meanwhile may hold such row ids, too.
+        # A file that is added meanwhile may contain such row ids, too.
         transaction.record_read(None)
         missing = missing_properties(configuration, self.version)
         change_properties(transaction, {**configuration.metadata.configuration, **missing})

@@ -63,11 +63,11 @@ def stage_rewrite(
     Args:
         job: which bins, and how.
         engine: rewrites them.
-        strategy: of the operation.
+        strategy: the operation's strategy.
         num_considered: files that could have been in the bins.
         preserves_order: whether rows keep their order.
 
-    Cost: that of `Engine.rewrite_bins`. After a failure no new file is left behind.
+    Cost: as `Engine.rewrite_bins`. After a failure no new file is left behind.
     """
     transaction = job.transaction
     transaction.copies_rows = True
@@ -114,8 +114,8 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
     """Return the live files of some partitions, ordered by partition, by time, and as in the log.
 
     Args:
-        snapshot: of the table.
-        predicate: over partition columns; None is every file.
+        snapshot: snapshot of the table.
+        predicate: over partition columns; None means every file.
 
     Returns:
         Columns of `snapshot.files` without statistics; `numRecords`, NULL if unknown; `partition`,
@@ -131,7 +131,7 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         if others:
             raise InvalidInputError(
                 f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
-                f"{', '.join(sorted(others))} is no partition column, and files are rewritten whole"
+                f"{', '.join(sorted(others))} is not a partition column; files are rewritten whole"
             )
     pruned = prune(snapshot, predicate)
     found = pruned.files(_COLUMNS)
@@ -144,7 +144,7 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            # Files of one moment stay as their commit names them: paths are random.
+            # Files of the same time keep the order of their commit: paths are random.
             (_PLACE, "ascending"),
         ],
     )
@@ -257,8 +257,8 @@ class Optimized:
 
     Args:
         strategy: `preserveLocality`, `zOrder`, `cluster` or `purge`.
-        added_sizes: of each new file.
-        removed_sizes: of each removed file.
+        added_sizes: size of each new file.
+        removed_sizes: size of each removed file.
         removed_vectors: cardinality of each removed deletion vector.
         partitions: keys of the partitions that were rewritten.
         num_batches: record batches that were read.

@@ -45,9 +45,9 @@ class ZOrder(Operation[Optimized]):
 
     Args:
         columns: names or paths; a path of parts reaches into structs.
-        filters: of partitions, in any form that callers use; None is every partition.
-        options: of the run.
-        limits: of sorting.
+        filters: filters of partitions, in any form that callers use; None means every partition.
+        options: options of the run.
+        limits: limits of sorting.
         left: bins that an earlier commit of the same operation left; None selects files.
     """
 
@@ -76,7 +76,7 @@ class ZOrder(Operation[Optimized]):
         configuration = snapshot.configuration
         if clustered_by(snapshot):
             raise InvalidInputError(
-                f"cannot z-order {snapshot.store.root}: it has clustering columns, which say how "
+                f"cannot z-order {snapshot.store.root}: it has clustering columns, which set how "
                 "rows are arranged; optimize.cluster() does it"
             )
         predicate = partition_condition(transaction, self.filters)

@@ -1,7 +1,9 @@
 """The actions of the transaction log: values, their JSON and Arrow forms, table properties.
 
-Core: no I/O. Modules import only those before them: property_values, properties, settable, model,
-descriptors, commit_rules, codec, arrow, arrow_lines.
+- `model`: the actions as frozen values. `codec`: their JSON. `arrow`: file actions as columns.
+- `properties`: the table properties, one row each.
+
+Core: no I/O.
 
 Protocol: Actions, Table Properties
 """

@@ -402,7 +402,7 @@ def descriptor_from_json(node: JsonObject) -> DeletionVectorDescriptor:
         raise node.error(f"{node.where}.storageType: expected 'u', 'i' or 'p', found {kind!r}")
     text = node.required("pathOrInlineDv", str)
     if not text:
-        raise node.error(f"{node.where}.pathOrInlineDv: expected a text, found an empty one")
+        raise node.error(f"{node.where}.pathOrInlineDv: expected a string, found an empty one")
     for name, bits in _NUMBERS.items():
         found = node.optional(name, int)
         if found is not None and not 0 <= found < 2**bits:

@@ -1,6 +1,6 @@
 """Type widening: record the type changes of a new schema, if the table allows them.
 
-`schema.widening` decides which type is wider than which.
+The `schema` package decides which type is wider than another.
 
 Protocol: Type Widening
 """

@@ -1,7 +1,7 @@
-"""Statistics of data files: their schema, their JSON, how they are collected and what they decide.
+"""Statistics of data files: schema, JSON form, collection, and data skipping.
 
-Core: no I/O. Reading: `schema`, `leaves`, `rows`, `parse` (JSON column → structs), `batches`.
-Skipping: `bounds`, `ranges`, `claims`, `rewrite`, `skipping`. Writing: `encode`, `collect`.
+Core: no I/O. Reading: `schema`, `parse` (JSON column → structs). Skipping: `ranges`, `rewrite`,
+`skipping`. Writing: `collect`.
 
 Protocol: Per-file Statistics
 """

@@ -1,7 +1,7 @@
-"""Statistics of the rows that go into a file, collected batch by batch.
+"""Statistics of the rows of a new file, collected batch by batch, and their JSON form.
 
-Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
-strings by their bytes, or by the collation of their column. How they are stored is `encode`.
+Owns minimum and maximum in Spark's order: NaN is above all numbers; strings are compared by bytes
+or by the collation of their column.
 
 Protocol: Per-file Statistics
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import Field, StructType
 
 
-# Statistics as JSON text, with strings and times cut as Delta cuts them.
+# The JSON form of statistics; strings and times are truncated like in Delta Spark.
 
 
 DEFAULT_PREFIX_LENGTH: Final = 32
@@ -61,24 +61,24 @@ _GREATEST_CHARACTER: Final = "\U0010ffff"
 
 
 def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
-    """Return a prefix of the text, which is never above the text.
+    """Return a prefix of a string, which is never greater than the string.
 
     Args:
         text: the smallest value.
-        length: how many characters to keep.
+        length: the number of characters to keep.
     """
     return text[:length]
 
 
 def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
-    """Return a short text that is not below the given one, or None if there is none.
+    """Return a short string that is not less than the given one, or None if there is none.
 
-    A prefix is below the text; a character that is above the next one of the text makes it greater.
-    Lengths are UTF-16's, as in Delta, and no surrogate pair is torn.
+    A prefix is less than the string, so a greater character replaces the next one. Lengths are in
+    UTF-16 units, as in Delta, and no surrogate pair is split.
 
     Args:
         text: the greatest value.
-        length: how many UTF-16 units to keep; up to twice as many where no character is greater.
+        length: the number of UTF-16 units to keep; up to twice as many if no character is greater.
     """
     size = 0
     for position, char in enumerate(text):
@@ -94,10 +94,10 @@ def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
 
 
 def encode_stats(stats: Mapping[str, Any]) -> str:
-    """Return the JSON text of one file's statistics.
+    """Return the JSON string of one file's statistics.
 
     Args:
-        stats: as `StatsCollector.finish` gives them; None leaves a statistic out.
+        stats: the result of `StatsCollector.finish`; statistics that are None are left out.
     """
     return _encode(stats)
 
@@ -106,8 +106,8 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
     """Return the statistics of a file that gets a deletion vector: bounds are no longer tight.
 
     Args:
-        text: the statistics so far; None or a malformed text has none.
-        num_records: physical rows of the file, deleted ones too.
+        text: the statistics so far; None or a malformed string has none.
+        num_records: the number of physical rows of the file, including deleted ones.
 
     Protocol: Per-file Statistics (`tightBounds`), Deletion Vectors (Writer Requirements)
     """
@@ -178,7 +178,7 @@ def _encode(value: Any) -> str:  # one line per kind
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if (word := java_word(value)) is not None:
-            return f'"{word}"'  # JSON has no word for them; Delta quotes Java's
+            return f'"{word}"'  # JSON cannot express them; Delta quotes Java's names
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():
@@ -186,29 +186,28 @@ def _encode(value: Any) -> str:  # one line per kind
         case date():
             return f'"{value.isoformat()}"'
         case _:
-            raise InternalError(f"no statistic has a value like {value!r}")
+            raise InternalError(f"a statistic cannot have the value {value!r}")
 
 
 def _moment_text(moment: datetime) -> str:
-    """The ISO text, cut down to milliseconds: never later than the moment."""
+    """Return the ISO string truncated to milliseconds: never later than the moment."""
     if moment.tzinfo is None:
         return moment.isoformat(timespec="milliseconds")
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-# Statistics of the rows that go into a file, collected batch by batch.
+# Collecting statistics of rows, batch by batch.
 
 
 class StatsCollector:
     """The statistics of one data file, as Delta Spark writes them.
 
     Args:
-        schema: physical schema of the file, without partition columns.
-        num_indexed_columns: how many leaf columns get statistics; -1 is all.
-        columns: physical paths of the chosen columns instead.
-        prefix_length: how many characters of a string are kept.
-        tight_bounds: whether to say that bounds are those of live rows: tables that may have
-            deletion vectors do.
+        schema: the physical schema of the file, without partition columns.
+        num_indexed_columns: the number of leaf columns with statistics; -1 is all.
+        columns: the physical paths of the chosen columns instead.
+        prefix_length: the number of characters of a string that are kept.
+        tight_bounds: whether to write `tightBounds`, which tables with deletion vectors need.
 
     Protocol: Per-file Statistics
     """
@@ -241,25 +240,25 @@ class StatsCollector:
         return self._columns[number].has_bounds
 
     def needs_values(self, number: int) -> bool:
-        """Whether all values of a column of `columns` are looked at: bytes do not order them."""
+        """Whether a column of `columns` needs all values, because bytes do not define its order."""
         return self._columns[number].collation is not None
 
     def count_rows(self, num_rows: int) -> None:
-        """Add rows, whose columns are added one by one with `update_column`."""
+        """Count rows; `update_column` adds their columns one by one."""
         self._num_records += num_rows
 
     def update_column(self, number: int, values: Array, *, null_count: int | None = None) -> None:
         """Add values of one column.
 
         Args:
-            number: of the column in `columns`.
-            values: all of them, or the smallest and the greatest, if `null_count` is given.
-            null_count: how many of all values are NULL.
+            number: the number of the column in `columns`.
+            values: all values; only the smallest and the greatest if `null_count` is given.
+            null_count: the number of NULLs among all values.
         """
         self._columns[number].add(values, null_count)
 
     def merge(self, other: StatsCollector) -> None:
-        """Add what another collector of the same columns has collected."""
+        """Add the statistics of another collector of the same columns."""
         self._num_records += other._num_records
         for mine, theirs in zip(self._columns, other._columns, strict=True):
             mine.merge(theirs)
@@ -267,7 +266,7 @@ class StatsCollector:
     def update(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows of the file, with physical column names.
 
-        A column that is not there is NULL in all of them.
+        A missing column is NULL in all rows.
 
         Cost: one pass over each column that gets statistics.
         """
@@ -325,7 +324,7 @@ class _ColumnStats:
             self.add(values, None)
 
     def _takes_chunks(self, kind: pa.DataType) -> bool:
-        """Whether all chunks are looked at together: a kernel for each costs more than its rows."""
+        """Whether to process all chunks together: a kernel call per chunk costs too much."""
         return self.has_bounds and self.collation is None and not pt.is_dictionary(kind)
 
     def add(self, values: Array, null_count: int | None) -> None:
@@ -369,10 +368,10 @@ class _ColumnStats:
         if self.collation is not None:
             from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns
 
-            # A key is equal to its text, which is all that a bound has to be.
+            # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)
         elif pt.is_temporal(values.type):
-            # Counts, because Python has no moment after the year 9999.
+            # Use counts, because Python has no moment after the year 9999.
             values = values.cast(self._arrow)
             values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
         elif pt.is_floating(values.type):
@@ -383,7 +382,7 @@ class _ColumnStats:
         ends = pc.min_max(values)
         try:
             low, high = ends["min"].as_py(), ends["max"].as_py()
-        except UnicodeDecodeError:  # other bytes than a string's, which JSON cannot hold
+        except UnicodeDecodeError:  # not UTF-8, which JSON cannot contain
             self._is_unknown = True
             return
         if low is not None:
@@ -394,7 +393,7 @@ class _ColumnStats:
         self._high = high if self._high is None else max(self._high, high)
 
     def bounds(self) -> tuple[Any, Any]:
-        """Return the smallest and the greatest value as they are stored, None for none."""
+        """Return the smallest and the greatest value in stored form, or None."""
         low, high = self._low, self._high
         if self._has_nan:
             high = math.nan
@@ -409,10 +408,10 @@ class _ColumnStats:
 
 
 def _with_both_zeros(low: float, high: float) -> tuple[float, float]:
-    """Return bounds that no reader finds a zero outside of, whichever zero the rows have.
+    """Return bounds that include both zeros, if one of the bounds is zero.
 
-    To SQL the zeros are equal; delta-rs orders -0.0 below 0.0, and passes over a file whose maximum
-    is -0.0 when it looks for 0.0. Parquet asks the same of its bounds.
+    In SQL the zeros are equal. But delta-rs orders -0.0 below 0.0, so it would skip a file with the
+    maximum -0.0 when it searches for 0.0. Parquet requires the same for its bounds.
     """
     return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
 

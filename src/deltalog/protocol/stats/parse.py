@@ -1,11 +1,12 @@
-"""Statistics from JSON: a column of strings as struct columns of the leaves asked for.
+"""Parsing JSON statistics: a column of strings becomes struct columns of the requested leaves.
 
-Owns the traps of `pyarrow.json`, measured: it drops an empty text (rows would shift), and one row
-that it cannot convert fails them all (`"NaN"`, a whole number written `1.0`, a key that stands
-twice, a torn text). So rows are made tidy first, dates and times come in as strings, the count is
-checked, and rows that still fail are narrowed down and read one by one.
+Owns the workarounds for `pyarrow.json`. It drops an empty string, so rows would shift. One row that
+it cannot convert fails all rows (`"NaN"`, an integer written as `1.0`, a repeated key, a truncated
+string). So rows are normalised first, dates and times are read as strings, and the number of rows
+is checked. Rows that still fail are found by bisection and read one by one.
 
-A statistic that cannot be read is NULL, and NULL never prunes: nothing here fails a read.
+An unreadable statistic is NULL, and NULL never prunes a file: malformed statistics never fail a
+read.
 
 Protocol: Per-file Statistics
 """
@@ -53,8 +54,8 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
     """Return the statistics of every row, restricted to the leaves of `schema`.
 
     Args:
-        json: one text per file; null, empty and malformed strings have no statistics.
-        schema: the leaves wanted (`stats_schema`, `project_stats`, `Skipping.stats_schema`).
+        json: one string per file; null, empty and malformed strings have no statistics.
+        schema: the requested leaves (`stats_schema`, `project_stats`, `Skipping.stats_schema`).
 
     Returns:
         One row per row of `json`, in order, with `schema`.
@@ -76,13 +77,13 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
 def parsed_leaves(
     texts: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
 ) -> list[pa.ChunkedArray[Any]]:
-    """One column per leaf, one row per JSON text."""
+    """Return one column per leaf, one row per JSON string."""
     table = parse_stats(texts, schema_of_leaves(leaves))
     return [leaf_of(table, path) for path, _ in leaves]
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema to read JSON with: wide integers, and strings where a value may be odd."""
+    """Return the schema for reading JSON: wide integers, and strings if a value may be unusual."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
         leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
@@ -99,10 +100,10 @@ def _slices(chunk: Array) -> Iterator[Array]:
 
 
 def _tidy(texts: Array) -> Array:
-    """Every row as one `{…}`; a string that is no object becomes the empty one.
+    """Return every row as one `{…}`; a string that is not an object becomes `{}`.
 
-    A row that starts with `{` and ends with `}` can neither vanish nor join the next one, so that
-    as many documents as rows means one document per row.
+    A row that starts with `{` and ends with `}` can neither vanish nor merge with the next one. So
+    if the numbers of documents and rows are equal, each row is one document.
     """
     texts = pc.fill_null(texts, "{}")
     if _is_tidy(texts):
@@ -132,7 +133,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
     step = -(-len(texts) // _PIECES)
     pieces = [texts.slice(start, step) for start in range(0, len(texts), step)]
     tables = [_read_at_once(piece, wire) for piece in pieces]
-    # A fault in every piece is a writer's habit: looking for the good rows would cost more.
+    # If every piece has a fault, the writer always makes it: searching for good rows costs more.
     narrow = _read if any(tables) else read_by_row
     return pa.concat_tables(
         [
@@ -143,7 +144,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
-    """The odd rows read by row and the others at once, in their order."""
+    """Read the odd rows one by one and the others at once, and restore their order."""
     even: Array = pc.invert(odd)
     both = pa.concat_tables([_read(texts.filter(even), wire), read_by_row(texts.filter(odd), wire)])
     order = pa.concat_arrays([pc.indices_nonzero(even), pc.indices_nonzero(odd)])
@@ -151,15 +152,15 @@ def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
-    """All rows through `pyarrow.json`, or None if it refuses one of them."""
+    """Read all rows by `pyarrow.json`; None if it refuses one of them."""
     lines = pc.binary_join_element_wise(texts, "", "\n")
-    data = lines.buffers()[2]  # all of it: what Arrow has just made is no slice
+    data = lines.buffers()[2]  # the whole buffer: a new array is not a slice
     lengths: Array = pc.binary_length(texts)
     longest = pc.max(lengths).as_py()
     try:
         table = pj.read_json(
             pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
-            # A row longer than a block would be refused.
+            # `pyarrow.json` refuses a row longer than a block.
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
             ),
@@ -184,11 +185,11 @@ _MAX_FLOAT32: Final = 3.4028235677973366e38
 
 
 def read_by_row(texts: Array, wire: pa.Schema) -> pa.Table:
-    """Return the leaves of every text, NULL where it has no such value.
+    """Return the leaves of every string; NULL for missing or invalid values.
 
     Args:
-        texts: without NULL.
-        wire: nested schema of whole numbers, floats, decimals, strings and booleans.
+        texts: the strings, without NULL.
+        wire: a nested schema of integers, floats, decimals, strings and booleans.
 
     Cost: some microseconds a row.
     """
@@ -252,7 +253,7 @@ def _to_float(value: Any, _path: Path, leaf: pa.DataType) -> float | None:
 
 
 def _to_decimal(value: Any, path: Path, leaf: Any) -> Decimal | None:
-    """A decimal; a minimum with too many digits is rounded down, a maximum up."""
+    """Return a decimal; a minimum with too many digits is rounded down, a maximum up."""
     if value is None or isinstance(value, bool):
         return None
     rounding = {MIN_VALUES: ROUND_FLOOR, MAX_VALUES: ROUND_CEILING}.get(path[0], ROUND_FLOOR)
@@ -268,7 +269,7 @@ def _to_decimal(value: Any, path: Path, leaf: Any) -> Decimal | None:
 def _to_text(value: Any, _path: Path, _leaf: pa.DataType) -> str | None:
     if type(value) is not str:
         return None
-    # A lone surrogate is no text that a column could hold.
+    # A lone surrogate is not a valid string, so no column can contain it.
     return value if value.isascii() or value.encode(errors="ignore").decode() == value else None
 
 
@@ -285,7 +286,7 @@ _CONVERT: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Path, Any], An
 )
 
 
-# Batches of add actions with their statistics, of a checkpoint or of commits.
+# Batches of add actions with statistics, from a checkpoint or from commits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +294,7 @@ class AddBatch:
     """A batch of add actions, not decoded yet.
 
     Args:
-        num_rows: of the batch.
+        num_rows: the number of rows of the batch.
         decode: returns a table of `FILE_SCHEMA` and a column per statistics leaf; may be called in
             another thread.
     """
@@ -302,7 +303,7 @@ class AddBatch:
     decode: Callable[[], tuple[pa.Table, list[pa.ChunkedArray[Any]]]]
 
     def filter(self, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
-        """The batch without the actions for which `kept`, a value for each, is false."""
+        """Return the batch with only the actions for which `kept` is true."""
 
         def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
             adds, columns = self.decode()
@@ -312,23 +313,23 @@ class AddBatch:
 
 
 def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
-    """The batch of actions of commits, whose statistics are parsed when it is decoded.
+    """Return a batch of commits' add actions; decoding it parses their statistics.
 
     Args:
-        adds: of `FILE_SCHEMA`.
-        leaves: of the statistics.
+        adds: a table of `FILE_SCHEMA`.
+        leaves: the requested leaves of the statistics.
     """
     return AddBatch(adds.num_rows, lambda: (adds, parsed_leaves(adds.column("stats"), leaves)))
 
 
-# Tables of statistics taken apart into their leaves, and put together again.
+# Splitting tables of statistics into leaves, and assembling them again.
 
 
 StatsLeaf = tuple[Path, pa.DataType]
 
 
 def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
-    """A leaf of a table of struct columns; NULL where a parent is NULL."""
+    """Return a leaf of a table of struct columns; NULL where a parent is NULL."""
     column = table.column(path[0])
     for name in path[1:]:
         column = compute.struct_field(column, [column.type.get_field_index(name)])
@@ -336,7 +337,7 @@ def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
 
 
 def nest(leaves: Sequence[tuple[Path, pa.ChunkedArray[Any]]]) -> pa.Table:
-    """The table of struct columns that has the given leaves, all of equal length.
+    """Build the table of struct columns from leaves of equal length.
 
     Cost: no copy.
     """

@@ -1,10 +1,8 @@
-"""Ranges: what lower and upper bounds the log gives for a value in every file.
+"""Ranges and claims: bounds of values in every file, and conditions on files that use them.
 
-Owns the operands of a comparison as ranges: a constant is one value, a partition value is one value
-per file, a data column lies between its stored bounds, a cast of any of these is the cast of both
-ends.
-
-Knows no logic: that is `claims`.
+The operands of a comparison are ranges: a constant is one value, a partition value is one value per
+file, a data column is between its stored bounds, and a cast of these is the cast of both ends. A
+claim is a condition that a file must meet for any of its rows to match.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.protocol.stats.schema import Path
     from deltalog.schema.types import DataType, Field
 
-# An array or a constant of any type; None is "nothing is known".
+# An array or a constant of any type; None means unknown.
 Datum = Any
 
 
@@ -93,35 +91,35 @@ class Facts:
         try:
             values: Any = evaluate(expression, data)
         except DeltaError:
-            # A row may fail too, or another condition may keep it from being asked.
+            # The same error may occur for a row, or another condition may prevent the evaluation.
             return None
         return values.combine_chunks() if used else values[0]
 
 
 class Range(Protocol):
-    """A value that lies between two others in every file."""
+    """A value with a lower and an upper bound in every file."""
 
     def lower(self, facts: Facts) -> Datum:
-        """Return a value that none in the file is below; NULL or None where that is unknown."""
+        """Return a lower bound of the file's values; NULL or None if unknown."""
         ...
 
     def upper(self, facts: Facts) -> Datum:
-        """Return a value that none in the file is above; NULL or None where that is unknown."""
+        """Return an upper bound of the file's values; NULL or None if unknown."""
         ...
 
     @property
     def low_text(self) -> str:
-        """The lower end, for people."""
+        """The lower end, for messages."""
         ...
 
     @property
     def high_text(self) -> str:
-        """The upper end, for people."""
+        """The upper end, for messages."""
         ...
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """The data columns that the value is made of."""
+        """The data columns from which the value is computed."""
         ...
 
 
@@ -191,10 +189,11 @@ class Stored:
     """A data column, between its stored minimum and maximum.
 
     Args:
-        name: logical, for people.
-        path: physical.
+        name: the logical name, for messages.
+        path: the physical path.
         field: the logical field.
-        collation: by which its strings are compared; the bounds are then keys. None is by bytes.
+        collation: the collation that compares its strings; the bounds are then keys. None compares
+            bytes.
     """
 
     name: str
@@ -204,12 +203,12 @@ class Stored:
 
     @property
     def low_leaf(self) -> Path:
-        """The statistic that holds the minimum."""
+        """The statistic with the minimum."""
         return leaf_of_bound(MIN_VALUES, self.path, self.collation)
 
     @property
     def high_leaf(self) -> Path:
-        """The statistic that holds the maximum."""
+        """The statistic with the maximum."""
         return leaf_of_bound(MAX_VALUES, self.path, self.collation)
 
     def lower(self, facts: Facts) -> Datum:
@@ -227,7 +226,7 @@ class Stored:
         return correction(self.field).upper(found)
 
     def _keys(self, bounds: Datum) -> Datum:
-        # A bound may be any text that is equal to the least one.
+        # A bound may be any string that equals the least one under the collation.
         if bounds is None or self.collation is None:
             return bounds
         return keys(bounds, self.collation)
@@ -287,13 +286,13 @@ class CastRange:
         return self.inner.stored
 
 
-# Bounds to rely on, made of the minima and maxima that writers store.
+# Deriving reliable bounds from the minima and maxima that writers store.
 
 
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
-# Decimals of so many digits survive a double; a double is never written with more than 17.
+# Decimals with up to 15 digits survive a double; a double is written with at most 17 digits.
 _EXACT_DOUBLE_DIGITS: Final = 15
 _MOST_DOUBLE_DIGITS: Final = 17
 _MAX_EXACT_DOUBLE: Final = 1 << 53
@@ -302,7 +301,7 @@ _DOUBLE_ERROR: Final = 2.0**-52
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """How the stored bounds of one column become bounds to rely on."""
+    """The conversion of one column's stored bounds to reliable bounds."""
 
     lower: Callable[[Array], Array]
     upper: Callable[[Array], Array]
@@ -324,7 +323,7 @@ def correction(field: Field) -> Correction:
 
 
 def is_taken_as_stored(field: Field) -> bool:
-    """Return whether the bounds of a column need no correction."""
+    """Return whether the stored bounds of a column need no correction."""
     return correction(field) is _NONE
 
 
@@ -333,7 +332,7 @@ def _same(array: Array) -> Array:
 
 
 def _later(array: Array) -> Array:
-    """One millisecond later, or the last moment: writers cut maxima down to milliseconds."""
+    """Add one millisecond, up to the last moment: writers truncate maxima to milliseconds."""
     micros = array.cast(pa.int64())
     last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
     at_end = pc.greater(micros, last)
@@ -357,17 +356,17 @@ def _float_upper(array: Array) -> Array:
 
 
 def _through_float(array: Array) -> Array:
-    """The float that a bound stood for when the column was one: 0.1 is 0.10000000149011612."""
+    """Return the original float of a bound of a widened column: 0.1 is 0.10000000149011612."""
     return array.cast(pa.float32(), safe=False).cast(pa.float64())
 
 
 def _decimal_correction(data_type: PrimitiveType) -> Correction:
-    """The correction of decimals that delta-rs and its users may have written as doubles.
+    """Return the correction of decimals, which delta-rs and its users may have written as doubles.
 
-    Such a bound can be off by half a unit in the double's last place, on the wrong side. delta-rs
-    1.6 even writes the limits of int64 for decimals without fraction that are beyond them.
+    Such a bound can be wrong by half a unit in the double's last place. delta-rs 1.6 even writes
+    the limits of int64 for larger decimals without fraction.
     """
-    # Of its digits: arithmetic of decimals, and even a sign, rounds what has more than 28.
+    # Work with the digits: Python's decimal arithmetic, even a sign, rounds after 28 digits.
     most = Decimal((0, (9,) * data_type.precision, -data_type.scale))
 
     def lower(array: Array) -> Array:
@@ -389,7 +388,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return array
     wide = _wide(data_type)
     margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
-    # Rounded to the column's scale, a margin of less than one unit there is none.
+    # A margin below one unit of the column's scale has no effect after rounding.
     margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
     moved = pc.add(array.cast(margin.type), margin).cast(wide)
     choose = pc.max_element_wise if sign < 0 else pc.min_element_wise
@@ -409,7 +408,7 @@ def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
     few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
     if data_type.scale:
         return few
-    # A whole number is written with all digits, however many of them the double knew.
+    # A whole number is written with all digits, even those beyond a double's precision.
     large = pc.greater(pc.abs(array.cast(pa.float64())), pa.scalar(float(_MAX_EXACT_DOUBLE)))
     return pc.or_(few, large)
 
@@ -422,7 +421,7 @@ _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 def keeps_order(source: DataType, to: DataType) -> bool:
     """Return whether a cast keeps the order of values, and never fails between two of them.
 
-    Strings and numbers have different orders, and a narrowing cast has no value for some.
+    Strings and numbers have different orders, and a narrowing cast fails for some values.
     """
     if source == to:
         return True
@@ -448,7 +447,7 @@ def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
 _EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})
 
 
-# Claims about files, such as "some row may match", judged from statistics and partition values.
+# Claims about files, decided by statistics and partition values.
 
 
 class Claim(Protocol):
@@ -459,11 +458,11 @@ class Claim(Protocol):
         ...
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return the statistics that decide, with the column's type where the statistic has it."""
+        """Return the statistics that decide, with the column's type if they have it."""
         ...
 
     def lines(self) -> Iterator[str]:
-        """Return the claim for people, parts indented."""
+        """Return the claim as lines for messages, with indented parts."""
         ...
 
 
@@ -479,7 +478,7 @@ class _WithoutStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Unknown(_WithoutStatistics):
-    """A condition that nothing in the log decides: any file may have a matching row."""
+    """A condition that the log cannot decide: any file may have a matching row."""
 
     expression: Expression
 
@@ -510,7 +509,7 @@ class Never(_WithoutStatistics):
 
 @dataclass(frozen=True, slots=True)
 class Exact(_WithoutStatistics):
-    """A condition on partition values alone; where it is NULL, no row matches."""
+    """A condition on partition values only; if it is NULL, no row matches."""
 
     condition: Expression
 
@@ -553,7 +552,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Claims of which one must hold."""
+    """Claims at least one of which must hold."""
 
     parts: tuple[Claim, ...]
 
@@ -583,8 +582,8 @@ class AnyOf:
 class HasNull:
     """Some row is NULL: the count of NULLs is not zero.
 
-    Holds for wide bounds too: only a count of zero or of all rows tells anything then, and those
-    are all that is requested here.
+    This works for wide bounds too. There, only counts of zero or of all rows are reliable, and this
+    claim needs no others.
     """
 
     name: str
@@ -612,7 +611,7 @@ class HasValue:
     path: Path
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether not all rows are NULL; both counts have the deleted rows too."""
+        """Return whether not all rows are NULL; both counts include deleted rows."""
         count, rows = facts.leaf((NULL_COUNT, *self.path)), facts.leaf((NUM_RECORDS,))
         return None if count is None or rows is None else pc.not_equal(count, rows)
 
@@ -643,7 +642,7 @@ class Compare:
             case ">" | ">=":
                 return _ask(self.operator, left.upper, right.lower, facts)
             case "<>":
-                # Only where both sides are one and the same value, no row can differ.
+                # Only if both sides are the same single value, no row can differ.
                 differs = _ask("<>", left.lower, right.upper, facts)
                 return _join(
                     pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True
@@ -653,7 +652,7 @@ class Compare:
                 return _join(pc.and_kleene, reaches, _ask(">=", left.upper, right.lower, facts))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return the bounds that the operator asks for."""
+        """Return the bounds that the operator needs."""
         for side, other in ((self.left, ">"), (self.right, "<")):
             for column in side.stored:
                 if not self.operator.startswith(other) or self.operator == "<>":
@@ -678,14 +677,14 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Some text in the range starts with a prefix; negated: some does not."""
+    """Some string in the range starts with a prefix; negated: some string does not."""
 
     value: Range
     prefix: str
     negated: bool = False
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether the range reaches into the strings with that prefix, or out of them."""
+        """Return whether the range contains strings with the prefix (negated: without it)."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
@@ -718,7 +717,7 @@ def _ask(
         one, other = left(facts), right(facts)
         return None if one is None or other is None else compare(operator, one, other)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
-        # What cannot be compared decides nothing.
+        # Values that cannot be compared decide nothing.
         return None
 
 
@@ -731,5 +730,5 @@ def _join(
 
 
 def is_nan(value: object) -> bool:
-    """Return whether a constant is NaN, of which bounds say nothing if the writer left it out."""
+    """Return whether a constant is NaN, which bounds may ignore."""
     return isinstance(value, float) and math.isnan(value)

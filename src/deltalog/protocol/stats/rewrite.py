@@ -1,12 +1,11 @@
-"""Conditions on rows rewritten as claims about files.
+"""Rewriting conditions on rows as claims about files.
 
-Owns the rules of rewriting. Negation is pushed down to the conditions themselves; conditions on
-partition values alone stay as they are, to be evaluated exactly; what has no rule is unknown.
+Negation is pushed down to the comparisons. Conditions on partition values alone are evaluated
+exactly. A condition without a rule is unknown.
 
-NaN: Spark orders it above all numbers and writes it as a maximum, and this is trusted, as Spark
-trusts it. Writers that leave NaN out of their bounds (delta-rs, DuckDB) break that promise for
-`x > 5`. A constant NaN is only looked for where the minimum tells, so `x = NaN` loses no row
-either way.
+NaN: Spark orders it above all numbers and writes it as a maximum. deltalog relies on that, as Spark
+does. Writers that ignore NaN in their bounds (delta-rs, DuckDB) break this rule for `x > 5`. A
+constant NaN is only compared with the minimum, so `x = NaN` loses no row in either case.
 
 Protocol: Per-file Statistics
 """
@@ -76,15 +75,15 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# From here on, several claims about a column are one.
+# From this number on, claims about a column are merged into one.
 _FEW: Final = 16
-# What is requested one by one costs time for each file and row group.
+# Separate claims cost time for each file and row group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
 
 class TableColumns(Protocol):
-    """A table's columns, as skipping needs them; a `TableConfiguration` has all of this."""
+    """The facts about a table's columns that skipping needs, such as a `TableConfiguration`."""
 
     @property
     def schema(self) -> StructType:
@@ -93,12 +92,12 @@ class TableColumns(Protocol):
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Logical names, in the schema's spelling."""
+        """The logical names, spelled as in the schema."""
         ...
 
     @property
     def column_mapping_mode(self) -> Mode:
-        """How logical names become physical ones."""
+        """The mapping of logical to physical names."""
         ...
 
 
@@ -111,9 +110,9 @@ def rewrite(
     """Return the claim that a file must meet for any of its rows to match.
 
     Args:
-        predicate: resolved against the table's logical schema.
-        table: its schema, partition columns and column mapping.
-        is_bounded: whether there are bounds of a column.
+        predicate: the condition, resolved against the table's logical schema.
+        table: the schema, partition columns and column mapping.
+        is_bounded: returns whether a column has bounds.
     """
     return _Rewriter(table, is_bounded).claim(predicate, negated=False)
 
@@ -139,7 +138,7 @@ class _Rewriter:
     def _combined(
         self, asked: tuple[Expression, bool], parts: list[tuple[Claim, int]]
     ) -> tuple[Claim, int]:
-        """The claim of a node, and how deep it is."""
+        """Return the claim of a node, and its depth."""
         node, negated = asked
         if self._is_exact(node):
             return Exact(Not(node) if negated else node), 1
@@ -189,7 +188,8 @@ class _Rewriter:
             if operator in {"=", ">="}:
                 return _all_of(guards) if guards else None
         if one is None or other is None:
-            # `f(x) > 5` needs a value of `x` only if `f` gives NULL for NULL: not known here.
+            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL: unknown
+            # here.
             return None
         return _all_of([Compare(operator, one, other), *guards])
 
@@ -207,7 +207,7 @@ class _Rewriter:
             if len(known) < len(literals):
                 return Never(Not(node))
             if len(known) > _MANY_OPTIONS:
-                # Only a file of one single value could be skipped.
+                # This could only skip a file with a single value.
                 return None
             claims = [self.claim(Comparison("<>", node.operand, o), negated=False) for o in known]
             return _all_of(claims)
@@ -217,7 +217,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # There is a NaN among them, of which bounds say nothing, or they have no order.
+        # An option is NaN, which bounds may ignore, or the options have no order.
         return _all_of(guards) if guards else None
 
     def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
@@ -254,7 +254,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # A key that starts with a prefix may be that of a string that does not.
+        # A collation key may start with the prefix although the string does not.
         is_negated_key = negated and isinstance(operand, Collate)
         if (negated and not is_whole) or is_negated_key or not prefix:
             return _all_of(guards) if guards else None
@@ -265,7 +265,7 @@ class _Rewriter:
             return Constant(node)
         if self._is_exact(node):
             return PartitionValue(node)
-        # Where clocks change, a cast with a zone does not keep the order.
+        # When clocks change, a cast with a zone does not keep the order.
         if isinstance(node, Cast) and not node.is_try and node.time_zone is None:
             inner, source = self._range(node.operand), self._type_of(node.operand)
             if inner is None or source is None or not keeps_order(source, node.to):
@@ -288,7 +288,7 @@ class _Rewriter:
                 return None
 
     def _stored(self, node: Expression) -> Stored | None:
-        """The data column that a node is, or None if it is none."""
+        """Return the data column of a node; None for other nodes."""
         if not isinstance(node, Column) or node.path[0] in self._partitions:
             return None
         try:
@@ -302,7 +302,7 @@ class _Rewriter:
         return Stored(node.name, path, field)
 
     def _leaf_below(self, node: Expression) -> Stored | None:
-        """The column that is NULL exactly where the node is: an ANSI cast fails or has a value."""
+        """Return the column under casts; the node is NULL only if the column is."""
         while isinstance(node, Collate) or (isinstance(node, Cast) and not node.is_try):
             node = node.operand
         return self._stored(node)
@@ -340,13 +340,13 @@ def _all_of(claims: list[Claim]) -> Claim:
                 guards.append(part)
                 flat.append(part)
     if len(flat) > _MOST_PARTS:
-        # Whatever is left out could only rule out more files.
+        # A dropped claim could only exclude more files.
         flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def _tightest(claims: list[Claim]) -> list[Claim]:
-    """Of many limits of one column, the lowest and the highest alone; what is left comes behind."""
+    """Keep only the tightest limits of a column; other claims follow them."""
     found: dict[tuple[Any, ...], tuple[Any, Claim]] = {}
     others: list[Claim] = []
     for claim in claims:
@@ -369,7 +369,7 @@ def _any_of(claims: list[Claim]) -> Claim | None:
     if len(flat) <= _FEW:
         return AnyOf(tuple(flat))
     flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
-    # Each asks for one column alone: then the spans say all that the parts say.
+    # Each part is about this column only, so the spans replace the parts completely.
     is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
     if is_same or len(flat) > _MOST_PARTS:
         merged = any_of(flat)
@@ -399,17 +399,17 @@ _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
 }
 
 
-# Long lists of constants and of ranges as few claims about files.
+# Turning long lists of constants and ranges into few claims about files.
 
 
-# Up to here, asking for each span is cheaper than searching them.
+# Up to this number, testing each span is cheaper than a search.
 
 FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""An operator, for its sides in the other order."""
+"""The operators for swapped sides."""
 
 
 Span = tuple[Any, Any]
-"""The least and the greatest value, as Python has them; None is open."""
+"""The least and the greatest value in Python; None means no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -418,11 +418,11 @@ class Ends:
 
     Args:
         kind: the type of the values.
-        spans: as Python has them, ascending and apart from each other; without open ones.
-        lows: their lower ends; without NULL and NaN.
+        spans: the bounded spans in Python, ascending and disjoint.
+        lows: their lower ends, without NULL and NaN.
         highs: their upper ends.
-        below: what is below or equal is in a span too; None if it is not.
-        above: what is above or equal.
+        below: all values up to this one are in a span too; None if there is no such span.
+        above: all values from this one on are in a span too, or None.
     """
 
     kind: DataType
@@ -435,11 +435,11 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Some span of values reaches into the range.
+    """Some span of values overlaps the range.
 
     Args:
         value: the range.
-        ends: of the spans.
+        ends: the ends of the spans.
     """
 
     value: Range
@@ -475,11 +475,12 @@ class Spans:
         lows, highs = ends.lows, ends.highs
         try:
             if pt.is_floating(highs.type):
-                # Searching tells -0.0 from 0.0; adding zero makes them one.
+                # The search distinguishes -0.0 and 0.0; adding zero makes them equal.
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # Before pyarrow 26 there is no search, and none of decimals and moments of two units.
+            # pyarrow before 26 has no search; newer ones have none for decimals and for mixed time
+            # units.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
@@ -505,7 +506,7 @@ class Spans:
 
 
 def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
-    """The first span that ends at each value or above it; None if they have no common order."""
+    """Return the first span that ends at or above each value; None without a common order."""
     if isinstance(lows, pa.Scalar):
         return None
     greatest = [last for _, last in spans]
@@ -517,7 +518,7 @@ def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
 
 
 def ends_of(wanted: Iterable[Span], kind: DataType) -> Ends | None:
-    """Spans, sorted and merged; None if their ends have no order.
+    """Sort and merge spans; None if their ends have no order.
 
     Args:
         wanted: the spans, in any order.
@@ -549,7 +550,7 @@ def _merged(spans: list[Span]) -> list[Span]:
     found: list[Span] = []
     for first, last in sorted(spans):
         if first > last:
-            continue  # nothing is between such ends
+            continue  # the span is empty
         if found and first <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], last))
         else:
@@ -559,7 +560,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedSpans:
-    """What must reach into a range, for a claim to hold: one of some spans."""
+    """Spans of which one must overlap a range for a claim to hold."""
 
     value: Range
     kind: DataType
@@ -567,7 +568,7 @@ class WantedSpans:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The same for equal ranges."""
+        """A key that is the same for equal ranges."""
         return (*_key(self.value), self.kind)
 
 
@@ -582,7 +583,7 @@ def _key(value: Range) -> tuple[Any, ...]:
 
 
 def wanted_of(claim: Claim) -> list[WantedSpans]:
-    """What a claim looks for in spans; of conditions that must all hold each must hold alone."""
+    """Return the spans that a claim requires; an AND requires those of each part."""
     if isinstance(claim, AllOf):
         return _of_all(claim.parts)
     if isinstance(claim, Compare) and isinstance(claim.right, Constant):
@@ -598,7 +599,7 @@ def wanted_of(claim: Claim) -> list[WantedSpans]:
 
 
 def _of_all(claims: Sequence[Claim]) -> list[WantedSpans]:
-    """What claims look for that must all hold: of a range its lower and its upper end are two."""
+    """Return the spans of claims that must all hold; the two ends of a range are merged."""
     found: dict[tuple[Any, ...], WantedSpans] = {}
     for claim in claims:
         for one in wanted_of(claim):
@@ -620,14 +621,14 @@ def _within(one: Span, other: Span) -> Span:
 
 
 def any_of(parts: Sequence[Claim]) -> list[Claim] | None:
-    """Claims that must all hold for one of many to hold; None if there are none.
+    """Return claims that all hold if one of many claims holds; None if there are none.
 
-    Each of the many looks for something in the same column, so that something of all that they look
-    for must be in it.
+    If each of the many claims requires a span of the same column, the column must overlap one of
+    these spans.
     """
     common: dict[tuple[Any, ...], list[WantedSpans]] | None = None
     for part in parts:
-        # Of two conditions on one column, one is enough.
+        # One of two conditions on a column is enough.
         found = {one.key: one for one in wanted_of(part)}
         if common is None:
             common = {key: [one] for key, one in found.items()}
@@ -663,7 +664,7 @@ def _compared(operator: str, value: Range, literal: Literal) -> list[WantedSpans
 
 
 def ends_of_list(node: In) -> Ends | None:
-    """The constants of a list as spans; None if it has others, or if they have no order."""
+    """Return the options of IN as spans; None if some are not constants, or have no order."""
     return node.fact("ends", lambda: _ends_of_list(node))
 
 

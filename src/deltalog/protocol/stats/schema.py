@@ -1,7 +1,7 @@
-"""The statistics of a file: their names, the columns that have them, their Arrow schema.
+"""The statistics of a file: names, columns with statistics, and Arrow schema.
 
-Owns the names of statistics, the columns that have them, and how a few are picked out of all.
-All columns are physical: the caller maps names before.
+Owns the names of statistics, the choice of columns, and the selection of some statistics. All
+columns are physical: the caller maps names before.
 
 A *leaf* of the statistics is a path such as `("maxValues", "a", "b")` or `("numRecords",)`.
 
@@ -36,7 +36,7 @@ MIN_VALUES: Final = "minValues"
 MAX_VALUES: Final = "maxValues"
 NULL_COUNT: Final = "nullCount"
 STATS_WITH_COLLATION: Final = "statsWithCollation"
-# The protocol's sample of a checkpoint has it so, and some writers followed.
+# The protocol's sample of a checkpoint has this name, and some writers use it.
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
@@ -44,19 +44,19 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 def has_bounds(field: Field) -> bool:
     """Return whether the column gets a minimum and a maximum: numbers, moments and strings do.
 
-    Texts with a collation do not: it orders them in another way than their bytes, and their bounds
-    are among the statistics with collation.
+    Strings with a collation do not: their order differs from that of bytes. Their bounds are in the
+    statistics with collation.
     """
     return not collations_of(field) and bounds_of(field.type) is not None
 
 
 def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
-    """Return the leaf that holds the minimum or the maximum of a column.
+    """Return the leaf with the minimum or the maximum of a column.
 
     Args:
         kind: `MIN_VALUES` or `MAX_VALUES`.
-        path: of the column.
-        collation: by which it is the least or the greatest; None is by bytes.
+        path: the path of the column.
+        collation: the collation that orders the values; None orders by bytes.
     """
     if collation is None:
         return (kind, *path)
@@ -64,16 +64,17 @@ def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
 
 
 def has_bounds_in_parquet(field: Field) -> bool:
-    """Return whether the bounds that a Parquet file has of a column bound its values.
+    """Return whether a Parquet file's bounds of a column are valid bounds of its values.
 
-    Those of types whose bounds in the log are not written down do: they are of whole numbers.
+    They are also valid for types whose bounds in the log are not specified: Parquet stores those
+    as integers.
     """
     kind = field.type
     return has_bounds(field) or (isinstance(kind, PrimitiveType) and kind.primitive.is_ordered)
 
 
 def box_of(field: Field) -> Callable[[Array], Box | None] | None:
-    """Return how the box of a column's values is found; None if they have none."""
+    """Return the function that computes the bounding box of a column's values, or None."""
     return field.type.primitive.codec.box if isinstance(field.type, PrimitiveType) else None
 
 
@@ -85,7 +86,7 @@ def bounds_of(data_type: DataType) -> Bounds | None:
 def bounds_in_arrow(arrow_type: pa.DataType) -> Bounds:
     """Return the form of bounds of the type that stores values of an Arrow type.
 
-    Any other statistic is a number or a truth value, which JSON has as Arrow does.
+    All other statistics are numbers or booleans, which are the same in JSON and Arrow.
     """
     found = primitive_of_arrow(arrow_type)
     return (found[0].codec.bounds if found else None) or Bounds()
@@ -100,9 +101,9 @@ def indexed_columns(
     """Return the leaf columns that get statistics, in the schema's order.
 
     Args:
-        schema: of the data files, without partition columns.
-        num_indexed_columns: how many leaves from the first on; -1 is all.
-        columns: the chosen columns instead; a struct stands for all its leaves.
+        schema: the schema of the data files, without partition columns.
+        num_indexed_columns: the number of leading leaves; -1 is all.
+        columns: the chosen columns instead; a struct means all its leaves.
 
     Protocol: `delta.dataSkippingNumIndexedCols`, `delta.dataSkippingStatsColumns`
     """
@@ -118,11 +119,11 @@ def indexed_columns(
 
 
 def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = True) -> pa.Schema:
-    """Return the Arrow schema of the statistics of some columns, as checkpoints hold them.
+    """Return the Arrow schema of the statistics of some columns, as in checkpoints.
 
     Args:
-        columns: what `indexed_columns` gave.
-        tight_bounds: whether there is a column that tells if bounds are extremes of live rows.
+        columns: the result of `indexed_columns`.
+        tight_bounds: whether the schema includes `tightBounds`.
     """
     leaves: list[tuple[Path, pa.DataType]] = [((NUM_RECORDS,), pa.int64())]
     indexed = list(columns)
@@ -145,7 +146,7 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
 
 
 def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
-    """Return the nested schema that has these leaves, in the order in which they come."""
+    """Return the nested schema of these leaves, in the given order."""
     tree: dict[str, Any] = {}
     for path, data_type in leaves:
         branch = tree
@@ -181,25 +182,25 @@ def child_of(parent: Array, name: str) -> Array | None:
     if index < 0:
         return None
     if isinstance(parent, pa.StructArray) and not parent.null_count:
-        return parent.field(index)  # the kernel would have nothing to do, and takes its time
+        return parent.field(index)  # saves the cost of a kernel that has nothing to do
     return pc.struct_field(parent, [index])
 
 
 def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
-    """Return the schema restricted to some leaves, in its own order; others are left out."""
+    """Return the schema restricted to some leaves, in the schema's order."""
     wanted = set(leaves)
     return schema_of_leaves(leaf for leaf in leaves_of_schema(schema) if leaf[0] in wanted)
 
 
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
-    """Return statistics in the types asked for, which are those of the columns today.
+    """Return statistics in the requested types, which are the current types of the columns.
 
-    What the statistics do not have is NULL, and so is a value that the asked type cannot hold:
-    writers keep the type that a column had when its statistics were written.
+    Missing statistics are NULL, and so are values that do not fit the requested type: statistics
+    keep the type that the column had when they were written.
 
     Args:
-        parsed: structs: of a checkpoint's `stats_parsed`, or as `pyarrow.json` read them.
-        schema: of the leaves that are wanted.
+        parsed: structs from a checkpoint's `stats_parsed` or from `pyarrow.json`.
+        schema: the schema of the requested leaves.
     """
     chunks = parsed.chunks if isinstance(parsed, pa.ChunkedArray) else [parsed]
     tables = [
@@ -239,7 +240,7 @@ def _in_type(found: Array | None, to: Any, count: int) -> Array:
 
 
 def cast_or_null(array: Array, to: pa.DataType) -> Array:
-    """Return the values in another type; NULL where it cannot hold them exactly.
+    """Cast the values to another type; NULL for values that do not fit exactly.
 
     Cost: one pass if all fit, else one more per value that differs.
     """

@@ -1,7 +1,7 @@
 """Data skipping: which files need not be read for a condition on rows.
 
-Owns the plan: which statistics it needs, and what they rule out. The rules are in `rewrite`, the
-logic in `claims`, the corrections of stored values in `bounds`.
+Owns the plan: which statistics it needs, and which files they exclude. The rules are in `rewrite`;
+claims and corrections of stored values are in `ranges`.
 
 Protocol: Per-file Statistics
 """
@@ -41,12 +41,12 @@ _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT, STATS_WITH_COL
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """The files that may hold matching rows, as a function of their statistics.
+    """Finds the files that may contain matching rows, by their statistics.
 
     Args:
-        claim: what must hold in a file.
+        claim: the condition that a file must meet.
         stats_schema: the leaves that decide, with physical names.
-        partition_columns: logical names of the partition columns that decide.
+        partition_columns: the logical names of the partition columns that decide.
     """
 
     claim: Claim
@@ -54,12 +54,12 @@ class Skipping:
     partition_columns: tuple[str, ...]
 
     def keep(self, stats: pa.Table | None, partitions: pa.Table | None = None) -> pa.BooleanArray:
-        """Mark the files that may hold a matching row.
+        """Mark the files that may contain a matching row.
 
-        Three-valued inside: an absent statistic is NULL, and NULL keeps the file.
+        The logic is three-valued: a missing statistic is NULL, and NULL keeps the file.
 
         Args:
-            stats: one row per file, with `stats_schema`; what it lacks is unknown.
+            stats: one row per file, with `stats_schema`; missing columns are unknown.
             partitions: one row per file, typed, by logical name.
 
         Returns:
@@ -81,7 +81,7 @@ class Skipping:
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
     ) -> tuple[str, ...]:
-        """Return one line for each condition that decides; with data, how many files each keeps."""
+        """Return a line for each deciding condition; with data, also the number of kept files."""
         parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
         if stats is None and partitions is None:
             return tuple(line for part in parts for line in part.lines())
@@ -99,15 +99,15 @@ def plan_skipping(
     *,
     is_bounded: Callable[[Field], bool] = has_bounds,
 ) -> Skipping | None:
-    """Return how to skip files that cannot hold a row for which `predicate` is true.
+    """Plan how to skip files without rows for which `predicate` is true.
 
     Args:
-        predicate: resolved against the table's logical schema.
-        table: its schema, partition columns and column mapping.
-        is_bounded: whether there are bounds of a column: in the log, or in Parquet's footers.
+        predicate: the condition, resolved against the table's logical schema.
+        table: the schema, partition columns and column mapping.
+        is_bounded: returns whether a column has bounds in the log or in Parquet's footers.
 
     Returns:
-        None if no statistic and no partition value could decide anything.
+        The plan; None if no statistic and no partition value can exclude a file.
 
     Protocol: Per-file Statistics
     """
@@ -134,7 +134,7 @@ def _decides_nothing(claim: Claim) -> bool:
             return False
 
 
-@lru_cache(maxsize=256)  # conditions on the same columns ask for the same statistics
+@lru_cache(maxsize=256)  # conditions on the same columns need the same statistics
 def _schema_of(asked: tuple[tuple[Path, DataType | None], ...]) -> pa.Schema:
     leaves = {
         path: pa.int64() if data_type is None else to_arrow_type(data_type)

@@ -1,8 +1,8 @@
 """Create and change a table's protocol and metadata, so that the two always agree.
 
 Creating, overwriting with another schema, altering and enabling features use this package. Core: no
-I/O, no clock; times are passed in. Knows nothing of files: the verb checks whether existing rows
-satisfy a new constraint.
+I/O, no clock; times are passed in. It does not read data files: the operation checks whether
+existing rows satisfy a new constraint.
 
 Protocol: Change Metadata, Protocol Evolution
 """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _CLUSTERING: Final = "clustering"
 
 
-def new_table(  # noqa: PLR0913  # what a statement can say of a table
+def new_table(  # noqa: PLR0913  # the clauses of a CREATE statement
     schema: StructType,
     *,
     partition_columns: Sequence[str] = (),
@@ -56,18 +56,18 @@ def new_table(  # noqa: PLR0913  # what a statement can say of a table
     """Return the configuration of a new table.
 
     Args:
-        schema: logical; ids and physical names of another table are dropped.
-        partition_columns: by name, in any case.
-        configuration: properties as a user gives them, requests (`delta.feature.…`) included.
-        name: of the table.
-        description: of the table.
-        clustering_columns: by name or path; None is a table without clustering. They are only
-            checked here; the operation writes the domain that holds them.
-        features: to support besides those that are needed.
+        schema: the logical schema; ids and physical names of another table are dropped.
+        partition_columns: the names of the partition columns, in any case.
+        configuration: the user's properties, including requests (`delta.feature.…`).
+        name: the name of the table.
+        description: the description of the table.
+        clustering_columns: names or paths; None means no clustering. They are only checked here;
+            the operation writes their domain.
+        features: features to support besides those that are needed.
         created_time_ms: milliseconds since 1970, UTC.
-        table_id: of the table; a new one by default.
+        table_id: the id of the table; a new one by default.
         arbitrary_properties: whether to store unknown `delta.` properties too.
-        has_catalog: whether a catalog makes the table, which may then decide on its commits.
+        has_catalog: whether a catalog creates the table; it may then decide on the commits.
 
     Raises:
         InvalidInputError: a property, column or feature is invalid, or they contradict each other.
@@ -117,15 +117,15 @@ def changed_table(
     """Return a table's configuration after a change; None keeps a value. Features are only added.
 
     Args:
-        current: the table as it is.
-        schema: the whole new one; fields that stay must carry their metadata.
-        partition_columns: only where the data is replaced.
-        configuration: the whole new mapping, requests (`delta.feature.…`) included; properties
-            that only writers set stay by themselves.
-        name: of the table.
-        description: of the table.
-        features: to support as well.
-        protocol: to merge with the current one.
+        current: the current table.
+        schema: the whole new schema; fields that stay must keep their metadata.
+        partition_columns: the new partition columns; only if the data is replaced.
+        configuration: the whole new mapping, including requests (`delta.feature.…`); properties
+            that only writers set stay in any case.
+        name: the name of the table.
+        description: the description of the table.
+        features: features to add.
+        protocol: a protocol to merge with the current one.
         replaces_data: whether the same commit removes every row of the table; then columns, types
             and partitioning are free.
         arbitrary_properties: whether to store unknown `delta.` properties too.
@@ -236,9 +236,9 @@ class SchemaChange:
     """The new schema of a table, and what changed.
 
     Args:
-        schema: with every type change recorded in column metadata.
-        changed: columns that are dropped, renamed or get another type or collation; paths in the
-            old schema.
+        schema: the new schema, with every type change recorded in column metadata.
+        changed: the old paths of columns that are dropped, renamed, or get another type or
+            collation.
     """
 
     schema: StructType
@@ -331,5 +331,5 @@ class _SchemaChanger:
     def _check_null(before: object, after: object, path: Path) -> None:
         if before and not after:
             raise InvalidInputError(
-                f"cannot forbid NULL inside {'.'.join(path)!r}: existing files may hold NULL"
+                f"cannot forbid NULL inside {'.'.join(path)!r}: existing files may contain NULL"
             )

@@ -57,8 +57,8 @@ def check(
 
     Args:
         made: the new table.
-        before: the current table; what does not change is not checked again.
-        clustering_columns: of a new table.
+        before: the current table; unchanged parts are not checked again.
+        clustering_columns: the clustering columns of a new table.
         is_whole: whether to check names and types even if the schema does not change.
         has_catalog: whether a catalog makes the table.
 
@@ -75,7 +75,7 @@ def check(
         before.properties.data_skipping_stats_columns
     ):
         for path in properties.data_skipping_stats_columns or ():
-            canonical_path_of(schema, path)  # raises where there is no such column
+            canonical_path_of(schema, path)  # raises if the column does not exist
     if clustering_columns is not None:
         check_clustering_columns(clustering_columns, schema, made.partition_columns, properties)
     check_declarations(
@@ -110,8 +110,8 @@ def check_change(
     Args:
         before: the current table.
         after: the new table.
-        changed: columns that are dropped, renamed or get another type or collation; paths in the
-            old schema.
+        changed: the old paths of columns that are dropped, renamed, or get another type or
+            collation.
         replaces_data: whether the same commit removes all rows.
 
     Raises:
@@ -162,20 +162,20 @@ def check_usable(
     Otherwise a user could lock themselves out, and could not undo the change.
 
     Args:
-        configuration: of the new table.
-        before: of the current table. A table that a catalog already manages stays usable.
-        has_catalog: whether a catalog makes the table, so that it may manage it.
+        configuration: the new table.
+        before: the current table. A table that a catalog already manages stays usable.
+        has_catalog: whether a catalog creates the table, so that it may manage it.
 
     Raises:
-        DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
-            properties contradict.
+        DeltaProtocolError: as `features.support.check_writable`, or protocol, schema and properties
+            contradict each other.
     """
     check_writable(
         configuration,
         table="the table as it would be",
         has_log_tail=has_catalog or (before is not None and before.is_catalog_managed),
     )
-    # Computed on access; they raise where protocol, schema and properties contradict.
+    # Computed on access; they raise if protocol, schema and properties contradict each other.
     _ = configuration.physical_schema
     _ = configuration.partition_columns
     _ = configuration.in_commit_timestamps
@@ -190,7 +190,7 @@ def engines_losing_access(
     return tuple(engine for engine in could if engine not in can)
 
 
-# The metadata domain of clustering columns, of a new table or of one that is altered.
+# The metadata domain of clustering columns.
 
 
 def clustering_domain(
@@ -208,7 +208,7 @@ def clustering_domain(
     return clustering_action([physical_path(configuration.schema, path, mode) for path in paths])
 
 
-# Table properties to store: those that a user sets, and those that writers maintain.
+# Table properties to store: the user's, and those that writers maintain.
 
 
 _P: Final = TableProperties
@@ -233,8 +233,8 @@ def checked_configuration(
     that only writers set stay, whether the user names them or not.
 
     Args:
-        current: of the table.
-        asked: the whole configuration that the user wants.
+        current: the current properties.
+        asked: the whole configuration that the user requests.
         is_lenient: whether unknown `delta.` properties are stored as they are.
 
     Raises:
@@ -244,7 +244,7 @@ def checked_configuration(
     given: Mapping[str, object] = asked  # callers may ignore the types
     odd = {key: value for key, value in given.items() if not isinstance(value, str)}
     if odd:
-        raise InvalidInputError(f"expected table properties as texts, found {odd}")
+        raise InvalidInputError(f"expected table properties as strings, found {odd}")
     changes = {key: text for key, text in asked.items() if current.get(key) != text}
     unknown = {key: text for key, text in changes.items() if is_lenient and not _is_known(key)}
     wanted = check_settable({key: text for key, text in changes.items() if key not in unknown})
@@ -286,7 +286,7 @@ def check_dialect(
 
 
 def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> bool:
-    """Whether no column was ever dropped or renamed, so that new ones may be stored by their names.
+    """Whether no column was ever dropped or renamed, so that new columns may keep their names.
 
     Protocol: RFC Column Mapping Usage Tracking
     """
@@ -295,7 +295,7 @@ def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> boo
 
 
 def with_lost_names(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table of which a column is dropped or renamed, if it tracks that.
+    """Return the properties after a column is dropped or renamed, if the table tracks that.
 
     Protocol: RFC Column Mapping Usage Tracking
     """
@@ -313,8 +313,8 @@ def stored_configuration(
     """Return the properties to store, with the names of the materialized row id columns.
 
     Delta Spark names the hidden columns as soon as the feature is supported. The names are random,
-    so that they never collide with a column of the table. The commit records from which version
-    on in-commit timestamps are enabled; what an earlier period left behind is removed.
+    so that they never collide with a column of the table. The first version with in-commit
+    timestamps is recorded, and traces of an earlier period are removed.
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
@@ -331,7 +331,7 @@ def stored_configuration(
         if before is None:
             found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
         elif not before.supports(USAGE_TRACKING):
-            # Of a table that is there, nobody has kept what was dropped or renamed.
+            # An existing table has no record of columns that were dropped or renamed before.
             found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:

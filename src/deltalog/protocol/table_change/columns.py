@@ -37,7 +37,7 @@ _HIGH_WATER_MARK: Final = "delta.identity.highWaterMark"
 
 
 def without_table_metadata(schema: StructType) -> StructType:
-    """Return the schema without column metadata that only holds for another table's files."""
+    """Return the schema without column metadata that is only valid for another table's files."""
     return map_fields(
         schema, lambda field: without_metadata(field, (*_TABLE_BOUND, _HIGH_WATER_MARK))
     )
@@ -46,9 +46,9 @@ def without_table_metadata(schema: StructType) -> StructType:
 def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
     """Return the new schema with the ids and physical names of the table's columns.
 
-    A field that carries an id and a physical name of this table is that column. Any other field is
-    the column of the same name, unless another field of the new schema already is that column; else
-    it is a new column, and an id that it carries belongs to another table and is dropped.
+    A field with an id and a physical name of this table is that column. Any other field is the
+    column of the same name, unless another field already is that column. Otherwise the field is a
+    new column, and its id, which belongs to another table, is dropped.
     """
     if before.column_mapping_mode is Mode.NONE:
         return strip(schema)
@@ -60,7 +60,7 @@ def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
 def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
     """Return the new schema for an overwrite of all rows: known ids stay, others are dropped.
 
-    Columns are not matched by name, because a column of the same name may hold other data now.
+    Columns are not matched by name, because a column of the same name may now have other data.
     """
     known = {_identity(field) for _, field in walk(before.schema)}
     bare = ("delta.typeChanges",)
@@ -82,11 +82,12 @@ def with_mapping(
     """Return the schema with ids and physical names, if the table has column mapping.
 
     Args:
-        schema: with the ids that were assigned before.
-        configuration: of the new table.
-        keep_names: True when an existing table gets column mapping: the physical names are then
-            the names that its files use. New columns of a mapped table get random names.
-        names_new: True where they get their own: no column was ever dropped or renamed.
+        schema: the schema with the ids assigned so far.
+        configuration: the properties of the new table.
+        keep_names: whether an existing table gets column mapping: physical names are then the
+            names in its files. New columns of a mapped table get random names.
+        names_new: whether new columns keep their names, because no column was ever dropped or
+            renamed.
 
     Returns:
         The schema, and the configuration with the highest id ever assigned.
@@ -123,7 +124,7 @@ def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ..
 
 
 def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
-    """Raise for columns that have the name of a materialized row id column.
+    """Raise for columns with the name of a materialized row id column.
 
     Raises:
         InvalidInputError: a column has such a logical or physical name.

@@ -1,7 +1,7 @@
 """Drop a table feature from protocol and metadata: the only way to downgrade a protocol.
 
-Owns which features can be dropped, and which properties and column metadata are removed with each.
-The operation removes the feature's traces from files and history.
+Owns the list of features that can be dropped, and the properties and column metadata of each. The
+operation removes the feature's traces from files and history.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -39,7 +39,7 @@ class Droppable:
     """A feature that can be dropped.
 
     Args:
-        properties: removed with the feature.
+        properties: the properties that are removed with the feature.
         schema: removes the feature's column metadata from a schema.
         has_history: whether readers of older versions need the feature, so that the operation must
             truncate or protect history.

@@ -1,4 +1,4 @@
-"""Codecs of dates and timestamps, and the texts that writers have for them.
+"""Codecs of dates and timestamps, and the string forms of different writers.
 
 Protocol: Primitive Types, Partition Value Serialization, Per-file Statistics
 """
@@ -45,19 +45,19 @@ _BOUND: Final = re.compile(
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
 )
-# A text of ISO 8601 has no other years without a sign, and many readers of bounds know no sign: a
-# bound may be left out.
+# In ISO 8601 other years need a sign, which many readers of bounds do not support, so such bounds
+# are left out.
 _YEAR_1_US: Final = -62_135_596_800_000_000
 _YEAR_9999_US: Final = 253_402_300_799_999_999
 _LEAST_INT64: Final = -(1 << 63)
 
 
 def instant_micros(text: str, time_zone: str) -> int:
-    """Return the microseconds since 1970 in UTC of a text with or without a zone.
+    """Return the microseconds since 1970 in UTC of a string with or without a zone.
 
     Raises:
-        ValueError: the text is no date and time.
-        OverflowError: the moment has no 64 bits.
+        ValueError: the string is not a date and time.
+        OverflowError: the moment does not fit 64 bits.
         InvalidInputError: there is no such time zone.
     """
     micros, zone = _wall_clock_micros(text)
@@ -80,7 +80,7 @@ def offset_micros_of(zone: str, wall_clock: int) -> int:
     if fixed is not None:
         minutes = int(fixed[2]) * 60 + int(fixed[3])
         if minutes > 18 * 60:
-            raise ValueError(f"{zone} is no offset from UTC")
+            raise ValueError(f"{zone} is not an offset from UTC")
         return (-minutes if fixed[1] == "-" else minutes) * 60 * MICROS_PER_SECOND
     return region_offset_micros(_zone(zone), wall_clock)
 
@@ -88,12 +88,12 @@ def offset_micros_of(zone: str, wall_clock: int) -> int:
 def instants(wall_clocks: Array, zone: str) -> Array:
     """Return the timestamps at which the clocks of a zone show wall times.
 
-    As in Java: where clocks are put back, the first of the two; where they are put forward, a wall
-    time that they skip is read with the offset before the change.
+    As in Java: if clocks are put back, the first of the two instants is used. If they are put
+    forward, a skipped wall time is read with the offset before the change.
 
     Args:
         wall_clocks: `timestamp_ntz`.
-        zone: a name or an offset that Arrow knows.
+        zone: a name or an offset that Arrow supports.
     """
     found = _in_zone(wall_clocks, zone)
     is_there = compute.equal(compute.local_timestamp(found), wall_clocks)
@@ -109,24 +109,24 @@ def _in_zone(wall_clocks: Array, zone: str) -> Array:
 
 
 def wall_clocks(instants: Array, zone: str) -> Array:
-    """Return what the clocks of a zone show at timestamps, as `timestamp_ntz`."""
+    """Return the wall times of a zone at timestamps, as `timestamp_ntz`."""
     return compute.local_timestamp(compute.cast(instants, pa.timestamp("us", zone)))
 
 
 def date_literal(value: Any) -> str | None:
-    """Return the text of `DATE'…'`."""
+    """Return the string in `DATE'…'`."""
     is_date = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
     return value.isoformat() if is_date else None
 
 
 def wall_clock_literal(value: Any) -> str | None:
-    """Return the text of `TIMESTAMP_NTZ'…'`."""
+    """Return the string in `TIMESTAMP_NTZ'…'`."""
     is_naive = isinstance(value, dt.datetime) and value.tzinfo is None
     return value.isoformat(sep=" ") if is_naive else None
 
 
 def instant_literal(value: Any) -> str | None:
-    """Return the text of `TIMESTAMP'…'`, which names UTC."""
+    """Return the string in `TIMESTAMP'…'`, with the zone UTC."""
     if not isinstance(value, dt.datetime) or value.tzinfo is None:
         return None
     return f"{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=' ')}Z"
@@ -141,26 +141,26 @@ def fine_constant(nanos: int, *, has_zone: bool) -> str:
 
 
 def counted_date(days: int) -> str:
-    """Return the text of `DATE'…'` of days since 1970."""
+    """Return the string in `DATE'…'` for days since 1970."""
     return date_text(days)
 
 
 def counted_wall_clock(micros: int) -> str:
-    """Return the text of `TIMESTAMP_NTZ'…'` of microseconds since 1970."""
+    """Return the string in `TIMESTAMP_NTZ'…'` for microseconds since 1970."""
     return moment_text(micros, sep=" ")
 
 
 def counted_instant(micros: int) -> str:
-    """Return the text of `TIMESTAMP'…'` of microseconds since 1970, which names UTC."""
+    """Return the string in `TIMESTAMP'…'` for microseconds since 1970, with the zone UTC."""
     return f"{moment_text(micros, sep=' ')}Z"
 
 
 def values_or_counts(array: Array) -> list[Any]:
-    """Return Python values of an array, in which a moment that Python lacks is its count.
+    """Return Python values of an array; a moment that Python lacks becomes a number.
 
     Returns:
-        What `to_pylist` gives; instead of a date before the year 1 or after 9999 the days since
-        1970, and instead of such a timestamp the microseconds.
+        The result of `to_pylist`. A date before the year 1 or after 9999 is replaced by the days
+        since 1970, and such a timestamp by the microseconds.
     """
     try:
         return list(array.to_pylist())
@@ -196,7 +196,7 @@ def has_nanoseconds(arrow_type: Any) -> TypeGuard[pa.TimestampType[Any, Any]]:
 
 
 def parted_nanos(values: Datum) -> tuple[Datum, Datum]:
-    """Return nanoseconds since 1970 as whole microseconds, rounded down, and whether none is left.
+    """Return nanoseconds since 1970 as microseconds, rounded down, and whether that is exact.
 
     Args:
         values: moments in nanoseconds: an array, or a constant.
@@ -222,24 +222,24 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _wall_clock_micros(text: str) -> tuple[int, str | None]:
-    """Microseconds of the wall clock since 1970, and the zone that the text names."""
+    """Return the microseconds of the wall time since 1970, and the zone in the string."""
     match = _ANY_MOMENT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no date and time")
+        raise ValueError(f"{text!r} is not a date and time")
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     fraction = (match[7] or "").ljust(6, "0")
     if fraction[6:].strip("0"):
         raise ValueError(f"{text!r} is finer than a microsecond")
     days = days_from_civil(year, month, day)
     if days is None or hour > 23 or minute > 59 or second > 59:
-        raise ValueError(f"{text!r} is no date and time")
+        raise ValueError(f"{text!r} is not a date and time")
     clock = (hour * 60 + minute) * 60 + second
     return days * MICROS_PER_DAY + clock * MICROS_PER_SECOND + int(fraction[:6]), match[8]
 
 
 def _in_64_bits(micros: int) -> int:
     if not _LEAST_INT64 <= micros < -_LEAST_INT64:
-        raise OverflowError("the moment has no 64 bits of microseconds")
+        raise OverflowError("the microseconds of the moment do not fit 64 bits")
     return micros
 
 
@@ -254,7 +254,7 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
     if not pt.is_timestamp(found):
         return None
     if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # whose wall clock?
+        return None  # the zone of the wall time is unknown
     # A zone is a label on instants in UTC: changing it converts nothing, and a naive time counts
     # as UTC.
     return array.view(pa.timestamp(found.unit)).cast(pa.timestamp(target.unit)).view(target)
@@ -274,7 +274,7 @@ def _day(text: str) -> int:
     year, month, day = text.rsplit("-", 2)
     days = days_from_civil(int(year), int(month), int(day))
     if days is None:
-        raise ValueError(f"there is no day {text!r}")
+        raise ValueError(f"the day {text!r} does not exist")
     return days
 
 
@@ -304,7 +304,7 @@ def _wall_clock(texts: pa.StringArray) -> Array:
 
 
 def _is_count(value: Any, *, per_day: int) -> TypeGuard[int]:
-    """Whether a value stands for a moment that Python does not have; see `values_or_counts`."""
+    """Whether a value is the number of a moment that Python lacks; see `values_or_counts`."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return not _YEAR_1_US <= value * (MICROS_PER_DAY // per_day) <= _YEAR_9999_US
@@ -342,30 +342,30 @@ def _encode_wall_clock(value: Any, _arrow_type: pa.DataType) -> str:
 
 
 def _read_bounds(texts: Array, to: Any) -> Array:
-    """Dates or times of texts; NULL where a text is none.
+    """Parse strings as dates or times; NULL for invalid ones.
 
-    Cost: one pass for ISO texts, else some microseconds per distinct text.
+    Cost: one pass for ISO strings, otherwise some microseconds per distinct string.
     """
     try:
         return texts.cast(to)
     except pa.ArrowInvalid:
         pass
-    # Odd forms repeat: a writer has one, and few moments are distinct.
+    # Unusual forms repeat: a writer uses one form, and few moments are distinct.
     encoded = texts.dictionary_encode()
     naive = pt.is_date(to) or to.tz is None
     micros = [_bound_micros(text, naive=naive) for text in encoded.dictionary.to_pylist()]
     moments: Array = pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
-    # A time is no date, but the day that it is in is a bound all the same.
+    # A timestamp is not a date, but its day is a valid bound.
     days = compute.floor_temporal(moments, unit="day") if pt.is_date(to) else moments.cast("int64")
     return days.cast(to).take(encoded.indices)
 
 
 def _bound_micros(text: str, *, naive: bool) -> int | None:
-    """Microseconds since 1970 of an ISO text; without a zone it is UTC.
+    """Return the microseconds since 1970 of an ISO string; without a zone it is UTC.
 
     Args:
-        text: digits below microseconds are cut off.
-        naive: for a time without zone; some writers append a `Z` that means nothing.
+        text: the string; digits below microseconds are cut off.
+        naive: whether the time has no zone; some writers append a `Z` without meaning.
     """
     match = _BOUND.fullmatch(text.strip())
     if match is None:
@@ -384,7 +384,7 @@ def _bound_micros(text: str, *, naive: bool) -> int | None:
 
 
 def _bound_offset(zone: str | None) -> int:
-    """The seconds that a zone is ahead of UTC."""
+    """Return the seconds that a zone is ahead of UTC."""
     if zone is None or zone in {"Z", "UTC"}:
         return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
@@ -404,7 +404,7 @@ def _moment_texts(values: Array) -> Array:
 
 
 def _dated(values: Array, moments: Array) -> Array:
-    """The values whose year has four digits."""
+    """Return the values whose year has four digits; others are NULL."""
     micros = moments.cast(pa.int64())
     fits = compute.and_(
         compute.greater_equal(micros, pa.scalar(_YEAR_1_US)),
@@ -447,11 +447,11 @@ INSTANT: Final = ValueCodec(
 WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )
-# Of nanoseconds: what their bounds look like is not written down, so they have none.
+# The form of nanoseconds' bounds is not specified, so they have none.
 FINE_MOMENT: Final = ValueCodec(conform=_conform_moment)
 
 
-# Intervals: months in 32 bits, and microseconds in 64, as data files have them.
+# Intervals: months in 32 bits and microseconds in 64 bits, as in data files.
 
 
 YEAR_TO_MONTH: Final = "interval year to month"
@@ -461,13 +461,13 @@ _MONTHS_OF_YEAR: Final = 12
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
-_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no struct of a table has such a field
+_MONTHS: Final = f"deltalog months {uuid4().hex}"  # a table's struct never has such a field
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
-"""Months in an engine that has no such type, and takes plain numbers for numbers."""
+"""The type of months for engines without such a type, to distinguish them from numbers."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
-    """Return the names of intervals between two of these fields, or of one, but for the widest."""
+    """Return the names of the intervals of one or two of these fields, without the widest."""
     spans = [f"interval {first} to {last}" for first, last in combinations(fields, 2)]
     widest = f"interval {fields[0]} to {fields[-1]}"
     return (*(f"interval {field}" for field in fields), *(one for one in spans if one != widest))
@@ -494,7 +494,7 @@ def time_constant(span: dt.timedelta) -> str:
 def calendar_intervals(values: Array) -> Array:
     """Return spans of time as Arrow's months, days and nanoseconds.
 
-    Days are days of 24 hours: the nanoseconds of more than 292 years have no 64 bits.
+    Days have 24 hours: the nanoseconds of more than 292 years would not fit 64 bits.
 
     Args:
         values: of `duration[us]`.
@@ -512,7 +512,7 @@ def calendar_intervals(values: Array) -> Array:
     row = compute.shift_right(numbers, pa.scalar(1, pa.int64()))
     mixed = pa.concat_arrays(words).take(compute.add(compute.multiply(word, count), row))
     valid = None
-    if values.null_count:  # a copy, which begins at the first bit of its buffer
+    if values.null_count:  # make a copy that begins at the first bit of its buffer
         valid = values.is_valid().take(arrow.arange(0, count)).buffers()[1]
     kind = pa.month_day_nano_interval()
     return pa.Array.from_buffers(kind, count, [valid, mixed.buffers()[1]])
@@ -522,7 +522,7 @@ def time_spans(intervals: Array) -> Array:
     """Return `calendar_intervals` as `duration[us]` again.
 
     Raises:
-        ValueError: one has months, or parts of a microsecond, or more than 64 bits of them.
+        ValueError: an interval has months or parts of a microsecond, or does not fit 64 bits.
     """
     count, first = len(intervals), 2 * intervals.offset
     words = pa.Array.from_buffers(pa.int64(), first + 2 * count, [None, intervals.buffers()[1]])
@@ -541,7 +541,7 @@ def time_spans(intervals: Array) -> Array:
         whole = compute.add_checked(compute.multiply_checked(days, _MICROS_OF_DAY), micros)
     except pa.ArrowInvalid as error:
         raise ValueError(
-            "expected an interval of no more microseconds than 64 bits hold: 292 thousand years"
+            "expected an interval whose microseconds fit 64 bits: up to 292 thousand years"
         ) from error
     kept: Array = compute.if_else(is_there, whole, pa.scalar(None, pa.int64()))
     return kept.cast(pa.duration("us"))

@@ -54,8 +54,8 @@ def arrow_decimal(precision: str, scale: str) -> pa.DataType:
 
 
 def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
-    """Return precision and scale of the decimals that hold values of an Arrow decimal."""
-    # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may say precision 1.
+    """Return precision and scale of the decimals that can store values of an Arrow decimal."""
+    # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may have precision 1.
     if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DIGITS:
         return None
     scale = max(arrow_type.scale, 0)
@@ -64,7 +64,7 @@ def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
 
 
 def java_word(number: float) -> str | None:
-    """Return what Java calls an infinite float or NaN, None for any other."""
+    """Return Java's name of an infinite float or NaN; None for other numbers."""
     if math.isfinite(number):
         return None
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
@@ -77,7 +77,7 @@ def _conform_integer(array: Array, target: Any) -> Array | None:
 
 
 def _parse_integer(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
-    check_match(texts, r"[+-]?\d+")  # Arrow takes hexadecimal too, and no plus sign
+    check_match(texts, r"[+-]?\d+")  # Arrow also accepts hexadecimal, but no plus sign
     return compute.ascii_ltrim(texts, "+").cast(arrow_type)
 
 
@@ -114,14 +114,14 @@ def _encode_float(value: Any, arrow_type: pa.DataType) -> str:
 
 
 def _shortest(number: float, arrow_type: pa.DataType) -> str:
-    """The shortest digits that give the number again: fewer of them in 32 bits than in 64."""
+    """Return the shortest digits that identify the number: a float needs fewer than a double."""
     if arrow_type.bit_width == 64:
         return repr(number)
     return str(pa.scalar(number, arrow_type).cast(pa.string()))
 
 
 def _java_float(number: Decimal) -> str:
-    # As Java prints it, so that Spark and deltalog give one text for one value.
+    # Java's form, so that Spark and deltalog write the same string for the same value.
     sign, digits, _ = number.as_tuple()
     minus = "-" if sign else ""
     exponent = number.adjusted()

@@ -1,8 +1,8 @@
 """Geometries and geographies: their names, values, bounding boxes and Arrow metadata.
 
 Owns the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers (4326).
-Values are ISO WKB. Coordinates are compared as numbers, and edges are never followed: a geography
-has no box, because the shortest way between two of its points may leave the box of the two.
+Values are ISO WKB. Boxes only compare the coordinates of points. A geography has no box, because
+the shortest line between two of its points may leave the box of the points.
 
 Protocol: RFC Geospatial types
 """
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 WKB: Final = "geoarrow.wkb"
 ALGORITHMS: Final = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _CRS84: Final = "OGC:CRS84"
-_ANY_SYSTEM: Final = "SRID:ANY"  # as Spark has it: no column is of it, so that none takes the data
+# Spark's mixed system: columns cannot have it, so its data cannot be stored.
+_ANY_SYSTEM: Final = "SRID:ANY"
 _NAME: Final = re.compile(r"(geometry|geography)(?:\(\s*([^(),\s]+)\s*(?:,\s*(\w+)\s*)?\))?")
-# What SQL's numbers stand for where it is not EPSG's system of that number, as in Spark.
+# SQL's numbers that do not mean EPSG's system of the same number, as in Spark.
 _SYSTEMS: Final = {0: "SRID:0", 4326: _CRS84}
 _NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
 
@@ -47,7 +48,7 @@ _MAX_DEPTH: Final = 32
 
 
 def canonical_geometry(name: str) -> str | None:
-    """Return `geometry(<crs>)`, or None; a number is SQL's, and none is `OGC:CRS84`."""
+    """Return `geometry(<crs>)`, or None; numbers are SQL's; the default is `OGC:CRS84`."""
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geometry" or match[3]:
         return None
@@ -55,9 +56,9 @@ def canonical_geometry(name: str) -> str | None:
 
 
 def canonical_geography(name: str) -> str | None:
-    """Return `geography(<crs>, <algorithm>)`, or None; no algorithm is `spherical`.
+    """Return `geography(<crs>, <algorithm>)`, or None; the default algorithm is `spherical`.
 
-    The case of an algorithm stays: Delta Spark has capitals, the text of the protocol has none.
+    The case of an algorithm stays: Delta Spark uses upper case, the protocol lower case.
     """
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geography":
@@ -194,16 +195,16 @@ def check_wkb(values: Array) -> None:
 
 
 def _kind_of(data: bytes, at: int) -> tuple[str, int, int]:
-    """The byte order as `struct` has it, the kind of geometry, and its number of dimensions."""
+    """Return the byte order for `struct`, the kind of geometry, and the number of dimensions."""
     order = {0: ">", 1: "<"}.get(data[at] if len(data) >= at + _HEADER else -1)
     if order is None:
         raise ValueError(f"expected ISO WKB, found bytes that begin {data[at : at + 5].hex()!r}")
     (code,) = struct.unpack_from(f"{order}I", data, at + 1)
     thousands, kind = divmod(code, 1000)
     if thousands >= len(_DIMENSIONS) or kind not in _PARTS:
-        what = "EWKB, which PostGIS has" if code >> 29 else f"the kind {code}"
+        what = "EWKB, the form of PostGIS" if code >> 29 else f"the kind {code}"
         raise ValueError(
-            f"expected ISO WKB, of points, lines, polygons and their kin; found {what}"
+            f"expected ISO WKB of points, lines, polygons or collections, found {what}"
         )
     return order, kind, _DIMENSIONS[thousands]
 
@@ -215,13 +216,13 @@ def box(values: Array) -> Box | None:
         values: ISO WKB.
 
     Returns:
-        Infinite where a coordinate is.
+        The box; infinite coordinates make it infinite.
 
     Raises:
         ValueError: a value is malformed.
 
-    Cost: some kernels where all are points of two dimensions in little-endian order; else some
-        microseconds for a value.
+    Cost: some kernels if all values are two-dimensional points in little-endian order, otherwise
+        some microseconds per value.
     """
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
@@ -241,7 +242,7 @@ def _numbers(axis: Array) -> Array:
 
 
 def _points(values: Array) -> tuple[Array, Array] | None:
-    """X and Y, if all values are points."""
+    """Return X and Y, if all values are points."""
     if byteorder != "little":
         return None
     lengths: Any = compute.min_max(pc.binary_length(values))
@@ -254,7 +255,7 @@ def _points(values: Array) -> tuple[Array, Array] | None:
 
 
 def _doubles(values: Array, start: int) -> Array:
-    """Eight bytes of each value, as numbers."""
+    """Read eight bytes of each value as a double."""
     parts = pc.binary_slice(values, start, start + 8)
     chunks = parts.chunks if isinstance(parts, pa.ChunkedArray) else [parts]
     arrays = [
@@ -264,14 +265,14 @@ def _doubles(values: Array, start: int) -> Array:
 
 
 def _compact(part: Array) -> pa.Buffer:
-    """The data of a binary array, from its first value on."""
+    """Return the data of a binary array, from its first value."""
     _, offsets, data = part.buffers()
     first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
     return data.slice(first)  # type: ignore[no-any-return]  # a buffer
 
 
 def _scanned(values: Array) -> tuple[Array, Array]:
-    """The ends of X and of Y of each value, read one by one."""
+    """Return the extremes of X and Y of each value, read one by one."""
     xs, ys = array("d"), array("d")
     for data in values.to_pylist():
         try:
@@ -324,7 +325,7 @@ def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
 
 
 def corner(point: tuple[float, ...]) -> str:
-    """Return a corner of a box as statistics have it: `POINT(x y)` of WKT."""
+    """Return a corner of a box in the form of statistics: `POINT(x y)` of WKT."""
     return f"POINT({' '.join(map(repr, point))})"
 
 

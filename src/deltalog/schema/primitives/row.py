@@ -87,7 +87,7 @@ class Primitive:
     Args:
         name: in the log, without parameters.
         arrow: from the parameters to the Arrow type that rows of a table have.
-        takes: one Arrow type of each kind that it can store, regardless of unit or width.
+        takes: an Arrow type of each kind that the type can store, regardless of unit or width.
         parameters_of: from an Arrow type of these kinds to the parameters of the type that stores
             its values, None if another row does; None for a type without parameters.
         codec: of its values.
@@ -105,10 +105,10 @@ class Primitive:
         feature: the table feature that a schema with this type needs.
         sql_words: its names in SQL, in capitals; the first one is written. Empty is `name`.
         suffix: of a number's literal, as the L of 5L.
-        literal: from a Python value to the text in the quotes of a literal such as DATE'…', None
-            if the value is of another type; None for a type without such literals.
-        counted: from the number that stands for a moment which Python does not have to the text
-            in the quotes of such a literal.
+        literal: converts a Python value to the string in the quotes of a literal such as DATE'…';
+            it returns None for a value of another type. None for a type without such literals.
+        counted: converts the number of a moment that Python lacks to the string in the quotes of
+            such a literal.
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
         name_in_sql: converts its name with parameters to SQL's name; None if SQL has the same
             parameters.
@@ -118,14 +118,14 @@ class Primitive:
         extension: name of the Arrow extension type that identifies the type where the plain Arrow
             type does not; it is in each field's metadata, and the arrays stay plain.
         extension_metadata: converts the parameters to the metadata of the extension type.
-        of_extension: converts the metadata of the extension type to the name of a type, None if it
-            is invalid.
+        of_extension: converts the metadata of the extension type to the name of a type, or None if
+            it is invalid.
         is_declared: whether a user must declare the type; a table created from data never gets it.
         is_opaque: whether expressions pass its values on unchanged and cannot compute with them.
-        is_ordered: of an opaque type: whether its values are compared with each other, in the
-            order of the Arrow arrays that hold them.
-        written: from the Python value of a constant of the type to SQL, where neither the value
-            nor a word before a text tells the type.
+        is_ordered: for an opaque type, whether its values can be compared, in the order of their
+            Arrow arrays.
+        written: converts the Python value of a constant to SQL, if neither the value nor a word
+            before a string determines the type.
         in_spark: whether the Spark edge supports its data.
 
     Attributes:

@@ -44,12 +44,12 @@ def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
 
 
 def join(*parts: Any) -> Array:
-    """Texts one after the other, as arrays or constants; NULL where one of them is."""
+    """Concatenate strings (arrays or constants); NULL where one of them is NULL."""
     return compute.binary_join_element_wise(*parts, "")
 
 
 def json_texts(texts: Array) -> Array:
-    """Texts as JSON has them. Cost: those that JSON escapes go one by one."""
+    """Encode strings as JSON. Cost: strings that need escapes are encoded one by one."""
     plain = join('"', texts, '"')
     special = compute.match_substring_regex(texts, _JSON_ESCAPED)
     if not compute.any(special).as_py():
@@ -86,7 +86,7 @@ def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> A
 
 def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, str)
-    value.encode()  # a lone surrogate is no text
+    value.encode()  # a lone surrogate raises: it is not valid in a string
     return str(value)
 
 

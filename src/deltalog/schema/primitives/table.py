@@ -261,7 +261,7 @@ def primitive_of_arrow(
 
 
 def worded_literal(value: object) -> tuple[Primitive, str] | None:
-    """Return the type that SQL names before a Python value, and the text after it, or None."""
+    """Return the type of a literal such as DATE'…', and the string in it; None without such one."""
     for row in PRIMITIVES.values():
         text = None if row.literal is None else row.literal(value)
         if text is not None:
@@ -270,7 +270,7 @@ def worded_literal(value: object) -> tuple[Primitive, str] | None:
 
 
 def type_of_extension(name: str, metadata: str) -> str | None:
-    """Return the name of the type that an extension type of Arrow stands for, or None."""
+    """Return the name of the type for an Arrow extension type, or None."""
     for row in PRIMITIVES.values():
         found = row.of_extension(metadata) if row.extension == name else None
         if found is not None:
@@ -281,7 +281,7 @@ def type_of_extension(name: str, metadata: str) -> str | None:
 # Suggestions for an invalid type: a type of Python, Arrow, pandas or SQL, or its name.
 
 
-# A class, or its name. An integer of Python has no width: the widest holds most.
+# A class, or its name. Python's int has no width, so the widest type is suggested.
 _OF_PYTHON: Final = {
     bool: "boolean",
     int: "long",
@@ -293,10 +293,10 @@ _OF_PYTHON: Final = {
     decimal.Decimal: "decimal(38,18)",
 }
 _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
-# What neither Arrow nor SQL calls so.
+# Names that neither Arrow nor SQL uses.
 _OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
 
-# The stubs know it for constants only.
+# The stubs only declare it for constants.
 _arrow_type: Any = pa.type_for_alias
 
 

@@ -1,6 +1,6 @@
 """Reading the binary form of variants: metadata (a dictionary of names) and value.
 
-Owns the bit format of one value. Knows nothing of Arrow or of shredding.
+Owns the bit format of one value. Independent of Arrow and of shredding.
 
 Protocol: Variant Binary Encoding (Apache Parquet, VariantEncoding.md)
 """
@@ -40,7 +40,7 @@ MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 @lru_cache(maxsize=1024)
 def names_of(metadata: bytes) -> tuple[str, ...]:
-    """The names in the metadata; a field's id is its position.
+    """Return the names in the metadata; a field's id is its position.
 
     Raises:
         DataFileUnreadableError: the metadata is truncated, or of an unknown version.
@@ -55,20 +55,20 @@ def names_of(metadata: bytes) -> tuple[str, ...]:
     start = 1 + width
     data = start + (count + 1) * width
     if data > len(metadata):
-        raise _malformed("the metadata is torn")
+        raise _malformed("the metadata is cut off")
     offsets = [_uint(metadata, start + at * width, width) for at in range(count + 1)]
     if data + offsets[-1] > len(metadata) or offsets != sorted(offsets):
-        raise _malformed("the metadata's offsets lead out of it")
+        raise _malformed("the metadata's offsets are out of range")
     try:
         return tuple(
             metadata[data + first : data + last].decode() for first, last in pairwise(offsets)
         )
     except UnicodeDecodeError as error:
-        raise _malformed("a name is no UTF-8") from error
+        raise _malformed("a name is not UTF-8") from error
 
 
 def decode(metadata: bytes, value: bytes) -> Any:
-    """The Python value of a variant.
+    """Return the Python value of a variant.
 
     Objects are dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC and
     `timestamp_ntz` a naive one. Nanoseconds are truncated to microseconds, Python's precision;
@@ -81,7 +81,7 @@ def decode(metadata: bytes, value: bytes) -> Any:
 
 
 def read(metadata: bytes, value: bytes, readers: Readers) -> Any:
-    """A variant's value, with primitives read by `readers`.
+    """Return a variant's value, with primitives read by `readers`.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -111,7 +111,7 @@ def _read(names: Sequence[str], value: bytes, readers: Readers) -> Any:
 
 
 def members(metadata: bytes, value: bytes) -> list[tuple[str, bytes]] | None:
-    """The names and encoded values of an object's fields; None if it is not an object.
+    """Return the names and encoded values of an object's fields; None if it is not an object.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -160,7 +160,7 @@ _PRIMITIVE_SIZES: Final = dict(
 
 
 def _size(value: bytes, at: int) -> int:
-    """The number of bytes of the encoded value at `at`."""
+    """Return the number of bytes of the encoded value at `at`."""
     header = value[at]
     basic = header & 3
     if basic == SHORT_STRING:
@@ -258,11 +258,11 @@ def _malformed(what: str) -> DataFileUnreadableError:
     return DataFileUnreadableError(f"cannot read a variant: {what}")
 
 
-# Variants as JSON text.
+# Variants as JSON.
 
 
 def to_json(metadata: bytes, value: bytes) -> str:
-    """The variant as JSON in one line, keys in the order of the binary form.
+    """Return the variant as JSON in one line, keys in the order of the binary form.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.

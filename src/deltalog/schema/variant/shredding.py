@@ -47,7 +47,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
     naive: `timestamp_ntz`), UUID, and lists and str-keyed mappings of those.
 
     Raises:
-        InvalidInputError: a value is none of these, or too large.
+        InvalidInputError: a value has another type, or is too large.
     """
     try:
         names = sorted(_keys(value), key=str.encode)
@@ -62,7 +62,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
 
 
 def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
-    """The metadata that lists `names` in this order."""
+    """Return the metadata that lists `names` in this order."""
     if not names:
         return EMPTY_METADATA
     parts = [name.encode() for name in names]
@@ -74,7 +74,7 @@ def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
 
 
 def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -> bytes:
-    """An object of encoded values; `ids` are the places of the names in the metadata."""
+    """Return an object of encoded values; `ids` are the places of the names in the metadata."""
     ordered = sorted(fields, key=lambda field: field[0].encode())
     parts = [part for _, part in ordered]
     numbers = [ids[name] for name, _ in ordered]
@@ -89,7 +89,7 @@ def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -
 
 
 def encode_array(parts: Sequence[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Return an array of encoded values."""
     ends = _ends(parts)
     width = _width(ends[-1])
     is_large = len(parts) > 255
@@ -99,12 +99,12 @@ def encode_array(parts: Sequence[bytes]) -> bytes:
 
 
 def primitive(kind: int, data: bytes = b"") -> bytes:
-    """A primitive of type id `kind`."""
+    """Return a primitive of type id `kind`."""
     return bytes([kind << 2]) + data
 
 
 def encode_text(value: str) -> bytes:
-    """A string, in its short form if it has fewer than 64 bytes."""
+    """Return a string, in its short form if it has fewer than 64 bytes."""
     data = value.encode()
     if len(data) < 64:
         return bytes([reader.SHORT_STRING | len(data) << 2]) + data
@@ -112,12 +112,12 @@ def encode_text(value: str) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """A binary value."""
+    """Return a binary value."""
     return primitive(15, struct.pack("<I", len(value)) + value)
 
 
 def encode_integer(value: int) -> bytes:
-    """An integer, in the narrowest type that can hold it."""
+    """Encode an integer in the narrowest type that fits."""
     for kind, width in ((3, 1), (4, 2), (5, 4), (6, 8)):
         if -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
             return primitive(kind, value.to_bytes(width, "little", signed=True))
@@ -125,10 +125,10 @@ def encode_integer(value: int) -> bytes:
 
 
 def encode_decimal(unscaled: int, scale: int) -> bytes:
-    """The decimal `unscaled * 10 ** -scale`, in the narrowest type that can hold it.
+    """Encode the decimal `unscaled * 10 ** -scale` in the narrowest type that fits.
 
     Raises:
-        InvalidInputError: it has more than 38 digits.
+        InvalidInputError: the decimal has more than 38 digits.
     """
     digits = len(str(abs(unscaled)))
     if digits > 38 or not 0 <= scale <= 38:

@@ -1,6 +1,6 @@
-"""The client for asynchronous programs: the same methods, and nothing blocks the event loop.
+"""The client for asynchronous programs: the same methods, which never block the event loop.
 
-Listings run in the caller's event loop. Planning and decoding take processor time, so they run in
+Listings run in the caller's event loop. Planning and decoding need processor time, so they run in
 threads.
 
 Protocol: REST APIs
@@ -112,13 +112,13 @@ class AsyncSharingClient:
                 return items
             # A broken server would make this loop endless.
             if token in seen:
-                raise MalformedMessageError("listing: the server gave the same page token twice")
+                raise MalformedMessageError("listing: the server sent the same page token twice")
             seen.add(token)
 
     def table(
         self, table: Table | str, version: int | str | datetime | None = None
     ) -> AsyncSharedTable:
-        """A table to read: one of a listing, or `share.schema.table`."""
+        """Return a table to read: an item of a listing, or `share.schema.table`."""
         return AsyncSharedTable(table, version, client=self._rest)
 
     async def close(self) -> None:
@@ -152,15 +152,15 @@ class AsyncRows:
             yield batch
 
     async def to_table(self) -> pa.Table:
-        """All rows in memory."""
+        """Return all rows in memory."""
         return await asyncio.to_thread(self.rows.to_table)
 
     async def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame."""
+        """Return all rows as a pandas data frame."""
         return await asyncio.to_thread(self.rows.to_pandas, **options)
 
     async def to_polars(self) -> pl.DataFrame:
-        """All rows as a Polars data frame."""
+        """Return all rows as a Polars data frame."""
         return await asyncio.to_thread(self.rows.to_polars)
 
 
@@ -183,7 +183,7 @@ def _in_thread(
 def _rows_in_thread(
     method: Callable[Concatenate[SharedTable, P], Rows],
 ) -> Callable[Concatenate[AsyncSharedTable, P], Coroutine[Any, Any, AsyncRows]]:
-    """Return a method of `SharedTable` that gives rows as one that gives `AsyncRows`."""
+    """Return a method of `SharedTable` as one that returns `AsyncRows`."""
     in_thread = _in_thread(method)
 
     @wraps(method)

@@ -1,6 +1,7 @@
-"""Whole answers about a table: all pages of a query, as the commits of a small log.
+"""Complete answers about a table: all pages of a query, as the commits of a small log.
 
-Owns paging, polling of asynchronous queries, and that all pages are about one version.
+This module owns paging, polling of asynchronous queries, and the check that all pages describe one
+version.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table, EndStreamAction, Asynchronous
 queries
@@ -50,13 +51,13 @@ _LONGEST_WAIT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionHead:
-    """What a version of a shared table is, without its files.
+    """Protocol and metadata of one version of a shared table, without its files.
 
     Args:
         version: its number.
-        protocol: of that version.
-        metadata: of that version.
-        size_bytes: of all files, where the server says it.
+        protocol: protocol of that version.
+        metadata: metadata of that version.
+        size_bytes: size of all files, if the server sends it.
         num_files: likewise.
     """
 
@@ -74,15 +75,15 @@ class VersionHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAnswer:
-    """What a server answered about a table's files or changes.
+    """A server's answer about a table's files or changes.
 
     Args:
-        head: of the version of the files, or of the first one of the changes.
+        head: head of the version of the files, or of the first version of the changes.
         commits: bytes of a log by version; all files of a version are one commit.
-        times_ms: commit times by version, where the server sent them.
+        times_ms: commit times by version, if the server sent them.
         urls: signed URLs of files and deletion vectors, by their paths in the log.
-        expires_ms: when the first URL expires; None is unknown.
-        refresh_token: gets new URLs for the same files.
+        expires_ms: when the first URL expires; None if unknown.
+        refresh_token: token to request new URLs for the same files.
     """
 
     head: VersionHead
@@ -121,13 +122,13 @@ async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery
     """Return the files of one version, from all pages.
 
     Raises:
-        MalformedMessageError: the pages are about different versions, or have none.
-        SharingError: the server refused or broke off.
+        MalformedMessageError: the pages describe different versions, or none.
+        SharingError: the server refused, or stopped in the middle.
     """
     head, files, refresh_token = await _all_pages(rest, table, query)
     metadata = table_metadata(head.metadata)
     version = _version_of(head, query.version)
-    # Lines have versions if the query names one. For the snapshot they are all of one commit.
+    # Lines have versions if the query names one. In a snapshot, all lines belong to one commit.
     actions = [action for some in files.lines.values() for action in some]
     protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
@@ -147,13 +148,13 @@ async def fetch_changes(
 
     Args:
         rest: the server.
-        table: of a share.
-        query: asks for the change data feed (`ChangesQuery`), or for the files that were added and
+        table: a table of a share.
+        query: requests the change data feed (`ChangesQuery`), or the files that were added and
             removed (`TableQuery` with a starting version).
 
     Raises:
         MalformedMessageError: a file has no version.
-        SharingError: the server refused or broke off.
+        SharingError: the server refused, or stopped in the middle.
     """
     head, files, _ = await _all_pages(rest, table, query)
     is_feed = isinstance(query, ChangesQuery)
@@ -223,7 +224,7 @@ async def _all_pages(
             return head, files, page.end.refresh_token
         # A broken server would make this loop endless.
         if token in seen:
-            raise MalformedMessageError(f"{what}: the server gave the same page token twice")
+            raise MalformedMessageError(f"{what}: the server sent the same page token twice")
         seen.add(token)
         query = replace(query, page_token=token)
 
@@ -235,7 +236,7 @@ async def _finished_page(
     query_id: str | None,
     budget: Budget,
 ) -> tuple[TablePage[ActionCollector], str | None]:
-    """Return a page and the id of the asynchronous query; polls while the server works on it."""
+    """Return a page and the id of the asynchronous query; poll while the server works on it."""
     wait_s = _FIRST_WAIT_S
     while True:
         found = await _page(rest, table, query, query_id, budget)
@@ -274,10 +275,10 @@ async def _page(
 
 
 def _check_same(first: TableHead, head: TableHead, what: str) -> None:
-    """Refuse a page that is not about the version of the first page (ledger SHARE-QT-23)."""
+    """Raise if a page does not describe the version of the first page (ledger SHARE-QT-23)."""
     same = (first.version, first.protocol, first.metadata)
     if (head.version, head.protocol, head.metadata) != same:
-        raise MalformedMessageError(f"{what}: the pages are about different versions of the table")
+        raise MalformedMessageError(f"{what}: the pages describe different versions of the table")
 
 
 def _version_of(head: TableHead, asked: int | None) -> int:
@@ -293,12 +294,12 @@ def _first_known(*versions: int | None) -> int | None:
     return next((version for version in versions if version is not None), None)
 
 
-# Lines of a response as lines of a Delta log, which snapshots and change feeds are made of.
+# Lines of a response as lines of a Delta log, from which snapshots and change feeds are made.
 
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
 _URL_STORAGE: Final = "p"
-# The catalog says which commits of such a table count. The server asked it before it answered.
+# A catalog decides which commits of such a table count; the server has already asked it.
 _WITHOUT_MEANING: Final = frozenset({"catalogManaged"})
 
 
@@ -310,7 +311,7 @@ class ActionCollector:
             without a version.
         urls: signed URLs by the path in the action.
         times_ms: commit times by version, where the lines have them.
-        expires_ms: when the first of the URLs expires; None is unknown.
+        expires_ms: when the first of the URLs expires; None if unknown.
         later: protocols and metadata of later versions.
     """
 
@@ -322,7 +323,7 @@ class ActionCollector:
         self.later: list[Line] = []
 
     def take(self, line: Line) -> None:
-        """Take a file line, or the protocol or metadata of a later version."""
+        """Collect a file line, or the protocol or metadata of a later version."""
         if not isinstance(line, ParquetFileLine | DeltaFileLine):
             self.later.append(line)
             return
@@ -339,12 +340,12 @@ class ActionCollector:
         self.expires_by(line.expiration_timestamp_ms)
 
     def expires_by(self, time_ms: int | None) -> None:
-        """Note that a URL expires at this time; None is unknown."""
+        """Record when a URL expires; None if unknown."""
         if time_ms is not None and (self.expires_ms is None or time_ms < self.expires_ms):
             self.expires_ms = time_ms
 
     def extend(self, page: ActionCollector) -> None:
-        """Add what the next page holds."""
+        """Add the content of the next page."""
         for version, lines in page.lines.items():
             self.lines.setdefault(version, []).extend(lines)
         self.urls.update(page.urls)
@@ -361,7 +362,7 @@ class ActionCollector:
         }
         vector: Any = values.get("deletionVector")
         is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_STORAGE
-        # A malformed deletion vector is refused by the reader of the log.
+        # The reader of the log rejects a malformed deletion vector.
         if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             vector_path = f"vectors/{_path_part(name)}"
@@ -371,12 +372,12 @@ class ActionCollector:
 
 
 def _path_part(name: str) -> str:
-    """Return an id, in which a server may use any characters, as one part of a path."""
+    """Return an id, which may have any characters, as one part of a path."""
     return name if name.isalnum() and name.isascii() else quote(name, safe="")
 
 
 def _encoded(path: str) -> str:
-    """Return the path as a log encodes it; most ids need no escapes."""
+    """Return the path as encoded in a log; most ids need no escapes."""
     return encode_path(path) if "%" in path else path
 
 
@@ -395,7 +396,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
     """Return the table's metadata.
 
     Args:
-        line: of a response.
+        line: the line of a response.
         has_changes: the response is about changes, so the change data feed is on.
     """
     if isinstance(line, DeltaMetadata):
@@ -405,7 +406,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
             id=line.id,
             schema_string=line.schema_string,
             partition_columns=line.partition_columns,
-            # The format `parquet` has this one property, without the prefix.
+            # The format `parquet` has only this property, without the prefix.
             configuration={
                 f"delta.{name}" if name == "enableChangeDataFeed" else name: value
                 for name, value in line.configuration.items()
@@ -420,7 +421,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
 
 def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) -> Protocol:
-    """Return the table's Delta protocol; the format `parquet` has none, so the least that fits."""
+    """Return the table's Delta protocol; for the format `parquet`, the least one that fits."""
     if isinstance(line, ParquetProtocol):
         schema = parse_schema(metadata.schema_string)
         current = Protocol(min_reader_version=1, min_writer_version=2)
@@ -434,7 +435,7 @@ def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) ->
 
 
 def _for_reading(protocol: Protocol) -> Protocol:
-    """Return the protocol without features that mean nothing here; a missing list becomes empty."""
+    """Return the protocol without features that do not matter here; add missing lists."""
     reader, writer = protocol.reader_features, protocol.writer_features
     if protocol.min_reader_version >= 3:
         reader = _meaningful(reader)
@@ -458,13 +459,13 @@ def commit_bytes(
 
     Args:
         lines: encoded actions, each with its line end.
-        protocol: of this version, if it changed.
-        metadata: of this version, if it changed.
+        protocol: protocol of this version, if it changed.
+        metadata: metadata of this version, if it changed.
         time_ms: when it was committed.
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
-        # Change feeds take `_commit_timestamp` from here; the client has no commit files.
+        # Change feeds read `_commit_timestamp` from here; the client has no commit files.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

@@ -1,7 +1,7 @@
-"""The client under the names of the official Python client, `delta_sharing`.
+"""The client with the names of the official Python client, `delta_sharing`.
 
-Owns its names and arguments. One result differs on purpose: the rows are filtered by
-`jsonPredicateHints`, where the official client leaves in whatever the server sent.
+Names and arguments are the official client's. One result differs on purpose: rows are filtered by
+`jsonPredicateHints`, while the official client returns whatever the server sent.
 
 Protocol: REST APIs
 """
@@ -43,7 +43,7 @@ class SharingClient:
 
     Args:
         profile: path or URL of a profile file, an open file, a dictionary or a `Profile`.
-        options: of the connections.
+        options: options of the connections.
 
     Raises:
         InvalidInputError: there is no such profile.
@@ -83,7 +83,7 @@ class SharingClient:
         return run(self._client.list_all_tables, share)
 
     def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:
-        """A table to read: one of a listing, or `share.schema.table`."""
+        """Return a table to read: an item of a listing, or `share.schema.table`."""
         return SharedTable(table, version, client=self.rest)
 
     def close(self) -> None:
@@ -104,12 +104,12 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
     convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
 ) -> pd.DataFrame:
-    """The rows of a shared table as a pandas data frame.
+    """Return the rows of a shared table as a pandas data frame.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        limit: most rows.
-        version: of the table, if the server shares its history.
+        limit: most rows to return.
+        version: version of the table, if the server shares its history.
         timestamp: read the version of this time, ISO 8601.
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
         use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
@@ -118,7 +118,7 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
 
     Raises:
         InvalidInputError: the URL or the hint is malformed.
-        SharingError: the server refuses.
+        SharingError: the server refuses the request.
     """
     del convert_in_batches
     scan = _table(url, use_delta_format).scan(
@@ -138,12 +138,12 @@ def load_as_arrow(  # as `load_as_pandas`
     jsonPredicateHints: str | None = None,  # noqa: N803  # the official name
     use_delta_format: bool | None = None,  # noqa: FBT001  # as above
 ) -> pa.Table:
-    """The rows of a shared table as an Arrow table.
+    """Return the rows of a shared table as an Arrow table.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        limit: most rows.
-        version: of the table, if the server shares its history.
+        limit: most rows to return.
+        version: version of the table, if the server shares its history.
         timestamp: read the version of this time, ISO 8601.
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
         use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
@@ -151,7 +151,7 @@ def load_as_arrow(  # as `load_as_pandas`
 
     Raises:
         InvalidInputError: the URL or the hint is malformed.
-        SharingError: the server refuses.
+        SharingError: the server refuses the request.
     """
     scan = _table(url, use_delta_format).scan(
         limit=limit,
@@ -171,7 +171,7 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
     use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
     convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
 ) -> pd.DataFrame:
-    """The changed rows of a shared table as a pandas data frame.
+    """Return the changed rows of a shared table as a pandas data frame.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
@@ -204,7 +204,7 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
 
 
 def get_table_version(url: str, starting_timestamp: str | None = None) -> int:
-    """The latest version of a shared table, or its first one at or after a time."""
+    """Return the latest version of a shared table, or its first one at or after a time."""
     time_ms = None if starting_timestamp is None else as_timestamp_ms(starting_timestamp)
     return _table(url, None).latest_version(time_ms)
 
@@ -214,9 +214,9 @@ class SharedMetadata:
     """The metadata of a shared table, with the names of the official client.
 
     Args:
-        version: that it is of.
-        size: bytes of all files, where the server says it.
-        num_files: where the server says it.
+        version: its version.
+        size: bytes of all files, if the server sends it.
+        num_files: if the server sends it.
         created_time: milliseconds since 1970, UTC.
     """
 
@@ -234,7 +234,7 @@ class SharedMetadata:
 
 
 def get_table_metadata(url: str, use_delta_format: bool | None = None) -> SharedMetadata:  # noqa: FBT001  # the official signature
-    """Schema, partitioning, properties and, where the server says it, size of a shared table."""
+    """Return schema, partitioning, properties and, if the server sends it, size of a table."""
     head = _table(url, use_delta_format).head
     metadata = head.metadata
     return SharedMetadata(
@@ -253,7 +253,7 @@ def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Shared
 
 
 def get_table_protocol(url: str, use_delta_format: bool | None = None) -> Protocol:  # noqa: FBT001  # the official signature
-    """What readers of a shared table must support."""
+    """Return the protocol that readers of a shared table must support."""
     return _table(url, use_delta_format).protocol()
 
 

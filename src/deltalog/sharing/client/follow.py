@@ -1,7 +1,8 @@
 """Following a shared table: its rows first, then the rows of later versions.
 
-Owns how often the server is asked, how many versions are requested at a time, and which commits
-cannot be given as new rows. Offsets and steps are those of `insight.follow_steps`.
+This module owns how often the server is asked, how many versions are requested at a time, and
+which commits cannot be returned as new rows. Offsets and steps are those of
+`table.inspect.follow`.
 
 Protocol: Delta Sharing Streaming Specs
 """
@@ -57,19 +58,19 @@ SHORTEST_INTERVAL_S: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFollowOptions:
-    """How a shared table is followed.
+    """Options for following a shared table.
 
     Args:
-        changes: give the change data feed instead of new rows.
-        columns: names; None is all columns.
-        predicate: anything that `scan` takes.
-        version_interval_s: least time between two requests for the latest version.
-        shortest_interval_s: the smallest `version_interval_s` that is accepted. The protocol says
+        changes: return the change data feed instead of new rows.
+        columns: names; None means all columns.
+        predicate: anything that `scan` accepts.
+        version_interval_s: least seconds between two requests for the latest version.
+        shortest_interval_s: the smallest valid `version_interval_s`. The protocol requires
             30 s; today's servers allow 10 s.
-        max_versions_per_request: most versions that one request asks for.
+        max_versions_per_request: most versions of one request.
         ignore_deletes: skip commits that only delete rows.
-        ignore_changes: give all rows of the files that a commit rewrites.
-        skip_change_commits: skip commits that delete or rewrite rows, and what they add.
+        ignore_changes: return all rows of the files that a commit rewrites.
+        skip_change_commits: skip commits that delete or rewrite rows, including rows that they add.
     """
 
     changes: bool = False
@@ -97,17 +98,17 @@ class SharedFollowOptions:
 
 
 class SharedFollower:
-    """Gives the rows of a shared table in steps; an iterator that waits for later versions.
+    """Returns the rows of a shared table in steps; an iterator that waits for later versions.
 
-    The server must share history. Rows are shown in the schema of the first step. When the schema
-    changes, `poll` raises after all rows before the change; a new follower goes on from the offset.
+    The server must share history. Rows have the schema of the first step. When the schema changes,
+    `poll` raises after all rows before the change; a new follower continues from the offset.
 
     Args:
-        view: of the table.
-        start: an offset that a step gave, a version or a time whose changes come first, or `latest`
-            for later changes only; None gives all rows of the table first.
-        options: which rows are given, and how often the server is asked.
-        clock: lets time pass; None is the client's.
+        view: view of the table.
+        start: an offset of an earlier step, the first version or time whose changes to return, or
+            `latest` for later changes only; None returns all rows of the table first.
+        options: which rows to return, and how often to ask the server.
+        clock: sleeps between requests; None means the client's clock.
         until: ignore this version and later ones.
     """
 
@@ -132,18 +133,18 @@ class SharedFollower:
 
     @property
     def offset(self) -> Offset:
-        """Where the next step starts; to be stored when the rows before it are processed."""
+        """The start of the next step; store it when the rows before it are processed."""
         return self._offset
 
     def poll(self) -> Step | None:
         """Return the next step, or None if there is no later version now.
 
         Raises:
-            RowsChangedError: rows were deleted or rewritten, and no option says what to do.
-            IncompatibleChangesError: the schema changed, or the table was made anew.
-            SharingError: the server refuses.
+            RowsChangedError: rows were deleted or rewritten, and no option allows that.
+            IncompatibleChangesError: the schema changed, or the table was replaced.
+            SharingError: the server refuses the request.
 
-        Cost: one request for the version, at most as often as the options say, and one per range.
+        Cost: one request for the version, as often as the options allow, and one per range.
         """
         if self._offset.is_starting_version:
             return self._starting_rows()
@@ -160,7 +161,7 @@ class SharedFollower:
             yield step
 
     def __iter__(self) -> Self:
-        """Itself."""
+        """Return the follower itself."""
         return self
 
     def __next__(self) -> Step:
@@ -174,8 +175,8 @@ class SharedFollower:
         if isinstance(start, Offset):
             if start.table_id != head.metadata.id:
                 raise InvalidInputError(
-                    f"cannot follow {self._name}: the offset is of table {start.table_id}, and "
-                    f"this one is {head.metadata.id}"
+                    f"cannot follow {self._name}: the offset belongs to table {start.table_id}, "
+                    f"but this table is {head.metadata.id}"
                 )
             return start
         first = Offset(table_id=head.metadata.id, version=head.version)
@@ -194,13 +195,13 @@ class SharedFollower:
         return self._view.table.full_name
 
     def _last_of_range(self) -> int | None:
-        """Return the last version to ask for now, or None if there is no later version."""
+        """Return the last version to request now, or None if there is no later version."""
         first = self._offset.version
         if self._until is not None and first >= self._until:
             return None
         if self._latest < first and self._may_ask():
             self._latest = run(self._view.client.table_version, self._view.table)
-            if self._latest < self._known:  # set back, made anew, or an answer of the past
+            if self._latest < self._known:  # restored, replaced, or a stale answer
                 self._check_same_table(self._newest().head.metadata.id)
             self._known = max(self._known, self._latest)
         if self._latest < first:
@@ -213,11 +214,11 @@ class SharedFollower:
         return type(view)(view.client, view.table, VersionOrTimestamp(), time_zone=view.time_zone)
 
     def _check_same_table(self, table_id: str) -> None:
-        """Raise an error if a table was made anew under the name since the last step."""
+        """Raise if another table has replaced this one since the last step."""
         if table_id != self._offset.table_id:
             raise IncompatibleChangesError(
-                f"cannot follow {self._name} beyond version {self._offset.version - 1}: it is "
-                f"another table since ({table_id}); follow that one from its start"
+                f"cannot follow {self._name} beyond version {self._offset.version - 1}: the "
+                f"table was replaced (new id {table_id}); follow the new table from its start"
             )
 
     def _may_ask(self) -> bool:
@@ -234,7 +235,7 @@ class SharedFollower:
         at = None if is_shown else VersionOrTimestamp(version=version)
         snapshot = self._view.snapshot_for(at=at)
         self._check_same_table(snapshot.metadata.id)
-        # A server that shares no history answers with its latest version, whichever was shown.
+        # Without shared history, a server answers with its latest version to any request.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
         self._shown = snapshot.configuration
@@ -273,7 +274,7 @@ class SharedFollower:
         if self._shown is not None and _shape(self._shown) != _shape(configuration):
             raise IncompatibleChangesError(
                 f"cannot follow {self._name} beyond version {first - 1}: its schema changed in "
-                f"version {first}; all rows before were given: start a new follower from the "
+                f"version {first}; all earlier rows were returned: start a new follower from the "
                 f"offset {self._offset.to_json()}"
             )
         self._shown = self._shown or configuration
@@ -304,7 +305,7 @@ class SharedFollower:
         return last
 
     def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
-        """Whether the files that a commit adds are given as new rows."""
+        """Return whether the files that a commit adds count as new rows."""
         options = self._options
         if not removes:
             return True
@@ -317,7 +318,7 @@ class SharedFollower:
         raise RowsChangedError(
             f"cannot follow {self._name} beyond version {version - 1}: version {version} "
             f"{'rewrote' if adds else 'deleted'} rows; ignore_deletes=True skips deletes, "
-            "ignore_changes=True gives rewritten rows again, skip_change_commits=True skips the "
+            "ignore_changes=True returns rewritten rows again, skip_change_commits=True skips the "
             "whole commit, and changes=True follows the change data feed"
         )
 
@@ -373,7 +374,7 @@ def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
-    """Return what decides how rows look and where their values are in the files."""
+    """Return the parts of a schema that define the form of rows and where values are stored."""
     mode = configuration.column_mapping_mode
     return [
         (path, physical_name(field, mode), str(field.type), field.nullable)
@@ -381,34 +382,34 @@ def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
     ]
 
 
-# The change data feed of a shared table, read with `scan.changes` like any other.
+# The change data feed of a shared table, read like the feed of any other table.
 
 
 @dataclass(frozen=True)
 class SharedChanges(Changes):
-    """Changes of a shared table, whose tasks hold the URLs of their own files only."""
+    """Changes of a shared table; each task contains only the URLs of its own files."""
 
     def tasks(self) -> Iterator[ScanTask]:
-        """Yield one picklable task per file, versions ascending; see `SharedScan.tasks`."""
+        """Yield one picklable task per file, in order of versions; see `SharedScan.tasks`."""
         return with_own_urls(self.snapshot, super().tasks())
 
     def to_spark(self, spark: Any = None) -> Any:
-        """All changed rows as a DataFrame of Spark, whose workers read the files.
+        """Return all changed rows as a Spark DataFrame; Spark's workers read the files.
 
-        It has the columns, predicate and versions of the change feed.
+        It keeps the columns, predicate and versions of the change feed.
 
         Args:
-            spark: the session, classic or remote; None is the active one.
+            spark: the session, classic or remote; None means the active session.
 
         Returns:
             A `pyspark.sql.DataFrame`.
 
         Raises:
             InvalidInputError: there is no session or no PySpark, or partition values without a zone
-                mean other moments in the session.
+                mean other times in the session.
             IncompatibleChangesError: the schema changed within the range.
 
-        Cost: that of `tasks`; see `SharedScan.to_spark`.
+        Cost: as `tasks`; see `SharedScan.to_spark`.
         """
         require_library("pyspark", extra="spark")
         return higher("changes_frame")(self, spark)
@@ -428,16 +429,17 @@ def load_changes(
 
     Args:
         rest: the server.
-        table: of a share.
+        table: a table of a share.
         query: the range.
-        shown: the version whose schema is shown; with column mapping it is the range's last one.
-        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        shown: the version whose schema the rows get; with column mapping, the last one of the
+            range.
+        columns: columns of the table and of `CHANGE_COLUMNS`; None means all of both.
         predicate: a condition over the same columns.
-        time_zone: of partition values without a zone.
+        time_zone: zone of partition values without one.
 
     Raises:
         SharingError: the server refuses the range.
-        IncompatibleChangesError: when rows are read, if the schema changed within the range.
+        IncompatibleChangesError: the schema changed within the range; raised when rows are read.
     """
     answer = run(fetch_changes, rest, table, query)
     end = query.ending_version
@@ -491,7 +493,7 @@ def _shown(
     last: int,
     files: Sequence[LogFile],
 ) -> Snapshot:
-    """Return the version in whose schema the rows are shown, chosen as by `open_changes`."""
+    """Return the version whose schema the rows get, chosen as in `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
         return snapshot_without_files(context, shown)
     commits = parse_commits((file, context.store.read(file.info.path)) for file in files)

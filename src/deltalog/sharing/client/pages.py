@@ -1,7 +1,7 @@
-"""One response about a table: its lines checked and sorted into head, file lines and end.
+"""One response about a table: its lines, checked and sorted into head, file lines and end.
 
-Owns the order of lines, which capabilities a response may use, and how it ends. File lines are
-handed to a collector as they arrive.
+This module owns the order of lines, which capabilities a response may use, and how it ends. File
+lines go to a collector as they arrive.
 
 Protocol: Read Data from a Table, API Response Format in Parquet, API Response Format in Delta,
 Delta Sharing Capabilities Header
@@ -47,11 +47,11 @@ READER_FEATURES: Final = frozenset(
     if feature.kind is Kind.READER_WRITER and feature.read is Support.FULL
     for name in (feature.name, *feature.aliases)
 )
-"""The table features that our scans honour, as the header spells them."""
+"""The table features that deltalog's scans support, as spelled in the header."""
 
 CAPABILITIES: Final = Capabilities(
     response_formats=(DELTA, PARQUET),
-    # The server refuses tables with other features, instead of sending what we would misread.
+    # With this list, the server refuses tables with other features, which we would misread.
     reader_features=READER_FEATURES,
     include_end_stream_action=True,
 )
@@ -61,7 +61,7 @@ class FileCollector(Protocol):
     """Collects the lines of one page."""
 
     def take(self, line: Line) -> None:
-        """Take a file line, or the protocol or metadata of a later version."""
+        """Collect a file line, or the protocol or metadata of a later version."""
         ...
 
 
@@ -79,17 +79,17 @@ class LineList:
         self.lines: list[Line] = []
 
     def take(self, line: Line) -> None:
-        """Take a file line, or the protocol or metadata of a later version."""
+        """Collect a file line, or the protocol or metadata of a later version."""
         self.lines.append(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
-    """What a response about a table starts with.
+    """The start of a response about a table.
 
     Args:
         version: from the header `Delta-Table-Version`; None without it.
-        capabilities: those of the request that the server honoured.
+        capabilities: requested capabilities that the server has applied.
     """
 
     version: int | None
@@ -104,7 +104,7 @@ class TablePage(Generic[C]):
 
     Args:
         files: the collector of the file lines.
-        end: the last line, where the server sends one.
+        end: the last line, if the server sends one.
     """
 
     head: TableHead
@@ -116,10 +116,10 @@ class PageReader(Generic[C]):
     """Reads one response, block by block.
 
     Args:
-        headers: of the response.
+        headers: headers of the response.
         what: what was requested, for errors.
         files: collects the file lines.
-        asked: the capabilities in the request.
+        asked: the requested capabilities.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class PageReader(Generic[C]):
                 case QueryStatus():
                     self._status = line
                 case None:
-                    pass  # a kind of line that a later protocol has
+                    pass  # a kind of line of a later protocol
                 case _:
                     self._files.take(line)
 
@@ -171,11 +171,11 @@ class PageReader(Generic[C]):
         """Return the page, after all lines.
 
         Args:
-            has_end: whether the end of such a response is marked by an `endStreamAction`.
+            has_end: whether such a response must end with an `endStreamAction`.
 
         Raises:
             MalformedMessageError: lines are missing.
-            SharingError: the server broke the response off and says why.
+            SharingError: the server stopped the response and sent a reason.
         """
         if self._status is not None:
             return self._status
@@ -183,10 +183,10 @@ class PageReader(Generic[C]):
             raise self._malformed("expected protocol and metaData")
         if self._end is not None and self._end.error_message is not None:
             raise SharingError(
-                f"cannot {self._what}: the server broke off: {printable(self._end.error_message)}"
+                f"cannot {self._what}: the server stopped: {printable(self._end.error_message)}"
             )
         if has_end and self._answered.include_end_stream_action and self._end is None:
-            raise self._malformed("the response was cut: it lacks the endStreamAction")
+            raise self._malformed("the response is incomplete: it lacks the endStreamAction")
         head = TableHead(
             version=parse_version_header(self._headers, self._what),
             protocol=self._protocol,
@@ -217,7 +217,7 @@ def parse_version_header(headers: Mapping[str, str], what: str) -> int | None:
     """Return the table version in the headers, or None if there is none.
 
     Raises:
-        MalformedMessageError: it is no number.
+        MalformedMessageError: it is not a number.
     """
     text = headers.get(VERSION_HEADER)
     if text is None:

@@ -1,6 +1,6 @@
 """Profiles from files, URLs, open files and dictionaries; names and URLs of shared tables.
 
-Owns how profiles are found and read. Their contents are parsed by `wire.profile`.
+This module finds and reads profiles; `wire.profile` parses them.
 
 Protocol: Profile File Format
 """
@@ -34,7 +34,7 @@ class Readable(Protocol):
     """An open file."""
 
     def read(self) -> str | bytes:
-        """Return all of it."""
+        """Return the whole content."""
         ...
 
 
@@ -45,12 +45,12 @@ def read_profile(source: ProfileSource) -> Profile:
     """Return the profile at `source`.
 
     Args:
-        source: path or URL of a profile file (any that fsspec reads), an open file, the profile
+        source: path or URL of a profile file (any that fsspec can read), an open file, the profile
             as a dictionary, or a `Profile`.
 
     Raises:
-        InvalidInputError: there is no such file, or its version or type is not known here.
-        MalformedMessageError: it is no profile.
+        InvalidInputError: there is no such file, or its version or type is unknown.
+        MalformedMessageError: it is not a profile.
     """
     if isinstance(source, Profile):
         return source
@@ -62,7 +62,7 @@ def read_profile(source: ProfileSource) -> Profile:
     if isinstance(source, str | PathLike):
         return parse_profile(_read_file(fspath(source)))
     raise InvalidInputError(
-        f"cannot take a {type(source).__name__} for a profile: expected a path, a URL, an open "
+        f"cannot read a profile from a {type(source).__name__}: expected a path, a URL, an open "
         "file, a dictionary or a Profile"
     )
 
@@ -71,16 +71,16 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     """Return the profile's location and the table of `<profile>#<share>.<schema>.<table>`.
 
     Raises:
-        InvalidInputError: the text has another form.
+        InvalidInputError: the string has another form.
     """
-    # The last `#` counts: paths of profiles may hold others (ledger SHARE-CLI-01).
+    # The last `#` counts: paths of profiles may contain more (ledger SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
     try:
         if hash_sign and location:
             return location, parse_table_name(name)
     except InvalidInputError:
-        pass  # said with the profile's location, too
-    raise InvalidInputError(  # the official client's words, and what it expected
+        pass  # raised below, with the profile's location
+    raise InvalidInputError(  # the official client's words, and the expected form
         f"Invalid 'url': {shown_location(url)}: expected "
         "'<path or URL of a profile>#<share>.<schema>.<table>'"
     )
@@ -90,12 +90,12 @@ def parse_table_name(name: str) -> Table:
     """Return the table of `<share>.<schema>.<table>`.
 
     Raises:
-        InvalidInputError: the text has another form.
+        InvalidInputError: the string has another form.
     """
     parts = name.split(".")
     if len(parts) != 3 or not all(parts):
         raise InvalidInputError(
-            f"cannot take {shown_location(name)!r} for a shared table: expected "
+            f"cannot open shared table {shown_location(name)!r}: expected "
             "'<share>.<schema>.<table>'"
         )
     share, schema, table = parts
@@ -106,7 +106,7 @@ def _read_file(location: str) -> bytes:
     try:
         with _opened(location) as file:
             data = file.read(_MOST_BYTES + 1)
-    # A file system raises whatever its library does, with the location and its secrets in the text.
+    # A file system may raise any error, and its message may contain secrets of the location.
     except Exception as error:  # noqa: BLE001
         raise InvalidInputError(
             f"cannot read the profile {shown_location(location)!r}: {type(error).__name__}"
@@ -123,12 +123,12 @@ def _opened(location: str) -> BinaryIO:
     if "://" in location or "::" in location:
         opened: BinaryIO = fsspec.open(location, "rb").open()
         return opened
-    # To choose a file system, and to set it up, takes longer than to read a file.
+    # Choosing and setting up a file system takes longer than reading a file.
     return Path(location).expanduser().open("rb")
 
 
 def _warn_of_mode(location: str) -> None:
-    """Log when other users of the machine can read the secret (ledger SHARE-PRO-05)."""
+    """Log a warning if other users of the machine can read the secret (ledger SHARE-PRO-05)."""
     if location in _WARNED:
         return
     with contextlib.suppress(OSError, ValueError):
@@ -136,5 +136,5 @@ def _warn_of_mode(location: str) -> None:
         if os.name == "posix" and mode & 0o077:
             _WARNED.add(location)
             logger.warning(
-                "the profile %s can be read by others: chmod 600", shown_location(location)
+                "other users can read the profile %s: run chmod 600 on it", shown_location(location)
             )

@@ -1,7 +1,7 @@
 """The REST API of a sharing server: every endpoint as a coroutine method.
 
-Owns URLs, parameters, headers, and the errors for responses that are no success. The lines of a
-response about a table are read by `pages`.
+This module owns URLs, parameters, headers, and the errors of failed responses. `pages` reads the
+lines of a response about a table.
 
 Protocol: REST APIs
 """
@@ -74,7 +74,7 @@ class TemporaryTableCredentials:
 
     Args:
         kind: `awsTempCredentials`, `azureUserDelegationSas` or `gcpOauthToken`.
-        values: members of the credentials, by the protocol's names.
+        values: members of the credentials, under the protocol's names.
     """
 
     location: str
@@ -87,13 +87,13 @@ class AsyncRestClient:
     """A sharing server, for one profile.
 
     All methods raise `SharingAccessError` (401, 403), `ShareNotFoundError` (404),
-    `SharingUnavailableError` (no response, or 429 and 5xx at the last attempt), `SharingError` (any
-    other refusal) and `MalformedMessageError` (a response that breaks the protocol).
+    `SharingUnavailableError` (no response, or 429 or 5xx in the last attempt), `SharingError` (any
+    other error status) and `MalformedMessageError` (a response that breaks the protocol).
 
     Args:
         profile: the server's address and the recipient's credentials.
-        options: of the connections.
-        clock: for the expiry of tokens and of the profile.
+        options: options of the connections.
+        clock: decides when tokens and the profile expire.
         capabilities: sent with each request about a table.
     """
 
@@ -113,8 +113,8 @@ class AsyncRestClient:
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles hold the profile with its secrets: other processes authenticate, too."""
-        # The clock stays behind: it is the machine's in any other process.
+        """Pickle the profile with its secrets, because other processes must authenticate, too."""
+        # The clock is not pickled: another process uses its machine's clock.
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
@@ -190,7 +190,7 @@ class AsyncRestClient:
         return await self._list(path, TABLE, what, asked, budget)
 
     async def table_version(self, table: Table, starting_timestamp_ms: int | None = None) -> int:
-        """Return the latest version, or the first one at or after a time.
+        """Return the latest version, or the first version at or after a time.
 
         Protocol: Query Table Version
         """
@@ -239,11 +239,11 @@ class AsyncRestClient:
         """Return a page of the files of a version, or of the changes since a version.
 
         Args:
-            table: of a share.
+            table: a table of a share.
             query: the version or range, hints, and the page.
-            collector: makes an object that takes the file lines; a page whose connection broke is
-                requested again and collected by another object.
-            budget: of all pages; None is one for this page.
+            collector: makes an object that collects the file lines. If a connection breaks, the
+                page is requested again, with another object.
+            budget: shared by all pages; None means a new budget for this page.
 
         Protocol: Read Data from a Table
         """
@@ -378,7 +378,7 @@ class AsyncRestClient:
 
         try:
             return await send()
-        # A token may be revoked before it expires: one more attempt with a new one.
+        # A token may be revoked before it expires: try once again with a new token.
         except SharingAccessError as error:
             if error.status != 401 or not self._authenticator.renew():
                 raise
@@ -396,7 +396,7 @@ class AsyncRestClient:
                 when = encode_timestamp(expired)
                 text += f"; the profile's token expired {when}: get a new profile"
             return SharingAccessError(text, status=status, error_code=code)
-        # Also for what is not shared with this recipient, which servers do not tell apart.
+        # Servers answer the same if something exists but is not shared with this recipient.
         if status == 404:
             return ShareNotFoundError(text, status=status, error_code=code)
         if is_retryable(status):
@@ -410,7 +410,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, AsyncRestClient]] = weakref.Weak
 def shared_client(
     profile: Profile, options: HttpOptions, capabilities: Capabilities = CAPABILITIES
 ) -> AsyncRestClient:
-    """Return the process's one client with these arguments, which keeps tokens and connections."""
+    """Return the process's only client with these arguments; it keeps tokens and connections."""
     key = profile, options, capabilities
     found = _SHARED.get(key)
     if found is None:
@@ -438,7 +438,7 @@ def _timestamp(milliseconds: int | None) -> str | None:
 
 def _completed(page: TablePage[C] | QueryStatus, request: Request) -> TablePage[C]:
     if isinstance(page, QueryStatus):
-        raise MalformedMessageError(f"{request.what}: the server answered with a query's status")
+        raise MalformedMessageError(f"{request.what}: the server sent a query status instead")
     return page
 
 
@@ -459,7 +459,7 @@ def _parse_credentials(node: JsonObject) -> TemporaryTableCredentials:
     )
 
 
-# Authentication: the `Authorization` header for a profile, or the requests for its tokens.
+# Authentication: the `Authorization` header of a profile, and requests for its tokens.
 
 
 _ASSERTION_LIFETIME_S: Final = 120
@@ -476,7 +476,7 @@ SHARING_FAULTS: Final = HttpFaults(
 
 
 def make_authenticator(profile: Profile, clock: Clock) -> FixedHeader | FetchedTokens:
-    """Return what authenticates the requests for a profile."""
+    """Return the authentication of a profile's requests."""
     match profile.credentials:
         case BearerToken(token=token):
             return FixedHeader(f"Bearer {one_word(token, 'profile.bearerToken')}")
@@ -500,7 +500,7 @@ def _signed_request(credentials: PrivateKeyJwt, clock: Clock) -> Request:
 
 
 def _assertion(credentials: PrivateKeyJwt, clock: Clock) -> str:
-    """Return a signed statement of who asks, which is valid for two minutes."""
+    """Return a signed statement of the client's identity, which is valid for two minutes."""
     now_s = clock.now_ms() // 1000
     claims = {
         "aud": credentials.issuer,

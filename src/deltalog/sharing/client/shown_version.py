@@ -1,7 +1,7 @@
-"""One version of a shared table, and the queries that are sent for it.
+"""One version of a shared table, and the queries for it.
 
-Owns that the same version is shown for as long as the server gives it, and that a hint is written
-for the schema of the version that answers it.
+This module ensures that the same version is shown for as long as the server provides it, and that
+hints fit the schema of the version that answers them.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -52,29 +52,29 @@ _MOST_ROWS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionOrTimestamp:
-    """A version of a table by its number, or the version of a time; neither is the latest."""
+    """A version of a table by number or by time; if both are None, the latest."""
 
     version: int | None = None
     timestamp_ms: int | None = None
 
     @property
     def is_latest(self) -> bool:
-        """Whether neither a version nor a time is named."""
+        """Whether neither a version nor a time is given."""
         return self.version is None and self.timestamp_ms is None
 
     def is_after(self, version: int) -> bool:
-        """Whether a version is named that is later than another one."""
+        """Return whether this names a later version than the given one."""
         return self.version is not None and self.version > version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The conditions of a scan, which mean something once the schema of a version is known.
+    """The conditions of a scan; they are resolved once the schema of a version is known.
 
     Args:
-        given: as the caller gave them; all hold together.
-        parameters: of SQL.
-        session: the same moment for the hint to the server and for the rows.
+        given: from the caller; all must be true.
+        parameters: parameters of SQL.
+        session: provides the same current time for the server's hint and for the rows.
     """
 
     given: tuple[Any, ...]
@@ -85,7 +85,7 @@ class Conditions:
         """Return them as one condition on the columns of a version; None if there is none.
 
         Raises:
-            InvalidInputError: a condition that is not understood, or on a column that is not there.
+            InvalidInputError: a condition is invalid, or names a column that does not exist.
         """
         return as_condition(
             configuration.schema, *self.given, session=self.session, parameters=self.parameters
@@ -97,9 +97,9 @@ class ShownVersion:
 
     Args:
         client: the server.
-        table: of a share.
+        table: a table of a share.
         at: the version to show.
-        time_zone: of partition values without a zone.
+        time_zone: zone of partition values without one.
     """
 
     def __init__(
@@ -145,15 +145,15 @@ class ShownVersion:
         at: VersionOrTimestamp | None = None,
         json_hint: str | None = None,
     ) -> Snapshot:
-        """Return a snapshot with the files that may hold the rows of a scan.
+        """Return a snapshot with the files that may contain the rows of a scan.
 
         Args:
             conditions: the predicate of the rows.
-            limit: the number of rows that is enough.
-            at: another version than the one shown.
-            json_hint: a hint for `conditions`, instead of one that is written for them.
+            limit: number of rows that suffices.
+            at: another version than the shown one.
+            json_hint: a hint for `conditions`; None makes one from them.
 
-        Cost: one query, unless all files are known; with conditions and no hint, `head` too.
+        Cost: one query, unless all files are known; with conditions and no hint, also `head`.
         """
         at = self.at if at is None else at
         is_limited = limit is not None or (conditions is not None and bool(conditions.given))
@@ -163,7 +163,7 @@ class ShownVersion:
             return self._open(replace(_query(), json_predicate_hints=json_hint), at)
         if conditions is not None and conditions.given:
             return self._open_hinting(conditions, at)
-        # Beside a predicate no limit is sent: the server does not know how many rows match.
+        # With a predicate, no limit is sent: the server cannot know how many rows match.
         return self._open(_query(limit_hint=limit), at)
 
     def _open_hinting(self, conditions: Conditions, at: VersionOrTimestamp) -> Snapshot:
@@ -175,21 +175,21 @@ class ShownVersion:
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
-            configuration = answered  # the schema changed, and with it what the hint means
+            configuration = answered  # the schema changed, and so did the hint's meaning
         return self._open(_query(), at)
 
     def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
         query = _at(query, at)
         answer = run(fetch_file_list, self.client, self.table, query)
         if at == self.at:
-            # A commit may lie between the first request about the table and this one.
+            # A commit may have happened between the first request about the table and this one.
             query, answer = self._for_shown_version(query, answer)
         return snapshot_of_files(self.client, self.table, query, answer, time_zone=self.time_zone)
 
     def _for_shown_version(
         self, query: TableQuery, answer: TableAnswer
     ) -> tuple[TableQuery, TableAnswer]:
-        """Return the query and answer for the shown version; the new one if that is refused."""
+        """Return query and answer for the shown version, or for the latest one if refused."""
         known = self._known
         if known is not None and known.version != answer.head.version:
             older = _at(query, VersionOrTimestamp(version=known.version))
@@ -197,10 +197,10 @@ class ShownVersion:
                 return older, run(fetch_file_list, self.client, self.table, older)
             except SharingAccessError:
                 raise
-            # Without shared history there is no way back to the version that was shown.
+            # Without shared history, the server cannot return the shown version any more.
             except SharingError:
                 logger.info(
-                    "%s moves from version %d to %d, as older ones are not shared",
+                    "%s moves from version %d to %d: older versions are not shared",
                     self.table.name,
                     known.version,
                     answer.head.version,
@@ -218,10 +218,10 @@ class ShownVersion:
 def as_version(
     *, default: int | None = None, **given: int | str | datetime | None
 ) -> VersionOrTimestamp:
-    """Return the version or time that a caller gives by one of several arguments.
+    """Return the version or time that a caller has passed in one of several arguments.
 
     Args:
-        default: the version if none is given; None is the latest.
+        default: the version if none is given; None means the latest.
         given: the arguments; at most one of them is not None.
     """
     refuse_both(**given)
@@ -236,7 +236,7 @@ def as_version(
 
 
 def _at(query: TableQuery, at: VersionOrTimestamp) -> TableQuery:
-    """Return the query for a version; servers give refresh tokens for the latest version only."""
+    """Return the query for a version; servers send refresh tokens only for the latest version."""
     if at.is_latest:
         return query
     return replace(
@@ -266,14 +266,14 @@ def _hinting(
 
 
 def _zoneless_columns(configuration: TableConfiguration, time_zone: str) -> frozenset[str]:
-    """Columns whose values may lack a zone in the log: the server takes such values for UTC."""
+    """Return columns whose values may lack a zone in the log; the server assumes UTC."""
     if time_zone == "UTC":
         return frozenset()
     fields = configuration.partition_schema.fields
     return frozenset(field.name for field in fields if field.type == TIMESTAMP)
 
 
-# Predicate hints for a query: the parts of a predicate by which a server may leave out files.
+# Predicate hints of a query: the parts of a predicate that let a server leave out files.
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -285,7 +285,7 @@ def as_json_hint(text: str) -> Expression:
     """Return the predicate in a caller's `jsonPredicateHints`.
 
     Raises:
-        InvalidInputError: it is no JSON predicate.
+        InvalidInputError: it is not a JSON predicate.
     """
     try:
         return parse_json_hint(text)
@@ -300,8 +300,8 @@ def json_hint(
 
     Args:
         predicate: over the columns.
-        schema: of the table.
-        unsafe: columns whose values the server may read otherwise than the client.
+        schema: schema of the table.
+        unsafe: columns whose values the server may interpret differently.
     """
     parts = tuple(_safe_parts(predicate, schema, unsafe))
     return encode_json_hint(And(parts)) if parts else None
@@ -310,7 +310,7 @@ def json_hint(
 def sql_hints(
     predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return `predicateHints` for the safe parts of a predicate that have a form in their SQL."""
+    """Return `predicateHints` for the safe parts of a predicate that the protocol's SQL has."""
     texts = (_sql(part) for part in _safe_parts(predicate, schema, unsafe))
     return tuple(text for text in texts if text is not None)
 
@@ -326,8 +326,8 @@ def _safe_parts(
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines order NaN in different ways, and the bounds of a file may leave it out. They compare
-    # strings by bytes, whose bounds are no other collation's.
+    # Engines differ in the order of NaN, and bounds of a file may ignore it. They compare
+    # strings by bytes, so bounds are wrong for other collations.
     field = find_field(schema, path)
     return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 

@@ -1,7 +1,7 @@
-"""Answers as snapshots, and scans of them whose tasks can go to other processes.
+"""Answers as snapshots, and scans of them whose tasks can run in other processes.
 
-Owns the form of an answer as a log: the files of one version are one compacted log file, as their
-history is not known.
+An answer becomes a log in which the files of one version are one compacted log file, because their
+history is unknown.
 
 Protocol: Log Compaction Files, Read Data from a Table
 """
@@ -79,7 +79,7 @@ def snapshot_of_files(
     store = store_of_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
-    # A compacted file stands for all commits of its range, so that no commit before is missing.
+    # A compacted file replaces all commits of its range, so no earlier commit is missing.
     segment = LogSegment(
         version=version,
         checkpoint=None,
@@ -87,7 +87,7 @@ def snapshot_of_files(
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    # Parsed piece by piece, as parsed lines take many times the memory of their text.
+    # Parse piece by piece: parsed lines need many times the memory of their bytes.
     parsed = concat_commits(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
@@ -115,36 +115,36 @@ def snapshot_without_files(context: TableContext, head: VersionHead) -> Snapshot
 
 @dataclass(frozen=True)
 class SharedScan(Scan):
-    """A scan of a shared table, whose tasks hold the URLs of their own files only."""
+    """A scan of a shared table; each task contains only the URLs of its own files."""
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
-        """Yield one picklable task per file that may hold rows; the limit is left to the caller.
+        """Yield one picklable task per file that may contain rows; the caller applies the limit.
 
-        A task holds the profile with its secrets: where it is read it may need new URLs.
+        A task contains the profile with its secrets: its reader may need new URLs.
 
         Args:
-            with_rows: whether tasks say how many rows they give at most (`most_rows`).
+            with_rows: whether tasks state how many rows they return at most (`most_rows`).
         """
         return with_own_urls(self.snapshot, super().tasks(with_rows=with_rows))
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
-        """The tasks: the log of an answer is small."""
+        """Yield the tasks; the log of an answer is small."""
         return self.tasks()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows batch by batch; small files are fetched before they are read."""
-        if self.limit is not None:  # the first file may hold enough rows
+        """Yield the rows batch by batch; small files are fetched in advance."""
+        if self.limit is not None:  # the first file may have enough rows
             return super().to_batches()
         return read_tasks(_prefetching(self.tasks()))
 
     def to_spark(self, spark: Any = None) -> Any:
-        """All rows as a DataFrame of Spark, whose workers read the files.
+        """Return all rows as a Spark DataFrame; Spark's workers read the files.
 
-        It has the columns, predicate and limit of the scan, and its version: conditions that are
-        put on it later leave out rows, and no files.
+        It keeps the columns, predicate, limit and version of the scan. Conditions that are added
+        later leave out rows, but no files.
 
         Args:
-            spark: the session, classic or remote; None is the active one.
+            spark: the session, classic or remote; None means the active session.
 
         Returns:
             A `pyspark.sql.DataFrame`.
@@ -152,9 +152,9 @@ class SharedScan(Scan):
         Raises:
             InvalidInputError: there is no session or no PySpark, the scan has columns of
                 `_metadata` or a limit beyond Spark's, or partition values without a zone mean other
-                moments in the session.
+                times in the session.
 
-        Cost: that of `tasks`. Workers get the files' URLs and, for new ones, the profile with its
+        Cost: as `tasks`. Workers get the files' URLs and, to renew them, the profile with its
         secrets.
         """
         require_library("pyspark", extra="spark")
@@ -162,7 +162,7 @@ class SharedScan(Scan):
 
 
 def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
-    """Yield the tasks while the files of the next ones are fetched."""
+    """Yield the tasks, and fetch the files of the next tasks in the background."""
     waiting: deque[ScanTask] = deque()
     try:
         for task in tasks:
@@ -193,12 +193,12 @@ def with_own_urls(snapshot: Snapshot, tasks: Iterable[ScanTask]) -> Iterator[Sca
 
 
 def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:
-    """Whether one request for a file is faster than one each for its footer and its columns.
+    """Return whether one request for a file is faster than two for its footer and columns.
 
     Args:
-        size_bytes: of the file; None is unknown.
-        num_read: how many columns are read.
-        num_columns: how many columns the file has.
+        size_bytes: size of the file; None if unknown.
+        num_read: number of columns to read.
+        num_columns: number of columns in the file.
     """
     if size_bytes is None:
         return False

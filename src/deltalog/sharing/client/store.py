@@ -1,7 +1,7 @@
 """A shared table as a `Store`: a small log in memory, and data files behind signed URLs.
 
-Owns ranged reads over HTTP and the errors of refused ones. Through this seam snapshots, scans and
-change feeds read a shared table like any other. Nothing can be written.
+This module owns ranged reads over HTTP and the errors of refused ones. Through this store,
+snapshots, scans and change feeds read a shared table like any other table. Nothing can be written.
 
 Protocol: File (`url`), API Response Format in Delta
 """
@@ -51,7 +51,7 @@ _PIECE_BYTES: Final = 8 << 20
 
 
 class _RecentFiles:
-    """The last small files that were fetched whole: their footer is read, then their columns."""
+    """Cache of small files that were fetched whole: first the footer is read, then columns."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -60,12 +60,12 @@ class _RecentFiles:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[int, str]) -> bytes | None:
-        """Return a file, or None if it is not kept any more."""
+        """Return a file, or None if it is no longer cached."""
         with self._lock:
             return self._files.get(key)
 
     def put(self, key: tuple[int, str], data: bytes) -> bytes:
-        """Keep a file; the oldest ones are dropped."""
+        """Cache a file, and drop the oldest ones."""
         with self._lock:
             self._size += len(data) - len(self._files.pop(key, b""))
             self._files[key] = data
@@ -74,7 +74,7 @@ class _RecentFiles:
         return data
 
 
-# Shared by all stores: tasks of one scan have one store each.
+# Shared by all stores: every task of a scan has its own store.
 _RECENT: Final = _RecentFiles(64 << 20)
 
 
@@ -84,7 +84,7 @@ class SharedStore:
     Args:
         root: the table, for messages.
         http: the connections.
-        urls: of data files and deletion vectors.
+        urls: URLs of data files and deletion vectors.
         log: files of the log by path, with their times.
     """
 
@@ -109,11 +109,11 @@ class SharedStore:
         return self._root
 
     def only(self, paths: Sequence[str], *, whole: bool = False) -> SharedStore:
-        """Return a store of some data files, whose pickle holds only their URLs.
+        """Return a store of some data files; its pickle contains only their URLs.
 
         Args:
-            paths: of the files; the first one is the data file, the others its deletion vectors.
-            whole: fetch all of the first one with one request, and keep it for a while.
+            paths: paths of the files: the data file first, then its deletion vectors.
+            whole: whether to fetch the whole data file with one request, and cache it.
         """
         found = SharedStore(self._root, self._http, self._urls, {})
         found._paths = paths
@@ -141,7 +141,7 @@ class SharedStore:
         return self.list_from(directory, "")
 
     def stat(self, path: str) -> FileInfo:
-        """Return the size of one file; the time of a data file is not known."""
+        """Return the size of one file; the time of a data file is unknown."""
         if path in self._log:
             return self.log_info(path)
         return FileInfo(path, self._fetch(path, _fetch_size), 0)
@@ -153,7 +153,7 @@ class SharedStore:
         return self._fetch(path, _fetch_all)
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Return parts of a file, `[start, end)` each, in the order asked; requested together."""
+        """Return the requested ranges `[start, end)` of a file, fetched concurrently."""
         if path in self._log:
             data = self._log[path][0]
         elif path == self._whole:
@@ -164,31 +164,31 @@ class SharedStore:
         return [data[start:end] for start, end in ranges]
 
     def fetches_whole(self, path: str) -> bool:
-        """Whether a file is fetched whole, whatever part of it is requested."""
+        """Return whether a file is fetched whole for any range."""
         return path == self._whole
 
     def start_prefetch(self) -> None:
-        """Start to fetch the file that is to be fetched whole, if there is one."""
+        """Start to fetch the file that is read whole, if there is one."""
         if self._whole is not None and _RECENT.get((self._urls.number, self._whole)) is None:
             request = self._request(self._whole, self._urls.url(self._whole))
             self._prefetch = start(_fetch_all(self._http, request))
 
     def cancel_prefetch(self) -> None:
-        """Cancel what `start_prefetch` started."""
+        """Cancel the request that `start_prefetch` started."""
         if self._prefetch is not None:
             self._prefetch.cancel()
 
     def _prefetched(self) -> bytes | None:
-        """Return the prefetched file; None without one, and if its URL expired meanwhile."""
+        """Return the prefetched file; None if there is none, or if its URL has expired."""
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
-            # The error is raised by the second request, if that fails too.
+            # If a second request fails, too, that one raises the error.
             with contextlib.suppress(DeltaError, CancelledError):
                 return prefetch.result()
         return None
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Return whole files, in the order asked."""
+        """Return whole files, in the requested order."""
         return [self.read(path) for path in paths]
 
     def open(self, path: str) -> BinaryIO:
@@ -198,24 +198,24 @@ class SharedStore:
         return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Refuse to write."""
+        """Raise: a shared table is read-only."""
         del data
         self._refuse_to_write(path)
 
     def put(self, path: str, data: bytes) -> None:
-        """Refuse to write."""
+        """Raise: a shared table is read-only."""
         del data
         self._refuse_to_write(path)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Refuse to delete."""
+        """Raise: a shared table is read-only."""
         self._refuse_to_write(", ".join(paths[:1]))
 
     def _refuse_to_write(self, path: str) -> NoReturn:
         raise StorageError(f"cannot change {path!r} of {self._root}: shared tables are read-only")
 
     def _fetch(self, path: str, fetch: Callable[[Http, Request], Awaitable[T]]) -> T:
-        """Fetch from a file's URL, or from a new one if that was refused."""
+        """Fetch from a file's URL, or from a new URL if the store refuses the first one."""
         url = self._urls.url(path)
         try:
             return run(fetch, self._http, self._request(path, url))
@@ -226,7 +226,7 @@ class SharedStore:
         return run(fetch, self._http, self._request(path, renewed))
 
     def _request(self, path: str, url: str) -> Request:
-        # A range of a compressed response would be a range of other bytes than the file's.
+        # A range of a compressed response would not be a range of the file's bytes.
         return Request(
             what=f"read {path!r} of {self._root}",
             url=url,
@@ -247,7 +247,7 @@ async def _fetch(http: Http, request: Request, read: Callable[[Reply], Awaitable
 
 
 async def _fetch_size(http: Http, request: Request) -> int:
-    """Return the length of a file; one byte is requested, as URLs are signed for GET only."""
+    """Return the length of a file; request one byte, because URLs are signed only for GET."""
 
     async def read(reply: Reply) -> int:
         total = reply.headers.get("Content-Range", "").rpartition("/")[2]
@@ -262,7 +262,7 @@ async def _fetch_size(http: Http, request: Request) -> int:
 
 
 async def _fetch_ranges(ranges: Sequence[ByteRange], http: Http, request: Request) -> list[bytes]:
-    """Return parts of a file, requested at the same time; long ones in several pieces."""
+    """Return parts of a file, fetched concurrently; split long ranges."""
 
     async def fetch(start: int, end: int) -> bytes:
         starts = range(start, end, _PIECE_BYTES)
@@ -302,7 +302,7 @@ class _BeyondEndError(DeltaError):
 
 def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], DeltaError]:
     def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
-        del headers, body  # a store's message may quote parts of the signed URL
+        del headers, body  # a store's message may contain parts of the signed URL
         text = f"cannot {request.what}: its store answered {status}"
         match status:
             case 404:
@@ -318,7 +318,7 @@ def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], 
     return make_error
 
 
-# Signed URLs of a table's files, and new ones for those that have expired.
+# Signed URLs of a table's files, and their renewal.
 
 
 _MARGIN_MS: Final = 60_000
@@ -327,11 +327,11 @@ _NUMBERS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredQuery:
-    """A query that a server has answered, so that it can be sent again.
+    """An answered query, which can be sent again.
 
     Args:
-        version: that the answer was about.
-        refresh_token: that came with the answer.
+        version: the version of the answer.
+        refresh_token: from the answer.
     """
 
     rest: AsyncRestClient
@@ -341,10 +341,10 @@ class AnsweredQuery:
     refresh_token: str | None = None
 
     def answers(self) -> Iterator[TableAnswer]:
-        """Yield answers with new URLs, the one that is most likely about the same files first.
+        """Yield answers with new URLs; the first one most likely lists the same files.
 
         Raises:
-            SharingError: the server refused all of the queries.
+            SharingError: the server refused all queries.
         """
         queries = list(self._queries())
         for number, query in enumerate(queries):
@@ -365,7 +365,7 @@ class AnsweredQuery:
             if self.refresh_token is not None:
                 yield replace(query, refresh_token=self.refresh_token)
             if query.version is None:
-                # The same files whatever was committed since, if the server shares history.
+                # If the server shares history, this returns the same files despite newer commits.
                 yield replace(
                     query, version=self.version, timestamp_ms=None, include_refresh_token=False
                 )
@@ -373,15 +373,15 @@ class AnsweredQuery:
 
 
 class UrlBook:
-    """The signed URLs of one answer; threads may share it.
+    """The signed URLs of one answer; safe to use from several threads.
 
     Attributes:
-        number: tells this answer from others of the process.
+        number: unique number of the answer in this process.
 
     Args:
-        query: that was answered.
+        query: the answered query.
         urls: by path.
-        expires_ms: when the first of them expires; None is unknown.
+        expires_ms: when the first URL expires; None if unknown.
     """
 
     def __init__(self, query: AnsweredQuery, urls: dict[str, str], expires_ms: int | None) -> None:
@@ -393,14 +393,14 @@ class UrlBook:
 
     @property
     def endpoint(self) -> str:
-        """The URL of the server that named the files."""
+        """The URL of the server that listed the files."""
         return self._query.rest.profile.endpoint
 
     def url(self, path: str) -> str:
         """Return the URL of a file; new URLs are requested first if it is about to expire.
 
         Raises:
-            ObjectNotFoundError: the server named no such file.
+            ObjectNotFoundError: the server listed no such file.
         """
         url = self._known(path)
         if self._is_expiring():
@@ -411,7 +411,7 @@ class UrlBook:
         return url
 
     def renew(self, path: str, refused: str) -> str:
-        """Return a URL in place of one that a store refused; the same one if there is no other."""
+        """Return a new URL for one that a store refused; the same URL if there is no other."""
         with self._lock:
             if self._urls.get(path) == refused:
                 self._request_again(path)
@@ -442,14 +442,14 @@ class UrlBook:
         if url is None:
             raise ObjectNotFoundError(
                 f"cannot read {path!r} of shared table {self._query.table.full_name}: the server "
-                "gave no URL for it"
+                "sent no URL for it"
             )
         return url
 
     def _request_again(self, path: str) -> None:
-        """Take the URLs of the first answer that still has the file."""
+        """Use the URLs of the first answer that still has the file."""
         for answer in self._query.answers():
-            # The id of a file is the same in every response, and with it the path.
+            # A file has the same id, and so the same path, in every response.
             known = {name: url for name, url in answer.urls.items() if name in self._urls}
             if path in known:
                 self._urls = {**self._urls, **known}

@@ -1,7 +1,7 @@
 """A shared table with the reading methods of `DeltaTable`.
 
-Owns names and arguments; planning and reading are those of `scan`. Every predicate and limit is
-applied to the response, whatever the server made of the hints.
+This module owns names and arguments; `data.scan` plans and reads. Every predicate and limit is
+applied to the response, even if the server has ignored the hints.
 
 Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 """
@@ -68,16 +68,17 @@ if TYPE_CHECKING:
 class SharedTable:
     """A table of a share, read through a sharing server.
 
-    It shows one version until `update_incremental`. A server that does not share the table's
-    history answers for the latest version only: after a commit this object shows that one.
+    It shows one version until `update_incremental`. If the server does not share the table's
+    history, it returns only the latest version: after a commit, this object shows the new one.
 
     Args:
         table: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
-        version: number, timestamp text or datetime to show; the server must share history.
-        profile: of the server (see `read_profile`), if `table` does not name one.
-        options: of the connections.
+        version: number, timestamp string or datetime of the shown version; the server must share
+            history.
+        profile: profile of the server (see `read_profile`), if `table` does not contain one.
+        options: options of the connections.
         client: an open client, instead of a profile.
-        default_timezone: of partition values without a zone.
+        default_timezone: zone of partition values without one.
 
     Raises:
         InvalidInputError: the URL or the profile is malformed.
@@ -103,7 +104,7 @@ class SharedTable:
         if client is None:
             if profile is None:
                 raise InvalidInputError(
-                    f"cannot open {table!r}: expected a profile or a client besides the table"
+                    f"cannot open {table!r}: expected also a profile or a client"
                 )
             client = AsyncRestClient(read_profile(profile), options)
         self._shown = ShownVersion(
@@ -126,47 +127,47 @@ class SharedTable:
         return self._shown.client
 
     def version(self) -> int:
-        """The version that this object shows."""
+        """Return the version that this object shows."""
         return self._shown.head.version
 
     def schema(self) -> Schema:
-        """The table's schema."""
+        """Return the table's schema."""
         return self._shown.configuration.schema
 
     @property
     def head(self) -> VersionHead:
-        """What the shown version is, without its files.
+        """Return version, protocol and metadata of the shown version, without its files.
 
         Cost: one query, the first time.
         """
         return self._shown.head
 
     def metadata(self) -> Metadata:
-        """The table's name, description, partitioning and properties, where the server has them."""
+        """Return name, description, partitioning and properties, if the server sends them."""
         return self._shown.head.metadata
 
     def protocol(self) -> Protocol:
-        """What readers must support; the least that fits, if the response format has none."""
+        """Return the protocol for readers; the least that fits if the response format has none."""
         return self._shown.head.protocol
 
     @property
     def snapshot(self) -> Snapshot:
-        """A snapshot of the version with all of its files.
+        """Return a snapshot of the version with all of its files.
 
         Cost: one query without hints, the first time.
         """
         return self._shown.snapshot
 
     def load_as_version(self, version: int | str | datetime) -> None:
-        """Show another version from now on: a number, an ISO 8601 text or a datetime."""
+        """Show another version: a number, an ISO 8601 string or a datetime."""
         self._shown = self._shown_at(as_version(version=version))
 
     def update_incremental(self) -> None:
-        """Show the latest version from now on."""
+        """Show the latest version."""
         self._shown = self._shown_at(VersionOrTimestamp())
 
     def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
-        """The latest version of the table, or its first one at or after a time.
+        """Return the latest version of the table, or its first version at or after a time.
 
         Cost: one small request.
         """
@@ -183,24 +184,25 @@ class SharedTable:
         timestamp: str | datetime | None = None,
         json_predicate_hints: str | None = None,
     ) -> SharedScan:
-        """Rows of the table: streamed, counted, explained, or split into picklable tasks.
+        """Plan a read of rows: to be streamed, counted, explained, or split into picklable tasks.
 
         Args:
-            columns: names in the order wanted; `a.b` keeps only that part of the struct `a`.
-            predicate: anything that `DeltaTable.scan` takes. It is sent to the server as hints, by
-                which the server may leave out files; the rows are filtered here.
+            columns: names in the order of the result; `a.b` keeps only that part of the struct `a`.
+            predicate: anything that `DeltaTable.scan` accepts. The server gets it as hints, and may
+                leave out files; the rows are filtered here.
             parameters: values for `?` or `:name` in a SQL condition.
-            limit: most rows.
-            version: another version than the one shown.
+            limit: most rows to return.
+            version: another version than the shown one.
             timestamp: show the version of this time.
-            json_predicate_hints: a predicate in the protocol's JSON, which is sent to the server
-                unchanged. The rows are filtered by it, too.
+            json_predicate_hints: a predicate in the protocol's JSON, which goes to the server
+                unchanged. It also filters the rows.
 
         Raises:
-            InvalidInputError: an unknown column, or a malformed predicate.
-            SharingError: the server refuses, such as time travel in a table without history.
+            InvalidInputError: a column does not exist, or a predicate is malformed.
+            SharingError: the server refuses the request, such as time travel without shared
+                history.
 
-        Cost: one query, unless all files are known already; files are read with the rows.
+        Cost: one query, unless all files are known already; data is read with the rows.
         """
         at = as_version(version=version, timestamp=timestamp)
         hint = None if json_predicate_hints is None else as_json_hint(json_predicate_hints)
@@ -214,7 +216,7 @@ class SharedTable:
         )
 
     def count(self) -> int:
-        """Rows of the table.
+        """Return the number of rows.
 
         Cost: one query; no file is read if the server sends statistics of every file.
         """
@@ -228,15 +230,15 @@ class SharedTable:
         as_large_types: bool = False,
         file_pruning_predicate: Any = None,
     ) -> DeltaDataset:
-        """The table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
+        """Return the table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
-        It shows one version: all files are requested, and pruned here.
+        It shows one version: all files are requested from the server, and pruned here.
 
         Args:
             partitions: filter tuples; `''` matches null partition values.
             schema: other Arrow types for the columns.
-            as_large_types: large strings, binaries and lists.
-            file_pruning_predicate: only rows for which this is true.
+            as_large_types: whether to return Arrow's large strings, binaries and lists.
+            file_pruning_predicate: a predicate; only rows for which it is true.
         """
         from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
@@ -251,7 +253,7 @@ class SharedTable:
         columns: Sequence[str] | None = None,
         filters: Any = None,
     ) -> pa.Table:
-        """The table's rows in memory; arguments as those of `DeltaTable`."""
+        """Return the rows in memory; arguments as in `DeltaTable`."""
         return self._scan(columns, [self._blanks_as_nulls(partitions), filters]).to_table()
 
     def to_pandas(
@@ -263,7 +265,7 @@ class SharedTable:
         *,
         dtype_backend: DtypeBackend | None = None,
     ) -> pd.DataFrame:
-        """The table's rows as a pandas data frame; arguments as those of `DeltaTable`."""
+        """Return the rows as a pandas data frame; arguments as in `DeltaTable`."""
         scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
         return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
 
@@ -280,12 +282,12 @@ class SharedTable:
     def to_polars(
         self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
     ) -> pl.DataFrame | pl.LazyFrame:
-        """The table's rows as a Polars data frame.
+        """Return the rows as a Polars data frame.
 
         Args:
             columns: as for `scan`.
             filters: a predicate.
-            lazy: a lazy frame instead, as that of `DeltaTable`. It shows one version: all of its
+            lazy: return a lazy frame, as in `DeltaTable`. It shows one version: all of its
                 files are requested now, and pruned here.
         """
         if not lazy:
@@ -294,11 +296,11 @@ class SharedTable:
         return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """The table as a DuckDB relation, which reads only what a query needs."""
+        """Return the table as a DuckDB relation, which reads only what a query needs."""
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table's rows for any library that takes Arrow streams."""
+        """Return the rows for any library that accepts Arrow streams."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def load_cdf(  # noqa: PLR0917  # DeltaTable's signature
@@ -311,10 +313,10 @@ class SharedTable:
         predicate: Any = None,
         allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # DeltaTable's signature
     ) -> SharedChanges:
-        """The changed rows of a range of versions: what changed, in which version, and when.
+        """Return the changed rows of a range of versions, with change type, version and time.
 
-        Arguments, results and errors are those of `DeltaTable.load_cdf`, but a range that the
-        server refuses is a `SharingError`.
+        Arguments, results and errors are those of `DeltaTable.load_cdf`, but if the
+        server refuses the range, this raises `SharingError`.
 
         Cost: one request for the changes and one for the table's schema.
         """
@@ -359,12 +361,12 @@ class SharedTable:
         *,
         options: SharedFollowOptions | None = None,
     ) -> SharedFollower:
-        """The table's rows, then those of later versions, in steps; the server must share history.
+        """Return the rows, then those of later versions, in steps; the server must share history.
 
         Args:
-            start: an offset that a step gave, a version or a time whose changes come first, or
-                `latest` for later changes only; None gives all rows of the table first.
-            options: which rows are given, and how often the server is asked.
+            start: an offset of an earlier step, the first version or time whose changes to return,
+                or `latest` for later changes only; None returns all rows of the table first.
+            options: which rows to return, and how often to ask the server.
         """
         begin: Offset | VersionOrTimestamp | Literal["latest"] | None
         if start is None or isinstance(start, Offset):
@@ -379,27 +381,27 @@ class SharedTable:
         *,
         file_pruning_predicate: Any = None,
     ) -> list[str]:
-        """Names of the files that may hold a matching row: the table's URI with the file's id."""
+        """Return names of files that may contain a matching row: the table's URI and a file id."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self.snapshot, predicate)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
-        """The table's partitions that may hold a matching row, values as the log has them."""
+        """Return the partitions that may contain a matching row; values are as in the log."""
         predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)
 
     def files(self) -> pa.Table:
-        """One row per file: path (made of its id), size, time, partition values, statistics."""
+        """Return one row per file: path (from its id), size, time, partition values, statistics."""
         return self.get_add_actions()
 
     def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
-        """One row per file, as for `DeltaTable`; the path of a file is made of its id."""
+        """Return one row per file, as `DeltaTable` does; paths are made from file ids."""
         return add_actions(self.snapshot, flatten=flatten)
 
     def __repr__(self) -> str:
-        """Which table of which server."""
+        """Show the server and the table."""
         return f"SharedTable({self.table_uri!r})"
 
     def _shown_at(self, at: VersionOrTimestamp) -> ShownVersion:

@@ -1,7 +1,7 @@
 """A request about a table, and its answer: headers, and lines that are written while they are sent.
 
-Owns how the lines end: with an `endStreamAction` for clients that asked for one, also when an error
-occurs after a part of the answer was sent.
+This module owns how the lines end: with an `endStreamAction` for clients that requested it, also
+if an error occurs after a part of the answer was sent.
 
 Protocol: API Response Format, EndStreamAction
 """
@@ -36,7 +36,7 @@ _LOG = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True)
 class Services:
-    """What answering takes besides the table."""
+    """Services for answering requests, besides the table."""
 
     config: ServerConfig
     sealer: Sealer
@@ -44,10 +44,10 @@ class Services:
     cache: FileCache
 
     def with_key(self, key: int) -> Services:
-        """Return services that sign and name with one of the signing keys.
+        """Return services that use one of the signing keys for signatures and names.
 
-        Names of files of views are made with a key: pages and downloads go on with that of the
-        first page.
+        The key is part of the names of view files: later pages and downloads must use the key of
+        the first page.
         """
         if key == 0:
             return self
@@ -59,11 +59,11 @@ class TableRequest:
     """A recipient's request about a table.
 
     Args:
-        capabilities: of the client.
-        base_url: of the protocol's root, as the recipient reaches it.
+        capabilities: capabilities of the client.
+        base_url: URL of the protocol's root, as the recipient reaches it.
         now_ms: when the request came.
-        services: of the server.
-        file_id_hash: the hash that the client wants for ids of files.
+        services: services of the server.
+        file_id_hash: the hash that the client requests for ids of files.
     """
 
     table: ServedTable
@@ -83,7 +83,7 @@ class TableRequest:
         """Return a function that makes the URL of a file from its decoded path.
 
         Args:
-            source: for files of a view, which rows they hold; their URLs lead to this server.
+            source: for files of a view, the rows that they contain; their URLs lead to this server.
         """
         urls = self.services.urls
         # Files of views are in the server's cache, not in the table's store.
@@ -99,12 +99,12 @@ class Answer:
 
     Args:
         version: for the header `Delta-Table-Version`.
-        response_format: of the lines.
+        response_format: format of the lines.
         chunks: the lines.
         file_id_hash: the hash that made the ids of files.
-        facts: for the audit log.
+        facts: entries for the audit log.
         until: the last version of a range of changes.
-        is_short: whether making all lines takes no longer than planning the answer did.
+        is_short: whether making all lines takes no longer than planning the answer.
     """
 
     version: int
@@ -125,8 +125,8 @@ def encode_lines(
     """Yield all lines of an answer.
 
     Args:
-        response_format: of the answer.
-        heads: the first lines; they are sent before the body is begun.
+        response_format: response format of the answer.
+        heads: the first lines; they are sent before the body starts.
         body: lines, made while they are sent.
         end: makes the last line; None if there is none.
     """
@@ -136,7 +136,7 @@ def encode_lines(
     except (DeltaError, Fault) as error:
         _LOG.warning("an answer broke off: %s", type(error).__name__)
         if not response_format.ends:
-            raise  # the connection is cut, so that the client does not take this for the end
+            raise  # the connection breaks, so that the client does not mistake this for the end
         yield encode_line(EndStreamAction(error_message=fault_of(error).message))
         return
     if end is not None:

@@ -1,4 +1,4 @@
-"""The ASGI application: how a configuration becomes a server.
+"""The ASGI application: makes a server from a configuration.
 
 Protocol: REST APIs
 """
@@ -74,11 +74,11 @@ def app(
     """Return an ASGI application that shares tables; run it, or mount it into another.
 
     Args:
-        config: what to share with whom; a mapping has the shape of the configuration file.
+        config: what to share with whom; a mapping has the structure of the configuration file.
         make_store: opens the store of a table; None uses its location and storage options.
 
     Raises:
-        InvalidInputError: the configuration is wrong; the message says where.
+        InvalidInputError: the configuration is wrong; the message names the setting.
     """
     if not isinstance(config, ServerConfig):
         config = parse_config(config)
@@ -98,7 +98,7 @@ def make_server(
         config: what to share with whom.
         key: for signatures, if the configuration has none.
         make_store: as in `app`.
-        before: the server that is replaced, whose file cache and asynchronous queries are kept.
+        before: the previous server; its file cache and asynchronous queries are kept.
     """
     key, *previous = config.signing_keys or (key,)
     verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
@@ -118,7 +118,7 @@ def make_server(
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
         query_turns=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
-        # Reading is short, so that one recipient may have more of it at once.
+        # Reads are short, so one recipient may run more of them at once.
         downloads=Turns(
             config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
         ),
@@ -127,7 +127,7 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
-    # What would be imported during the first request: pandas by pyarrow, and what a snapshot needs.
+    # Import now what the first request would import: pandas (by pyarrow) and modules of snapshots.
     pa.array([None])
     import deltalog.log.checkpoints.reader  # noqa: F401, PLC0415
 
@@ -144,7 +144,7 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
 
 
 def check_tables(config: ServerConfig) -> Iterator[tuple[str, str | None]]:
-    """Yield the name of each table with the reason why it cannot be shared; None if it can.
+    """Yield each table's name and the reason why it cannot be shared; None if it can be.
 
     Cost: the log of each table.
     """
@@ -164,7 +164,7 @@ def _problem(server: Server, name: TableName) -> str | None:
         else:
             needed_features(latest)
     except (DeltaError, Fault) as error:
-        # Recipients do not see the underlying error; whoever runs the server does.
+        # Only the server's operator sees the underlying error, not recipients.
         return str(error.__context__ or error)
     return None
 
@@ -178,7 +178,7 @@ _begun: Final[set[TelemetryConfig]] = set()
 
 
 def start_telemetry(config: TelemetryConfig) -> None:
-    """Begin what is configured and not begun yet.
+    """Start the configured telemetry that does not run yet.
 
     Raises:
         InvalidInputError: a library is not installed.
@@ -199,17 +199,17 @@ def start_telemetry(config: TelemetryConfig) -> None:
 
 
 def _warn_without_provider() -> None:
-    """Log that spans go nowhere: the SDK is set up by whoever starts the process."""
+    """Log a warning if spans go nowhere: the process must be started with the SDK set up."""
     from opentelemetry import trace  # noqa: PLC0415 -- an extra
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         _LOG.warning(
-            "telemetry.openTelemetry: the process has no tracer provider, spans go nowhere; start "
-            "it by opentelemetry-instrument"
+            "telemetry.openTelemetry: the process has no tracer provider, so spans are lost; start "
+            "it with opentelemetry-instrument"
         )
 
 
-# What the operators of the server ask it: whether it lives, whether it is ready, its metrics.
+# Routes for operators: liveness, readiness and metrics.
 
 
 _JSON: Final = {"Content-Type": "application/json"}
@@ -220,12 +220,12 @@ def operator_routes(current: Callable[[], Server], metrics: Metrics) -> list[Rou
 
     Args:
         current: returns the server of the current configuration.
-        metrics: that are shown, unless the configuration turns them off.
+        metrics: the metrics to show, unless the configuration turns them off.
     """
     readiness = Readiness(current)
 
     async def live(request: Request) -> Response:
-        """Answer: the event loop does. No thread, table or store is asked."""
+        """Answer from the event loop alone, without a thread, table or store."""
         add_audit_facts(request.scope, action="live")
         return Response(b'{"status":"ok"}', headers=_JSON)
 
@@ -253,7 +253,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
     queries, downloads, known = server.query_turns, server.downloads, readiness.is_known_ready
     ready = Gauge("ready", "Whether the last check found all well.", int(bool(known)))
     return [
-        *([] if known is None else [ready]),  # nobody has asked yet
+        *([] if known is None else [ready]),  # there was no check yet
         Gauge("working_queries", "Threads that plan queries or write files.", queries.num_working),
         Gauge("waiting_queries", "Queries that wait for a thread.", queries.num_waiting),
         Gauge("working_downloads", "Threads that read files.", downloads.num_working),
@@ -268,7 +268,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
 
 
 def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
-    """Whether a request came over loopback to a server that is bound to it, or with the token."""
+    """Return whether a request came over loopback to a server bound to it, or has the token."""
     token = config.metrics_token
     if token is None:
         bound = (request.scope.get("server") or ("",))[0]
@@ -279,10 +279,10 @@ def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
     return scheme.lower() == "bearer" and is_equal and not is_over
 
 
-# Whether this process can answer: what a balancer asks before it sends requests here.
+# Readiness: whether this process can answer. Load balancers check it before sending requests.
 
 
-# Whoever asks more often gets the answer of the check before.
+# More frequent requests get the result of the previous check.
 _KEEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
 _OPERATOR: Final = Recipient("", None)
@@ -290,7 +290,7 @@ _OPERATOR: Final = Recipient("", None)
 
 @dataclass
 class _Check:
-    """A check at work, or done."""
+    """A running or finished check."""
 
     began_s: float
     done_s: float | None = None
@@ -298,13 +298,13 @@ class _Check:
 
 
 class Readiness:
-    """Checks whether tables can be read; a thread of its own does it.
+    """Checks in a thread of its own whether tables can be read.
 
     Args:
         current: returns the server of the current configuration.
 
     Attributes:
-        is_known_ready: what the last check found; None before the first one.
+        is_known_ready: result of the last check; None before the first one.
     """
 
     def __init__(self, current: Callable[[], Server]) -> None:
@@ -317,7 +317,7 @@ class Readiness:
     async def is_ready(self) -> bool:
         """Whether the tables of `readiness.tables` were read within `readiness.timeoutSeconds`.
 
-        A check that hangs is not begun again: until it ends, the process is not ready.
+        A check that hangs is not repeated: until it ends, the process is not ready.
 
         Cost: one listing for each of the tables, once a second at most.
         """
@@ -336,7 +336,7 @@ class Readiness:
             if known is not None and (known.done_s is None or now - known.done_s < _KEEP_SECONDS):
                 return known
             check = self._check = _Check(now)
-        # A thread that waits for a store must not keep the process.
+        # A thread that waits for a store must not keep the process alive.
         threading.Thread(target=self._look, args=[check], daemon=True).start()
         return check
 
@@ -359,7 +359,7 @@ class Readiness:
 
 
 def _unreadiness(server: Server) -> str | None:
-    """Return what keeps the process from answering; None if nothing does."""
+    """Return the reason why the process cannot answer; None if it can."""
     config = server.services.config
     if _has_views(config) and not os.access(
         config.cache_directory or tempfile.gettempdir(), os.W_OK | os.X_OK
@@ -369,7 +369,7 @@ def _unreadiness(server: Server) -> str | None:
         try:
             server.tables.table(_OPERATOR, TableName(*name.rsplit(".", 2))).latest()
         except (DeltaError, Fault) as error:
-            # The error's own text may name a location.
+            # The error's message may contain a location.
             return f"{name}: {type(error).__name__}"
     return None
 

@@ -1,7 +1,7 @@
 """A cache on local disk for files that are written on demand.
 
-Owns its bound: the least recently used files are removed first. A removed file stays readable for
-whoever has opened it.
+This module owns the size limit: the least recently used files are removed first. A removed file
+stays readable for requests that have opened it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class CachedFile:
     """An entry of the cache.
 
     Args:
-        num_rows: of the file; without rows there is no file on disk.
-        size_bytes: of the file.
-        digest: of its bytes.
+        num_rows: number of rows of the file; without rows there is no file on disk.
+        size_bytes: size of the file.
+        digest: digest of its bytes.
     """
 
     num_rows: int
@@ -59,7 +59,7 @@ class _NameLock:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        """Wait for the lock, as long as the client waits for the file."""
+        """Wait for the lock while the client waits for the file."""
         while not self._lock.acquire(timeout=_CHECK_SECONDS):
             check_client()
 
@@ -72,7 +72,7 @@ class FileCache:
 
     Args:
         most_bytes: of all files together; one file may be larger.
-        directory: in which the cache makes its directory; None is that of temporary files.
+        directory: where the cache makes its directory; None means that of temporary files.
     """
 
     def __init__(self, most_bytes: int, directory: str | None = None) -> None:
@@ -81,7 +81,7 @@ class FileCache:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
         self._locks: dict[str, _NameLock] = {}
-        # What is known of files that have left the cache, and the names by which they were told.
+        # Facts about files that have left the cache, and the names under which they were announced.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._aliases: OrderedDict[str, str] = OrderedDict()
         self.size_bytes: int = 0
@@ -100,14 +100,14 @@ class FileCache:
         return open_store(self._home)
 
     def get(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
-        """Return a file, which is written if it is not in the cache.
+        """Return a file; write it first if it is not in the cache.
 
         Args:
             name: of the file.
             make: writes the file to a path of a store.
         """
         with self._lock:
-            store = self.store  # the lock lets one thread make it
+            store = self.store  # the lock lets only one thread make the store
             # Two requests for the same file write it once.
             own = self._locks.setdefault(name, _NameLock())
             own.num_users += 1
@@ -125,7 +125,7 @@ class FileCache:
         return found
 
     def describe_or_make(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
-        """Return what is known of a file, which need not be in the cache any more.
+        """Return the facts about a file, even if it has left the cache; write it if unknown.
 
         Args:
             name: of the file.
@@ -136,12 +136,12 @@ class FileCache:
         return self.get(name, make) if found is None else found
 
     def tell(self, alias: str, name: str) -> None:
-        """Remember by which other name a file was told."""
+        """Remember under which other name a file was announced."""
         with self._lock:
             _remember(self._aliases, alias, name)
 
     def name_of(self, alias: str) -> str | None:
-        """Return the name of a file that was told by another one; None if it was forgotten."""
+        """Return the name of a file that was announced under another one; None if forgotten."""
         with self._lock:
             return self._aliases.get(alias)
 
@@ -152,7 +152,7 @@ class FileCache:
             if found is None:
                 return None
             if found.num_rows and not self.path(name).exists():
-                # Something else cleans up temporary files.
+                # Another program cleans up temporary files.
                 self.size_bytes -= self._files.pop(name).size_bytes
                 return None
             self._files.move_to_end(name)
@@ -163,7 +163,7 @@ class FileCache:
         return self._home / name
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a file, which stays readable if it leaves the cache; None if it is not there."""
+        """Open a file, which stays readable if it leaves the cache; None if it is not cached."""
         try:
             return self.path(name).open("rb")
         except FileNotFoundError:
@@ -186,14 +186,14 @@ class FileCache:
 
 
 def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
-    """Keep an entry; the oldest ones are forgotten."""
+    """Keep an entry, and drop the oldest ones."""
     entries[name] = value
     entries.move_to_end(name)
     while len(entries) > _MOST_ENTRIES:
         entries.popitem(last=False)
 
 
-# Directories that belong to one process, and are removed by the next one after a kill.
+# Directories that belong to one process; if it was killed, the next process removes them.
 
 
 _has_locks = True
@@ -202,17 +202,17 @@ try:
 except ImportError:  # pragma: no cover -- Windows
     _has_locks = False
 
-# Not that of earlier releases, whose directories have no locks while they are in use.
+# Not the prefix of earlier releases, whose directories are not locked while in use.
 _PREFIX: Final = "deltalog-sharing-cache-"
-# Of directories that are not locked yet; others look at those of the first prefix only.
+# Prefix of directories that are not locked yet; other processes check only the first prefix.
 _NEW_PREFIX: Final = "deltalog-new-sharing-"
 
 
 def make_owned(directory: str | None) -> tuple[Path, int | None]:
-    """Return a new directory that belongs to this process, and the descriptor that says so.
+    """Return a new directory of this process, and the descriptor of its lock.
 
     Args:
-        directory: in which it is made; None is that of temporary files.
+        directory: its parent; None means that of temporary files.
     """
     made = Path(mkdtemp(prefix=_NEW_PREFIX, dir=directory))
     home = made.with_name(_PREFIX + made.name.removeprefix(_NEW_PREFIX))
@@ -228,12 +228,12 @@ def remove_owned(home: Path, descriptor: int | None) -> None:
 
 
 def remove_left_over(directory: Path) -> None:
-    """Remove the directories whose processes have ended without doing so."""
+    """Remove directories that ended processes have left."""
     if not _has_locks:
         return
     for found in directory.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # In a directory for everybody's temporary files, others have such ones, too.
+            # A shared directory of temporary files may contain such directories of other users.
             if found.is_symlink() or found.stat().st_uid != os.geteuid():
                 continue
             descriptor = _lock(found)
@@ -243,7 +243,7 @@ def remove_left_over(directory: Path) -> None:
 
 
 def _lock(directory: Path) -> int | None:
-    """Return the descriptor that holds the lock; None if another one does."""
+    """Return a descriptor with the lock; None if another process has it."""
     if not _has_locks:
         return None
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,6 +1,6 @@
 """Answers to `GET …/changes`, and to queries with a starting version: the changes of a range.
 
-Owns which ranges may be requested, and the order of the lines.
+This module owns which ranges may be requested, and the order of the lines.
 
 Protocol: Read Change Data Feed from a Table, Read Data from a Table (startingVersion)
 """
@@ -67,7 +67,7 @@ _MERGE_METRICS: Final = (
 
 
 class FileBatch(Structural):
-    """Some files, of which a page may take a slice."""
+    """Some files, which a page may slice."""
 
     @property
     def num_rows(self) -> int:
@@ -84,7 +84,7 @@ class VersionChanges:
     """The changes of one version.
 
     Args:
-        parts: files by the kind of their lines; `CommitRange` gives columns of the log.
+        parts: files by the kind of their lines; `CommitRange` uses columns of the log.
         protocol: if the version changed it.
         metadata: if the version changed it.
     """
@@ -97,13 +97,14 @@ class VersionChanges:
 
 
 class CommitRange:
-    """The commits from one version to another, both included.
+    """The commits from one version to another, both inclusive.
 
     Args:
-        table: of the commits.
+        table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
-        with_feed: for the change data feed: versions with change files have no other changes.
+        with_feed: whether this is for the change data feed, where change files replace other
+            changes.
 
     Raises:
         Fault: 400 if a commit of the range was cleaned up.
@@ -126,7 +127,7 @@ class CommitRange:
         self._single: tuple[list[int], CommitTable] | None = None
 
     def check(self) -> None:
-        """Refuse a range that cannot be shared, before a part of it is answered.
+        """Raise for a range that cannot be shared, before a part of it is answered.
 
         Raises:
             Fault: 400 with the version in which the change data feed was off.
@@ -138,7 +139,7 @@ class CommitRange:
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
             check_client()
-            # Kept, so that `versions` does not read the commits of a short range again.
+            # Keep a short range, so that `versions` does not read its commits again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
@@ -178,8 +179,8 @@ class CommitRange:
             raise invalid(f"cdf is not enabled on table in version {version}")
 
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
-        """Return the commit time: the in-commit timestamp where the table has them."""
-        # They may have been enabled within the range; earlier versions have times of files.
+        """Return the commit time: the in-commit timestamp if the table has them."""
+        # If they were enabled within the range, earlier versions have file times.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -235,7 +236,7 @@ def _of_version(files: pa.Table, version: int) -> pa.Table:
 
 
 def _changed_no_row(info: Mapping[str, Any]) -> bool:
-    """Whether a MERGE changed nothing: the files it rewrote hold the same rows (SHARE-CDF-08)."""
+    """Return whether a MERGE changed no row: its new files have the same rows (SHARE-CDF-08)."""
     metrics = info.get("operationMetrics")
     if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
         return False
@@ -249,7 +250,7 @@ def answer_changes(request: TableRequest, query: ChangesQuery) -> Answer:
     """Return the change data feed of a range.
 
     Raises:
-        Fault: 400 for a missing range, one that is not shared, or one without change data feed.
+        Fault: 400 for a range that is missing, not shared, or without change data feed.
     """
     table = request.table
     starts = (query.starting_version, query.starting_timestamp_ms)
@@ -307,11 +308,11 @@ class _Lines(Structural):
 
 @dataclass(frozen=True)
 class _Source:
-    """Where the lines of a range come from: the table's files, or files written for a view.
+    """The source of a range's lines: the table's files, or files written for a view.
 
     Args:
         head: protocol and metadata in the first lines.
-        hash_name: of the hash that made the ids of files.
+        hash_name: name of the hash that made the ids of files.
     """
 
     response_format: ResponseFormat
@@ -369,7 +370,7 @@ class _RangeAnswer:
             facts["files"] = self._num_rows
 
         response_format = source.response_format
-        # The official client writes a log of its own for the format delta, and needs the version.
+        # For the format delta, the official client writes its own log, and needs the version.
         has_version = self._with_feed and (self._with_metadata or response_format.is_delta)
         heads = head_lines(
             response_format,
@@ -417,7 +418,7 @@ class _RangeAnswer:
         protocol = self._first.protocol
         for change in source.commits.versions():
             protocol = change.protocol or protocol
-            # Only a version that has lines makes another page.
+            # Only a version with lines needs another page.
             if self._is_full and (change.parts or change.metadata or change.protocol):
                 self._has_more = True
                 return
@@ -464,7 +465,7 @@ class _RangeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ViewTasks:
-    """Files of which the view's rows are to be written."""
+    """Files from which rows of the view shall be written."""
 
     tasks: tuple[ScanTask, ...]
 
@@ -480,11 +481,11 @@ class ViewTasks:
 
 
 class ViewCommitRange(CommitRange):
-    """The commits of a range, as a view shows them.
+    """The commits of a range, as seen through a view.
 
     Args:
-        view: of the version in whose schema rows are written.
-        table: of the commits.
+        view: the view, at the version whose schema the rows get.
+        table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
         with_feed: for the change data feed.
@@ -509,7 +510,7 @@ class ViewCommitRange(CommitRange):
             yield "cdf", ViewTasks(shown)
 
     def _added_and_removed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
-        """Yield the files without those that were added again with the same rows of the view."""
+        """Yield the files, except files that were added again with the same rows of the view."""
         removes, adds = _rows(parts, "remove"), _rows(parts, "add")
         removed = {row["path"]: row for row in removes}
         # A commit that replaces a deletion vector removes and adds the same file. If no row of the
@@ -525,12 +526,12 @@ class ViewCommitRange(CommitRange):
                 yield kind, ViewTasks(shown)
 
     def _shown(self, tasks: tuple[ScanTask, ...]) -> tuple[ScanTask, ...]:
-        """Return the tasks with rows of the view: pages count these, in an order of their own."""
+        """Return the tasks with rows of the view, in the order of pages."""
         found = sorted(tasks, key=self._view.key)
         return tuple(task for task in found if self._view.make_file(task).num_rows)
 
     def _differ(self, add: dict[str, Any], remove: dict[str, Any]) -> bool:
-        """Whether two deletion vectors of the same file differ in a row of the view."""
+        """Return whether two deletion vectors of a file differ in a row of the view."""
         tasks = self._changes([], [add], [remove])
         return any(self._view.make_file(task).num_rows for task in tasks)
 
@@ -545,10 +546,11 @@ class ViewCommitRange(CommitRange):
 
     @cached_property
     def _spec(self) -> ReadSpec:
-        """The view's columns, and what changed in each row."""
+        """Return the view's columns and the columns of the change."""
         view = self._view
         try:
-            # Clients take version and time of the commit from the line; `_change_type` is in rows.
+            # Clients read version and time of the commit from the line; rows contain
+            # `_change_type`.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
@@ -560,7 +562,7 @@ class ViewCommitRange(CommitRange):
         needed = self._needed_columns
         ids = {column_identity(field, self._view.snapshot.configuration) for field in needed}
         own = StructType([field for field in then.schema if column_identity(field, then) in ids])
-        # Files of all versions are written in the schema of the last one.
+        # Files of all versions get the schema of the last version.
         if incompatibility(own, needed, then.column_mapping_mode) is not None:
             raise invalid(
                 f"the table had another schema in version {version}; request the versions before "
@@ -569,7 +571,7 @@ class ViewCommitRange(CommitRange):
 
     @cached_property
     def _needed_columns(self) -> StructType:
-        """The view's columns and those of its row filter."""
+        """Return the view's columns and those of its row filter."""
         view = self._view
         schema = view.snapshot.configuration.schema
         paths = [canonical_path_of(schema, name) for name in view.columns]
@@ -584,9 +586,9 @@ class ViewChangeLines:
     """Encodes the lines of a view's changes.
 
     Args:
-        response_format: of the answer.
-        view: that is shared.
-        request: of a recipient.
+        response_format: response format of the answer.
+        view: the shared view.
+        request: a recipient's request.
         with_feed: the changes are those of the change data feed.
     """
 
@@ -628,7 +630,7 @@ def _rows(parts: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return parts[kind].to_pylist() if kind in parts else []
 
 
-# The line of a file of a view, in queries and in the change data feed.
+# The line of a view's file, in queries and in the change data feed.
 
 
 def encode_view_line(
@@ -643,17 +645,17 @@ def encode_view_line(
     """Return the line of a file of a view.
 
     Args:
-        response_format: of the answer.
+        response_format: response format of the answer.
         kind: `file`, `add`, `cdf` or `remove`.
-        file: whose name is its id.
-        url: of the file.
+        file: the file; its name is its id.
+        url: URL of the file.
         expires_ms: when the URL expires.
         change: `version` and `timestamp` of a change.
     """
     change = change or {}
     values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
     if kind in {"file", "add"}:
-        # Other statistics would be of rows that the view does not show.
+        # Other statistics would describe rows that the view hides.
         values["stats"] = dumps({"numRecords": file.num_rows}).decode()
     if response_format.is_delta:
         values["dataChange"] = kind != "cdf"

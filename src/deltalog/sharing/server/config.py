@@ -1,6 +1,6 @@
 """The configuration of a server: what is shared with whom, and within which limits.
 
-Owns the defaults; `config_settings` makes these values of a file's settings.
+This module owns the defaults; `config_settings` makes these values from the settings of a file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class TableConfig:
     """A table of a share.
 
     Args:
-        history_shared: older versions and changes may be read.
+        history_shared: whether older versions and changes may be read.
         start_version: the first version that may be read.
-        columns: that are shared; None is all.
-        row_filter: SQL condition; only rows for which it is true are shared.
-        storage_options: as `DeltaTable` takes them.
-        credentials: how temporary credentials for the directory are issued; None issues none.
+        columns: the shared columns; None means all.
+        row_filter: an SQL condition; only rows for which it is true are shared.
+        storage_options: as for `DeltaTable`.
+        credentials: how to issue temporary credentials for the directory; None issues none.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TableConfig:
 
     @property
     def is_view(self) -> bool:
-        """Whether only a part of the table is shared."""
+        """Whether only some columns or rows of the table are shared."""
         return self.columns is not None or self.row_filter is not None
 
 
@@ -56,7 +56,7 @@ class SchemaConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
-    """A share: how it is listed, and what it holds."""
+    """A share: its listing and its content."""
 
     share: Share
     schemas: tuple[SchemaConfig, ...]
@@ -73,7 +73,7 @@ class TokenConfig:
 
     Args:
         digest: SHA-256 of the token in hexadecimal digits.
-        expires_ms: when the token expires; None is never.
+        expires_ms: when the token expires; None means never.
     """
 
     digest: str = field(repr=False)
@@ -85,8 +85,8 @@ class RecipientConfig:
     """A recipient of shares.
 
     Args:
-        shares: names; None is every share.
-        networks: from which requests are accepted; empty is from anywhere.
+        shares: names; None means every share.
+        networks: requests are accepted only from these; empty means from anywhere.
         subjects: values of the OAuth issuer's claim.
     """
 
@@ -102,9 +102,9 @@ class OAuthConfig:
     """An OAuth issuer whose signed tokens are accepted.
 
     Args:
-        jwks_url: of the issuer's public keys; None asks the issuer where they are, as OpenID
-            Connect has it.
-        claim: that names the recipient.
+        jwks_url: URL of the issuer's public keys; None requests it from the issuer, as in OpenID
+            Connect.
+        claim: the claim that names the recipient.
     """
 
     issuer: str
@@ -116,10 +116,10 @@ class OAuthConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessConfig:
-    """What has to work for the process to count as ready.
+    """Conditions for the process to count as ready.
 
     Args:
-        tables: that have to be readable, as `share.schema.table`.
+        tables: tables that must be readable, as `share.schema.table`.
         timeout_seconds: for all of them together.
     """
 
@@ -129,15 +129,15 @@ class ReadinessConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
-    """Who is told of requests besides the log.
+    """Where requests are reported, besides the log.
 
     Args:
-        opentelemetry: a span for each request, by the process's tracer provider.
-        trusts_parents: a request's `traceparent` names the span's parent; otherwise it is not read,
-            because recipients are strangers.
-        openlineage_url: to which an event is sent for each query; None is nowhere.
-        openlineage_api_key: for it.
-        namespace: of the jobs in these events.
+        opentelemetry: whether to make a span per request, with the process's tracer provider.
+        trusts_parents: whether a request's `traceparent` names the span's parent. If not, it is
+            ignored, because recipients are strangers.
+        openlineage_url: gets an event for each query; None means no events.
+        openlineage_api_key: key for that URL.
+        namespace: namespace of the jobs in these events.
     """
 
     opentelemetry: bool = False
@@ -149,15 +149,15 @@ class TelemetryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests and on what the server keeps for them.
+    """Limits on requests and on the data that the server keeps for them.
 
     Args:
-        header_seconds: until a connection has sent the head of a request.
-        connections: open at once, of the server's own process.
-        grace_seconds: for requests at work when the process is told to end.
-        queries_per_recipient: of `concurrent_queries`, so that one recipient leaves some to others.
-        hint_bytes: of the hints of one query; what is beyond filters nothing.
-        hint_milliseconds: for reading the hints of one query, likewise.
+        header_seconds: time for a connection to send the head of a request.
+        connections: most open connections of the server's own process.
+        grace_seconds: time for running requests after the process gets a signal to end.
+        queries_per_recipient: share of `concurrent_queries` that one recipient may use.
+        hint_bytes: most bytes of one query's hints; further hints are ignored.
+        hint_milliseconds: time to read one query's hints, likewise.
     """
 
     body_bytes: int = 2 << 20
@@ -183,11 +183,11 @@ class ServerConfig:
     """The configuration of a server.
 
     Args:
-        endpoint: path prefix of the protocol, without a slash at its end.
-        public_url: of the server as recipients reach it; None takes it from each request.
-        signing_keys: of tokens and URLs; the first one signs, the others are still accepted.
-            Without one a key is made that is lost with the process.
-        metrics_token: shows the metrics; without one they are seen over loopback only.
+        endpoint: path prefix of the protocol, without a trailing slash.
+        public_url: URL under which recipients reach the server; None takes it from each request.
+        signing_keys: keys of tokens and URLs; the first one signs, the others are still accepted.
+            Without keys, the process makes one, which is lost when it ends.
+        metrics_token: gives access to the metrics; without it, only loopback has access.
         url_seconds: how long a signed URL is valid.
     """
 

@@ -1,8 +1,8 @@
 """The configuration file: secrets from the environment and from files, and reloading on changes.
 
-Owns `${NAME}`, `${file:PATH}` and reloading. A changed file counts when nobody writes to it any
-more, and as a whole: if it has an error, the error is logged and the server keeps its
-configuration.
+This module owns `${NAME}`, `${file:PATH}` and reloading. A changed file counts only when nobody
+writes to it any more, and only as a whole: if it has an error, the error is logged and the server
+keeps its configuration.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 # `$$`, `${NAME}`, `${file:PATH}` with names in its path, or a `${` of another form, which is
-# refused.
+# an error.
 _NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 _FILE: Final = r"\$\{file:((?:[^{}$]|\$\{[A-Za-z_][A-Za-z0-9_]*\})+)\}"
 _REFERENCE: Final = re.compile(rf"\$\$|{_NAME}|{_FILE}|(\$\{{)")
@@ -48,8 +48,8 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
     """Return the configuration in a file.
 
     Args:
-        path: of a `.toml` file; all others are read as YAML, which includes JSON.
-        environment: variables for `${NAME}`; None is the environment of the process.
+        path: path of a `.toml` file; all other files are read as YAML, which includes JSON.
+        environment: variables for `${NAME}`; None means the environment of the process.
 
     Raises:
         InvalidInputError: the file cannot be read, or a setting is wrong.
@@ -61,7 +61,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
         return parse_config(resolve_references(values, environment, directory=path.parent))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
-    except RecursionError:  # an alias of YAML inside of what it stands for
+    except RecursionError:  # a YAML alias inside of its own target
         raise InvalidInputError(f"{path}: a setting contains itself") from None
 
 
@@ -70,14 +70,14 @@ def resolve_references(
 ) -> Any:
     """Return the values with the references in their strings replaced; `$$` is a dollar sign.
 
-    `${NAME}` is a variable, and `${file:PATH}` the contents of a file without the end of its last
-    line; its path may hold variables.
+    `${NAME}` is a variable, and `${file:PATH}` the contents of a file without the last line
+    break; its path may contain variables.
 
     Args:
-        values: of the file.
+        values: values of the file.
         environment: the variables.
-        where: the values stand in the file, for errors.
-        directory: of relative paths.
+        where: position of the values in the file, for errors.
+        directory: base of relative paths.
 
     Raises:
         InvalidInputError: a variable is not set, or a file cannot be read; the message names it,
@@ -116,7 +116,7 @@ def resolve_references(
 
 
 def _secret(path: Path, where: str) -> str:
-    """Return what a file holds, without the end of its last line."""
+    """Return the contents of a file without the last line break."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_SECRET_BYTES + 1)
@@ -131,7 +131,7 @@ def _secret(path: Path, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _FileState:
-    """What changes when a file is written."""
+    """The state of a file, which every write changes."""
 
     changed_ns: int
     num_bytes: int
@@ -144,27 +144,27 @@ class _FileState:
             found = path.stat()
         except OSError:
             return None
-        # `cp -p` and others set the modification time back; the other time cannot be set.
+        # `cp -p` and other tools set the modification time back; the change time cannot be set.
         changed_ns = max(found.st_mtime_ns, found.st_ctime_ns)
         return cls(changed_ns, found.st_size, found.st_ino)
 
     def is_older_than(self, seconds: float) -> bool:
-        """Whether nobody wrote to the file for so long."""
+        """Return whether nobody has written to the file for this time."""
         return now_ms() - self.changed_ns // 1_000_000 >= seconds * 1000
 
 
 class ReloadingServer:
     """The server of a configuration file, replaced when the file changes.
 
-    A file that is being written may lack the limits that stand at its end. So it is read only when
-    it was not written to for `seconds`, or is as it was at the look before.
+    A file that is being written may lack limits at its end. So it is read only if
+    nobody wrote to it for `seconds`, or if it is unchanged since the previous check.
 
     Args:
-        path: of the configuration.
+        path: path of the configuration.
         seconds: how often the file is checked for changes.
 
     Attributes:
-        config: of the file as it was loaded last.
+        config: the last loaded configuration.
         after_reload: called with the configuration after each reload.
     """
 
@@ -190,10 +190,10 @@ class ReloadingServer:
         return self._server
 
     def reload(self, *, now: bool = False) -> None:
-        """Replace the server if the file has changed, and nobody writes to it any more.
+        """Replace the server if the file has changed and nobody writes to it any more.
 
         Args:
-            now: replace it in any case, because somebody says that the file is whole.
+            now: replace it in any case, because the caller knows that the file is complete.
         """
         with self._lock:
             self._next_check_s = time.monotonic() + self._seconds
@@ -218,7 +218,7 @@ class ReloadingServer:
             _LOG.error("the configuration is not reloaded: %s", type(error).__name__)
             return
         if _FileState.of(self._path) != state:
-            return  # it was written to meanwhile; the next look decides
+            return  # it was written to meanwhile; the next check decides
         self._loaded = state
         for name in _FIXED:
             if getattr(config, name) != getattr(self.config, name):
@@ -231,7 +231,7 @@ class ReloadingServer:
 
 
 def _warn_of_modes(path: Path, config: ServerConfig) -> None:
-    """Log which files with secrets every user of the machine can read."""
+    """Log a warning for files with secrets that every user of the machine can read."""
     key = config.certificate_key_file
     for one in (path, *([] if key is None else [Path(key)])):
         _warn_of_mode(one)
@@ -240,11 +240,11 @@ def _warn_of_modes(path: Path, config: ServerConfig) -> None:
 def _warn_of_mode(path: Path) -> None:
     with suppress(OSError):
         if os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
-            _LOG.warning("%s can be read by every user of this machine: chmod o-r", path)
+            _LOG.warning("every user of this machine can read %s: run chmod o-r on it", path)
 
 
 def settled_server(path: str | Path) -> ReloadingServer:
-    """Return the server of a configuration file, when nobody writes to the file any more.
+    """Return the server of a configuration file, once nobody writes to the file any more.
 
     Raises:
         InvalidInputError: the file is wrong.
@@ -260,14 +260,14 @@ def settled_server(path: str | Path) -> ReloadingServer:
     return ReloadingServer(path)
 
 
-# The text of a configuration file as values: YAML (which includes JSON) or TOML.
+# Parsing a configuration file: YAML (which includes JSON) or TOML.
 
 
 def read_document(path: Path) -> Any:
-    """Return the values in a `.toml` file, or in one of any other name, which is YAML.
+    """Return the values in a `.toml` file, or in a YAML file of any other name.
 
     Raises:
-        InvalidInputError: the file cannot be read or parsed, or has a key twice.
+        InvalidInputError: the file cannot be read or parsed, or contains a key twice.
     """
     try:
         text = path.read_text("utf-8")
@@ -283,7 +283,7 @@ def read_document(path: Path) -> Any:
 def _parse_toml(path: Path, text: str) -> Any:
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOML's own error is one
+    except ValueError as error:  # TOML's own error is a ValueError
         raise InvalidInputError(f"{path}: {error}") from None
 
 
@@ -306,20 +306,20 @@ def _parse_yaml(path: Path, text: str) -> Any:
 
 @cache
 def _strict_loader() -> Any:
-    """Return YAML's safe loader, with errors in place of what it leaves to chance."""
+    """Return YAML's safe loader, but with errors for ambiguous input."""
     import yaml  # noqa: PLC0415 -- not needed for TOML
 
     class StrictLoader(yaml.SafeLoader):
-        """Loads plain values; every key is there once."""
+        """Loads plain values; a key must not be repeated."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
             seen = set()
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
                 if not isinstance(key, yaml.ScalarNode):
-                    raise _fault(key, "a key is no text")
-                # `<<` merges: keys of its own override the merged ones, which is its purpose.
+                    raise _fault(key, "a key is not a string")
+                # `<<` merges: own keys may override merged ones, which is its purpose.
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                    raise _fault(key, f"the key {key.value!r} is there twice")
+                    raise _fault(key, f"the key {key.value!r} occurs twice")
                 seen.add(key.value)
             return super().construct_mapping(node, deep=deep)
 
@@ -328,7 +328,7 @@ def _strict_loader() -> Any:
                 return super().construct_object(node, deep=deep)
             except (ValueError, OverflowError):
                 # Such as the date 2027-13-45, or a number of five thousand digits.
-                raise _fault(node, "a value has the form of a time or number and is none") from None
+                raise _fault(node, "a value looks like a time or number, but is invalid") from None
             except (TypeError, AttributeError, KeyError, IndexError):
                 # Explicit tags on values of another form: `!!int ""`, `!!timestamp x`.
                 raise _fault(node, "a value does not have the form of its type") from None

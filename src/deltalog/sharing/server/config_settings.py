@@ -1,9 +1,9 @@
 """The settings of a configuration: their names, forms and bounds.
 
-Owns the settings of the reference server's file (`shares` → `schemas` → `tables`), and our own ones
-for recipients, OAuth, limits, readiness, telemetry, and views of tables. Fails closed: what is
-null, empty or there twice is an error, because it would mean "no limit" to one reader and "nothing"
-to another.
+These are the settings of the reference server's file (`shares` → `schemas` → `tables`), and
+deltalog's own for recipients, OAuth, limits, readiness, telemetry, and views of tables. A setting
+that is null, empty or repeated is an error: one reader would take it for "no limit", another for
+"nothing".
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def parse_config(values: object) -> ServerConfig:
     """Return the configuration in a file's contents.
 
     Raises:
-        InvalidInputError: a setting is missing, unknown or malformed; the message says where, and
-            what was probably meant.
+        InvalidInputError: a setting is missing, unknown or malformed; the message names it, and
+            suggests a similar name.
     """
     section = ConfigSection(values, "")
     version = section.get("version", 1)
@@ -94,7 +94,7 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # Settings of the reference server without a meaning here: its files can be used as they are.
+    # Settings of the reference server that have no effect here, so that its files work unchanged.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -140,7 +140,7 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.child("temporaryCredentials", _credentials),
     )
-    # Credentials are for the directory, in which all columns and rows are.
+    # Credentials give access to the directory, which contains all columns and rows.
     if table.is_view and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
@@ -158,7 +158,7 @@ def _url_seconds(section: ConfigSection) -> int:
     name = "preSignedUrlTimeoutSeconds"
     found = section.number(name, ServerConfig.url_seconds)
     if found > _MOST_URL_SECONDS:
-        raise section.error(name, f"stores sign for {_MOST_URL_SECONDS} seconds at most")
+        raise section.error(name, f"stores sign URLs for {_MOST_URL_SECONDS} seconds at most")
     return found
 
 
@@ -191,7 +191,7 @@ def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Recip
 
 
 def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple[str, ...] | None:
-    """Return the names of a recipient's shares; None is every share, which has to be said."""
+    """Return the names of a recipient's shares; None means all, which must be explicit."""
     known = {name_key(share.name): share.name for share in shares}
     if section.values.get("shares") == _EVERY_SHARE:
         section.texts("shares")
@@ -229,7 +229,7 @@ def _digest(section: ConfigSection, name: str) -> str | None:
 
 
 def _everybody(section: ConfigSection) -> RecipientConfig:
-    """Return the recipient of the reference server's one token, who can access all shares."""
+    """Return the recipient of the reference server's only token, who can access all shares."""
     section.required("bearerToken", str)
     digest = _digest(section, "bearerToken") or ""
     return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
@@ -239,19 +239,19 @@ def _network(text: str, section: ConfigSection) -> Network:
     try:
         return ip_network(text, strict=False)
     except ValueError:
-        problem = f"{text!r} is no address range such as 10.0.0.0/8"
+        problem = f"{text!r} is not an address range such as 10.0.0.0/8"
         raise section.error("ipRanges", problem) from None
 
 
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms", least=("one", "algorithm"))
     for name in algorithms or ():
-        # HS256 would accept tokens that anybody signs with the public key.
+        # With HS256, anybody could sign tokens with the public key.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
-            raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
+            raise section.error("algorithms", f"{name!r} is not an algorithm with a private key")
     issuer, jwks_url = section.required("issuer", str), section.optional("jwksUrl", str)
     if jwks_url is None and not is_safe_url(issuer):
-        problem = "is missing, and the issuer cannot be asked for it: it is no https URL"
+        problem = "is missing, and cannot be requested from the issuer: its URL is not https"
         raise section.error("jwksUrl", problem)
     return OAuthConfig(
         issuer=issuer,
@@ -384,14 +384,14 @@ def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfi
 T = TypeVar("T")
 
 _NULL = "is null; remove the setting for its default, or give it a value"
-_WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
+_WORDS = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
 class ConfigSection:
-    """A mapping of the configuration whose settings are read one by one.
+    """A mapping of the configuration; its settings are read one by one.
 
     Args:
-        values: of the file.
+        values: values of the file.
         where: path of the section (`shares[0].schemas[1]`), for errors.
     """
 
@@ -439,18 +439,18 @@ class ConfigSection:
         return value
 
     def texts(self, name: str, *, least: tuple[str, str] | None = None) -> tuple[str, ...] | None:
-        """Return a list of strings, which may be a single text; None if it is absent.
+        """Return a list of strings, which may be a single string; None if it is absent.
 
         Args:
-            name: of the setting.
-            least: how many of what are expected at least, in words; None accepts an empty list.
+            name: name of the setting.
+            least: the least number of items and their name; None accepts an empty list.
         """
         value = self._take(name)
         if value is None:
             return None
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise self.error(name, "expected a list of texts")
+            raise self.error(name, "expected a list of strings")
         if least is not None and not items:
             raise self.error(name, f"expected {least[0]} {least[1]} or more")
         return tuple(items)
@@ -461,7 +461,7 @@ class ConfigSection:
         if value is None:
             return None
         try:
-            if isinstance(value, datetime):  # of YAML or TOML
+            if isinstance(value, datetime):  # from YAML or TOML
                 zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
                 return round(zoned.timestamp() * 1000)
             return parse_timestamp(str(value))
@@ -470,7 +470,7 @@ class ConfigSection:
             raise self.error(name, problem) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return a mapping as it is; empty if it is absent."""
+        """Return a mapping unchanged; empty if it is absent."""
         found: dict[str, Any] = {}
         for key, item in (self.optional(name, dict) or {}).items():
             if item is None:
@@ -479,16 +479,16 @@ class ConfigSection:
         return found
 
     def rest(self) -> dict[str, Any]:
-        """Return all settings of this section as they are, known or not."""
+        """Return all settings of this section unchanged, known or not."""
         return {str(name): self._take(name) for name in self.values}
 
     def child(self, name: str, parse: Callable[[ConfigSection], T]) -> T | None:
-        """Return what `parse` makes of an inner section, or None if it is absent."""
+        """Return the parsed inner section, or None if it is absent."""
         value = self._take(name)
         return None if value is None else _parse(value, self.path(name), parse)
 
     def children(self, name: str, parse: Callable[[ConfigSection], T]) -> tuple[T, ...]:
-        """Return what `parse` makes of each section of a list; empty if it is absent."""
+        """Return the parsed sections of a list; empty if it is absent."""
         value = self._take(name)
         items = [] if value is None else value
         if not isinstance(items, list):
@@ -498,7 +498,7 @@ class ConfigSection:
         )
 
     def finish(self) -> None:
-        """Refuse settings that were not read, as unknown ones."""
+        """Raise for settings that were not read: they are unknown."""
         for name in self.values:
             if name in self._known:
                 continue
@@ -510,7 +510,7 @@ class ConfigSection:
     def _take(self, name: Any) -> Any:
         self._known.add(name)
         value = self.values.get(name)
-        # YAML reads `shares:` without anything behind it as null: whoever wrote it did not mean
+        # YAML reads `shares:` without a value as null, but its author did not mean
         # "no limit".
         if value is None and name in self.values:
             raise self.error(name, _NULL)
@@ -519,7 +519,7 @@ class ConfigSection:
     def _nearby(self, name: str) -> str:
         others = [str(key) for key in self.values if str(key) not in self._known]
         found = get_close_matches(name, others, n=1)
-        return f"; did you mean it by {found[0]!r}?" if found else ""
+        return f"; did you mean it instead of {found[0]!r}?" if found else ""
 
 
 def _parse(values: object, where: str, parse: Callable[[ConfigSection], T]) -> T:
@@ -530,16 +530,16 @@ def _parse(values: object, where: str, parse: Callable[[ConfigSection], T]) -> T
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?`, or an empty text if no name is similar."""
+    """Return `; did you mean 'x'?`, or an empty string if no name is similar."""
     by_folded = {name_key(one): one for one in known}
     found = get_close_matches(name_key(name), by_folded, n=1)
     return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
-    """Refuse names that differ only in their case (ledger SHARE-CFG-01)."""
+    """Raise for names that differ only in their case (ledger SHARE-CFG-01)."""
     seen: set[str] = set()
     for name in names:
         if name_key(name) in seen:
-            raise InvalidInputError(f"{where}: the name {name!r} is there twice")
+            raise InvalidInputError(f"{where}: the name {name!r} occurs twice")
         seen.add(name_key(name))

@@ -1,8 +1,8 @@
-"""Connections of the server's process: how many there are, and how long they may say nothing.
+"""Connections of the server's process: limits on their number and on idle time.
 
-Owns the limit on open connections and the time for a request to arrive, for which uvicorn has none,
-and that no client can fill the log. Where the limit is reached, the connection that has waited
-longest without a request makes room for the new one.
+uvicorn has no limit on open connections and on the time for a request to arrive; this module adds
+them, and keeps clients from flooding the log. At the limit, the connection that has waited longest
+without a request is closed for the new one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import RequestLimits
 
 BACKLOG: Final = 64
-"""Connections that the system accepts for us; asyncio may take as many at once."""
+"""Connections in the system's backlog; asyncio may accept as many at once."""
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 # Files, tables and stores need descriptors, too.
@@ -32,7 +32,7 @@ _LEAST_CONNECTIONS: Final = 8
 def most_connections(limits: RequestLimits) -> int:
     """Return how many connections may be open, within what the system permits the process.
 
-    The process's own limit on open files is raised as far as it may be.
+    The process's limit on open files is raised as far as the system permits.
     """
     try:
         import resource  # noqa: PLC0415 -- POSIX only
@@ -55,11 +55,11 @@ def most_connections(limits: RequestLimits) -> int:
 
 
 class GuardedProtocol(H11Protocol):
-    """A connection that ends when no request comes in time.
+    """A connection that is closed if no request arrives in time.
 
     Attributes:
-        most_open: connections that are open at once.
-        header_seconds: returns the time in which the head of a request has to come.
+        most_open: most open connections.
+        header_seconds: returns the time within which the head of a request must arrive.
     """
 
     most_open: ClassVar[int]
@@ -71,7 +71,7 @@ class GuardedProtocol(H11Protocol):
         self._waits_since_s = time.monotonic()
         super().connection_made(transport)
         if len(self.connections) > self.most_open and not self._make_space():
-            _LOG.warning("connections are refused: all that may be open are at work")
+            _LOG.warning("connections are refused: all permitted connections are busy")
             transport.abort()
             return
         self._start_timer()
@@ -82,7 +82,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come; a request that has begun has to go on."""
+        """Process received data; a request that has begun must continue in time."""
         super().data_received(data)
         if self.is_at_work:
             self._stop_timer()
@@ -90,24 +90,24 @@ class GuardedProtocol(H11Protocol):
             self._start_timer()
 
     def on_response_complete(self) -> None:
-        """Note since when the connection waits for another request."""
+        """Record when the connection began to wait for another request."""
         self._waits_since_s = time.monotonic()
         super().on_response_complete()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a request has come that is not answered yet."""
+        """Whether a request has arrived that is not answered yet."""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 
     def _make_space(self) -> bool:
-        """Close the connection that has waited longest; False if all are at work."""
+        """Close the connection that has waited longest; return False if all are busy."""
         others: list[Any] = [one for one in self.connections if one is not self]
         waiting = [one for one in others if not one.is_at_work]
         if not waiting:
             return False
         oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- its own
-        # Now, and not when the loop calls back: more connections may come before.
+        # Now, and not when the loop calls back: more connections may arrive before.
         self.connections.discard(oldest)
         oldest.transport.abort()
         return True
@@ -131,18 +131,18 @@ def guarded_protocol(limits: Callable[[], RequestLimits], most: int) -> type[Gua
 
     Args:
         limits: returns the limits of the current configuration.
-        most: connections that are open at once.
+        most: most open connections.
     """
     values = {"most_open": most, "header_seconds": staticmethod(lambda: limits().header_seconds)}
     return type("ConfiguredProtocol", (GuardedProtocol,), values)
 
 
 class ThrottleFilter(logging.Filter):
-    """Lets a few records of one kind pass, and says later how many did not.
+    """Lets a few records of one kind pass, and later reports how many were dropped.
 
     Args:
-        most: records of one kind in a period.
-        seconds: of a period.
+        most: most records of one kind in a period.
+        seconds: length of a period.
         clock: monotonic seconds.
     """
 
@@ -154,11 +154,11 @@ class ThrottleFilter(logging.Filter):
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        # By logger and text before its values are put in: when the period began, how many came.
+        # By logger and message template: when the period began, and the number of records.
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes."""
+        """Return whether a record passes."""
         key, now = (record.name, str(record.msg)[:200]), self._clock()
         with self._lock:
             began, count = self._counts.get(key, (now, 0))

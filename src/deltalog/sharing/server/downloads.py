@@ -1,7 +1,7 @@
-"""Downloads by our own signed URLs, of whole files or ranges.
+"""Downloads of whole files or ranges, through URLs that this server has signed.
 
-Owns ranges, conditional requests, and which files may be downloaded: files inside of the table's
-directory, with links followed, and outside of its log.
+This module owns ranges, conditional requests, and which files may be downloaded: files inside of
+the table's directory (after following links) and outside of its log.
 
 Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 """
@@ -49,7 +49,7 @@ class Download:
 
 
 def check_inside(store: Store, path: str) -> None:
-    """Refuse what is not a data file of the table, with links followed (ledger SHARE-SEC-02).
+    """Raise unless a path, after following links, is a data file (ledger SHARE-SEC-02).
 
     Raises:
         Fault: 404.
@@ -73,15 +73,15 @@ def download(
     """Return a file, or the requested range of it.
 
     Args:
-        store: of the file.
+        store: store of the file.
         path: decoded.
-        headers: of the request, names in lower case.
-        with_body: False for HEAD.
+        headers: headers of the request, names in lower case.
+        with_body: whether to send the body; False for HEAD.
 
     Raises:
         ObjectNotFoundError: the file is gone.
 
-    Cost: one request for the size, and one per mebibyte that is sent.
+    Cost: one request for the size, and one per mebibyte sent.
     """
     found = store.stat(path)
 
@@ -93,7 +93,7 @@ def download(
 
 
 def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool) -> Download:
-    """Return an open file, or the requested range of it; it is closed after it was sent."""
+    """Return an open file, or the requested range of it; close the file after sending."""
     found = os.fstat(file.fileno())
 
     def read(start: int, end: int) -> bytes:
@@ -107,7 +107,7 @@ def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool
         file.close()
         raise
     chunks = _closing(file, response.chunks)
-    finalize(chunks, file.close)  # the client may leave before the first piece
+    finalize(chunks, file.close)  # the client may disconnect before the first chunk
     return replace(response, chunks=chunks)
 
 
@@ -124,7 +124,7 @@ def _response(
     *,
     with_body: bool,
 ) -> Download:
-    # A file of a Delta table never changes; size and time are for files that are replaced anyway.
+    # Files of a Delta table never change; size and time detect files that were replaced anyway.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -150,9 +150,9 @@ def _response(
 
 
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
-    """Return the requested range; None is the whole file, also for a header of another form."""
+    """Return the requested range; None (the whole file) also for a header of another form."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
-    # RFC 9110: a server ignores ranges that it does not understand, and with another `If-Range`.
+    # RFC 9110: a server ignores ranges that it does not understand, or whose `If-Range` differs.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]
@@ -173,7 +173,7 @@ def _pieces(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator
         start = stop
 
 
-# Signed URLs for files: the store's own where it can sign, otherwise URLs of this server.
+# Signed URLs for files: from the store if it can sign, otherwise URLs of this server.
 
 
 _LOG = logging.getLogger("deltalog.sharing")

@@ -1,8 +1,8 @@
 """The endpoints of the protocol: routes, parameters and headers.
 
-Owns which parameter of a URL or header means what. Each endpoint is a few lines over the modules
-that make the answers; `middleware` handles what is the same for all requests. Here `request` is
-that of HTTP; `asked` and `wanted` are `request` and `query` in the modules that answer.
+This module owns the meaning of parameters in URLs and headers. Each endpoint is a few lines that
+call the modules which make the answers; `middleware` handles what all requests share. Here
+`request` is the HTTP request; `asked` and `wanted` are `request` and `query` in those modules.
 
 Protocol: REST APIs
 """
@@ -90,7 +90,7 @@ _WORK: Final = "deltalog.work"
 
 @dataclass(frozen=True)
 class Server:
-    """All objects of one configuration; a changed configuration makes new ones."""
+    """All objects of one configuration; a changed configuration makes new objects."""
 
     services: Services
     tables: Tables
@@ -118,7 +118,7 @@ class Server:
         return found
 
     def table(self, request: Request, recipient: Recipient) -> ServedTable:
-        """Return the table that the URL names.
+        """Return the table in the URL.
 
         Raises:
             Fault: 404.
@@ -131,7 +131,7 @@ class Server:
         return found
 
     async def table_request(self, request: Request) -> TableRequest:
-        """Return who requests what of which table.
+        """Return recipient, table and details of a request.
 
         Raises:
             Fault: 401, 403, 404 or 429.
@@ -159,10 +159,10 @@ class Server:
     async def in_thread(
         self, request: Request, recipient: Recipient, function: Callable[[], T]
     ) -> T:
-        """Return the result of a function that runs in a thread, when it is the recipient's turn.
+        """Run a function in a thread when it is the recipient's turn, and return its result.
 
         Raises:
-            ClientGoneError: the client does not wait for it any more.
+            ClientGoneError: the client has disconnected.
         """
 
         def watched() -> T:
@@ -176,7 +176,7 @@ class Server:
 
         Raises:
             Fault: 413 or 408.
-            ClientGoneError: the client left before all of it came.
+            ClientGoneError: the client disconnected before it sent everything.
         """
         limits = self.services.config.limits
         most = limits.body_bytes
@@ -198,7 +198,7 @@ class Server:
         start = config.public_url
         if start is None:
             url = request.url
-            # Mounted into another application, the server has a root path.
+            # If mounted into another application, the server has a root path.
             start = f"{url.scheme}://{url.netloc}{request.scope.get('root_path', '')}"
         return f"{start}{config.endpoint}"
 
@@ -207,7 +207,7 @@ def routes(prefix: str, current: Callable[[], Server]) -> list[Route]:
     """Return the routes of all endpoints.
 
     Args:
-        prefix: of the paths.
+        prefix: prefix of the paths.
         current: returns the server of the current configuration.
     """
     shares = f"{prefix}/shares"
@@ -236,7 +236,7 @@ def routes(prefix: str, current: Callable[[], Server]) -> list[Route]:
 def _handler(
     endpoint: Callable[[Server, Request], Awaitable[Response]], current: Callable[[], Server]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of an endpoint, which answers errors."""
+    """Return the handler of an endpoint, which turns errors into responses."""
 
     async def handle(request: Request) -> Response:
         add_audit_facts(request.scope, action=endpoint.__name__)
@@ -249,7 +249,7 @@ def _handler(
             add_audit_facts(request.scope, error=fault.code)
             if fault.recipient is not None:
                 add_audit_facts(request.scope, recipient=fault.recipient)
-            # Our own faults of this kind are expected, such as a full cache.
+            # The server's own faults of this kind are expected, such as a full cache.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
             return fault_response(fault)
@@ -367,7 +367,7 @@ async def changes(server: Server, request: Request) -> Response:
 
 
 async def get_file(server: Server, request: Request) -> Response:
-    """A file, by a URL that this server has signed."""
+    """Send a file, for a URL that this server has signed."""
     names, parameters = request.path_params, request.query_params
     signed = server.services.urls.check(
         names["owner"],
@@ -417,8 +417,8 @@ async def _lines(
 ) -> Response:
     """Return newline-delimited JSON, compressed for clients that accept it.
 
-    The lines of a short answer are made in the turn that plans it: waiting for a thread and waking
-    it takes longer. Those of a long one are made while they are sent.
+    The lines of a short answer are made right after planning, in the same thread: waiting for
+    another thread takes longer. The lines of a long answer are made while they are sent.
     """
     packs = "gzip" in request.headers.get("accept-encoding", "").lower()
 
@@ -446,7 +446,7 @@ async def _lines(
 
 
 def work_of(request: Request) -> Work:
-    """Return the work for a request."""
+    """Return the `Work` of a request."""
     found: Work = request.scope.setdefault(_WORK, Work(request.receive))
     return found
 
@@ -460,10 +460,10 @@ def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-# Pages of the listings of shares, schemas and tables.
+# Pages of listings: shares, schemas and tables.
 
 
-# The reference server's bound and default.
+# The reference server's limit and default.
 _MOST_RESULTS: Final = 500
 _LIST: Final = "list"
 _TOKEN_MS: Final = 24 * 3600 * 1000
@@ -473,10 +473,10 @@ class Listings:
     """The listings for one request.
 
     Args:
-        tables: of the server.
-        sealer: of page tokens.
-        recipient: who sent the request.
-        now_ms: when it came.
+        tables: tables of the server.
+        sealer: sealer of page tokens.
+        recipient: the sender of the request.
+        now_ms: time of the request.
     """
 
     def __init__(self, tables: Tables, sealer: Sealer, recipient: Recipient, now_ms: int) -> None:
@@ -549,7 +549,8 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
         share=share.name,
         share_id=share.share.id,
         id=table.id,
-        # A recipient without credentials for the directory does not need it (SHARE-SEC-08).
+        # A recipient without credentials for the directory does not need the location
+        # (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )
@@ -558,7 +559,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
 # Temporary credentials for a table's directory, from stores that issue them.
 
 
-# AWS's bounds for sessions of a chained role.
+# AWS's limits for sessions of a chained role.
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
 
@@ -573,7 +574,7 @@ def answer_credentials(request: TableRequest, body: bytes) -> bytes:
     node = parse_object(body.strip() or b"{}", "credentials")
     wanted = node.optional("location", str)
     if config.credentials is None:
-        raise unsupported("temporary credentials are not given for this table")
+        raise unsupported("temporary credentials are not issued for this table")
     location = config.location.rstrip("/")
     if wanted is not None:
         location = _inside(wanted, location)
@@ -590,12 +591,12 @@ def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
     """Return credentials for one directory.
 
     Raises:
-        StorageError: the cloud's service refused or failed.
+        StorageError: the cloud's service refused the request or failed.
         Fault: 400 for a store that does not issue credentials.
     """
     make = getattr(files_class(store_kind(location)), "temporary_credentials", None)
     if make is None:
-        raise unsupported("temporary credentials are not given for this table")
+        raise unsupported("temporary credentials are not issued for this table")
     settings = dict(config.credentials or {})
     seconds = int(settings.pop("seconds", _MOST_SECONDS))
     seconds = min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS)
@@ -607,7 +608,7 @@ def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
     except DeltaError:
         raise
     except Exception as error:
-        # The service's message may name roles and accounts.
+        # The service's message may contain roles and accounts.
         raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
     return made
 

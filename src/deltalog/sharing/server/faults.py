@@ -1,7 +1,7 @@
 """Error responses: status, `errorCode` and message.
 
-Owns what a recipient learns of an error. No message names a storage location, a token or another
-recipient; the strings of deltalog's own errors go to the log only.
+This module owns what a recipient learns about an error. No message contains a storage location, a
+token or another recipient; messages of deltalog's own errors go only to the log.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """
@@ -36,11 +36,11 @@ class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the
     """An error response.
 
     Args:
-        status: of HTTP.
+        status: HTTP status.
         code: the `errorCode`.
-        message: for people; holds only what the recipient may know.
-        headers: of the response.
-        recipient: who was refused, for the audit log only; None is unknown.
+        message: for people; contains only what the recipient may know.
+        headers: headers of the response.
+        recipient: the refused recipient, only for the audit log; None if unknown.
     """
 
     def __init__(
@@ -60,27 +60,27 @@ class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the
 
 
 def not_found(what: str = "resource") -> Fault:
-    """404 for what does not exist, and in the same words for what is not shared."""
+    """Return 404, in the same words if something does not exist or is not shared."""
     return Fault(404, codes.NOT_FOUND, f"the {what} does not exist or is not shared with you")
 
 
 def invalid(message: str) -> Fault:
-    """400 for a parameter with a wrong value."""
+    """Return 400 for a parameter with a wrong value."""
     return Fault(400, codes.INVALID_PARAMETER, message)
 
 
 def malformed(message: str) -> Fault:
-    """400 for a request that cannot be parsed."""
+    """Return 400 for a request that cannot be parsed."""
     return Fault(400, codes.MALFORMED_REQUEST, message)
 
 
 def unsupported(message: str) -> Fault:
-    """400 for what the server or the table does not offer."""
+    """Return 400 for a feature that the server or the table does not offer."""
     return Fault(400, codes.UNSUPPORTED_OPERATION, message)
 
 
 def unauthenticated(recipient: str | None = None) -> Fault:
-    """401 in the same words, whatever is wrong with the token (ledger SHARE-GEN-06)."""
+    """Return 401, in the same words for every fault of a token (ledger SHARE-GEN-06)."""
     return Fault(
         401,
         codes.UNAUTHENTICATED,
@@ -91,32 +91,32 @@ def unauthenticated(recipient: str | None = None) -> Fault:
 
 
 def forbidden(message: str, recipient: str | None = None) -> Fault:
-    """403 for what this recipient, or this URL, may not do."""
+    """Return 403 for an action that this recipient or URL may not do."""
     return Fault(403, codes.FORBIDDEN, message, recipient=recipient)
 
 
 def too_many_requests(seconds: int) -> Fault:
-    """429 with the time to wait."""
+    """Return 429 with the time to wait."""
     message = "too many requests; try again later"
     return Fault(429, codes.TOO_MANY_REQUESTS, message, {"Retry-After": str(seconds)})
 
 
 def unavailable(message: str) -> Fault:
-    """503 for what may succeed in a few seconds."""
+    """Return 503 for a request that may succeed in a few seconds."""
     return Fault(503, codes.UNAVAILABLE, f"{message}; try again later", {"Retry-After": "5"})
 
 
 def internal() -> Fault:
-    """500 without any detail."""
+    """Return 500 without any detail."""
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")
 
 
-# The first match counts: some kinds of errors are special cases of later ones.
+# The first match counts: some errors are special cases of later ones.
 _Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
 
 _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
     (TableNotFoundError, lambda: not_found("table")),
-    (VersionNotFoundError, lambda: invalid("the table has no such version, or not any more")),
+    (VersionNotFoundError, lambda: invalid("the table does not have this version (any more)")),
     (
         ChangeDataFeedNotEnabledError,
         lambda: invalid("cdf is not enabled on table in the requested versions"),
@@ -149,7 +149,7 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, Fault):
         return error
     if isinstance(error, MalformedMessageError):
-        return malformed(str(error))  # it quotes nothing but the recipient's own request
+        return malformed(str(error))  # it quotes only the recipient's own request
     for kinds, make_fault in _FAULTS:
         if isinstance(error, kinds):
             return make_fault()

@@ -1,7 +1,8 @@
 """File lines of an answer, from file columns of the log.
 
-Owns which members of an action each format has, the ids of files, and that no file outside of the
-table gets a URL. Works on batches of columns: a table may have a million files.
+This module owns which members of an action each format has, the ids of files, and the rule that no
+file outside of the table gets a URL. It works on batches of columns: a table may have a million
+files.
 
 Protocol: File, Data Change Files, File in Delta Format
 """
@@ -48,7 +49,7 @@ DELTA_COLUMNS: Final = (
     "clusteringProvider",
 )
 
-# Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
+# Paths to check one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
 _IS_SUSPECT: Final = re.compile(_SUSPECT).search
@@ -62,11 +63,11 @@ _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
 
 
 def check_paths(paths: pa.ChunkedArray[Any], root: str) -> None:
-    """Refuse files that are not inside of the table (ledger SHARE-SEC-02).
+    """Raise for files that are not inside of the table (ledger SHARE-SEC-02).
 
     Args:
         paths: encoded, as in the log.
-        root: of the table.
+        root: location of the table.
 
     Raises:
         UnsafePathError: a path leads out of the table, or into its log.
@@ -106,8 +107,8 @@ class FileLines:
     """Encodes the lines of a table's files.
 
     Args:
-        request: of a recipient.
-        response_format: of the answer.
+        request: a recipient's request.
+        response_format: response format of the answer.
 
     Raises:
         Fault: 400 if the request names an unknown hash.
@@ -125,7 +126,7 @@ class FileLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The log's columns that the lines of added files are made of."""
+        """The log's columns from which the lines of added files are made."""
         return DELTA_COLUMNS if self._format.is_delta else PARQUET_COLUMNS
 
     def chunks(
@@ -181,7 +182,7 @@ class FileLines:
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
-        # A path that is relative to the table means nothing to a recipient.
+        # A path relative to the table is useless for a recipient.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
         return self._hash(descriptor.unique_id), values
@@ -191,7 +192,7 @@ class FileLines:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows with maps as dictionaries; missing partition values are empty ones."""
+    """Yield the rows with maps as dictionaries; missing partition values become empty ones."""
     names = batch.schema.names
     columns = [batch.column(index).to_pylist() for index in range(len(names))]
     if "partitionValues" in names:

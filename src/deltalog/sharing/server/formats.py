@@ -1,8 +1,8 @@
 """The response format of an answer, and the two lines that every answer starts with.
 
-Owns which table can be sent in which format: `parquet` has plain files only, `delta` the features
-that its client names. Features that concern only checkpoints, and features that a table lists but
-does not use, are not required of a client and not sent: a recipient cannot meet them.
+This module owns which table can be sent in which format: `parquet` supports only plain files,
+`delta` the features that the client names. Two kinds of features are neither required of a client
+nor sent: those that concern only checkpoints, and those that a table lists but does not use.
 
 Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
 """
@@ -50,7 +50,7 @@ class ResponseFormat:
 
     Args:
         name: `parquet` or `delta`.
-        protocol: that the format `delta` sends.
+        protocol: the protocol that the format `delta` sends.
         ends: whether the last line is an `endStreamAction`.
     """
 
@@ -83,7 +83,7 @@ def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> ResponseFor
 def choose_view_format(
     capabilities: Capabilities, configuration: TableConfiguration
 ) -> ResponseFormat:
-    """Return the format for the files of a view, which need every feature that the view lists.
+    """Return the format for the files of a view; they need every feature that the view lists.
 
     Raises:
         Fault: 400 if the client cannot read the view in any format that it accepts.
@@ -98,7 +98,7 @@ def choose_range_format(
 ) -> ResponseFormat:
     """Return the format for the changes of a range of versions.
 
-    A feature that is only listed now may have been in use in a version of the range.
+    A feature that is unused now may have been used in a version of the range.
 
     Raises:
         Fault: 400 if the client cannot read the range in any format that it accepts.
@@ -141,7 +141,7 @@ def _choose(
 
 
 def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
-    """Return the reader features that a client must honour: name → the table's spelling.
+    """Return the reader features that a client must support: name → the table's spelling.
 
     Raises:
         DeltaProtocolError: deltalog itself cannot read the table.
@@ -150,7 +150,8 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if snapshot.configuration.column_mapping_mode is not Mode.NONE:
-        # Reader version 2 has no list, and some tables have it among writer features only (CM-02).
+        # Reader version 2 has no list; some tables have the feature only among writer features
+        # (CM-02).
         listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
@@ -163,7 +164,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
-        # Tables keep listing features after the property is off or the columns are dropped.
+        # Tables still list features after the property is off or the columns are dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
@@ -185,7 +186,7 @@ def _has_vectors(snapshot: Snapshot) -> bool:
 
 
 def _accepted_names(name: str, spelled: str) -> frozenset[str]:
-    """Return the names by which a client may list a feature, in lower case (ledger B-95)."""
+    """Return the names under which a client may list a feature, in lower case (ledger B-95)."""
     feature = find_feature(name)
     aliases = () if feature is None else (feature.name, *feature.aliases)
     return frozenset(one.lower() for one in (name, spelled, *aliases))
@@ -222,10 +223,10 @@ def head_lines(
     """Return the first two lines of an answer.
 
     Args:
-        response_format: of the answer.
-        configuration: of the table or the view.
-        protocol_version: of the protocol, where historical protocols were requested.
-        metadata: as `metadata_line` takes them.
+        response_format: response format of the answer.
+        configuration: configuration of the table or the view.
+        protocol_version: version of the protocol, if historical protocols were requested.
+        metadata: arguments of `metadata_line`.
     """
     protocol: Line = ParquetProtocol()
     if response_format.is_delta:
@@ -258,7 +259,7 @@ def metadata_line(
         description=metadata.description,
         schema_string=schema_without_metadata(metadata.schema_string),
         partition_columns=metadata.partition_columns,
-        # The reference server sends this one property, without the prefix (SHARE-META-06).
+        # The reference server sends only this property, without the prefix (SHARE-META-06).
         configuration={"enableChangeDataFeed": "true"} if has_feed else {},
         version=version,
         size_bytes=size_bytes,
@@ -269,8 +270,8 @@ def metadata_line(
 def _for_recipients(metadata: Metadata) -> Metadata:
     """Return the metadata without storage locations and without in-commit timestamps.
 
-    Clients that write a log of their own for the answer have no commits with such timestamps, and
-    the official client fails on that. Each line has its time anyway.
+    Clients that write their own log from the answer have no commits with such timestamps, and
+    the official client then fails. Each line has its time anyway.
     """
     kept = without_locations(metadata.configuration)
     for name in _COMMIT_PROPERTIES & kept.keys():
@@ -280,7 +281,7 @@ def _for_recipients(metadata: Metadata) -> Metadata:
 
 
 def without_locations(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties or tags without those that name a storage location (D-77)."""
+    """Return properties or tags except those that contain a storage location (D-77)."""
     return {
         key: value
         for key, value in values.items()

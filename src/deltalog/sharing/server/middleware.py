@@ -1,7 +1,7 @@
 """The outermost layer of the application: request ids, limits, metrics, and the audit log.
 
-Owns what is logged: who sent which request, and its status. No log line holds a token, a storage
-location or the text of an error.
+This module owns the content of the log: who sent which request, and its status. No log line
+contains a token, a storage location or the message of an error.
 
 Protocol: REST APIs (errors)
 """
@@ -51,7 +51,7 @@ _WATCHED: Final = "deltalog.watched"
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _UNKNOWN: Final = "other"
 _MOST_ASKED: Final = 256
-CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
+CLIENT_CLOSED: Final = 499  # nginx's status for a client that disconnected early
 
 
 class RequestMiddleware:
@@ -60,7 +60,7 @@ class RequestMiddleware:
     Args:
         app: the application.
         limits: returns the limits of the current configuration.
-        metrics: of the server.
+        metrics: metrics of the server.
     """
 
     def __init__(self, app: ASGIApp, limits: Callable[[], RequestLimits], metrics: Metrics) -> None:
@@ -98,7 +98,7 @@ class RequestMiddleware:
 
     def _finish(self, scope: Scope, sent: _SentResponse) -> None:
         facts = scope[_FACTS]
-        facts |= facts.pop("answer", {})  # written while the answer was sent
+        facts |= facts.pop("answer", {})  # added while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
@@ -123,14 +123,14 @@ class RequestMiddleware:
             "milliseconds": round(seconds * 1000, 1),
         }
         text = dumps(line).decode()
-        # Names in URLs are strangers' strings; control characters would move a terminal's cursor.
+        # Names in URLs are not trusted; control characters would move a terminal's cursor.
         if not text.isprintable():
             text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
         _AUDIT.info("%s", text)
 
 
 class _SentResponse:
-    """Sends a response, and keeps its status and size."""
+    """Sends a response, and records its status and size."""
 
     def __init__(self, scope: Scope, send: Send, seconds: int) -> None:
         asked = Headers(scope=scope).get("x-request-id", "")
@@ -149,19 +149,19 @@ class _SentResponse:
 
         Raises:
             TimeoutError: the client does not read the response.
-            ClientGoneError: the client is gone.
+            ClientGoneError: the client has disconnected.
         """
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
-            # Answers hold signed URLs: no cache may keep them, no browser may guess a type.
+            # Answers contain signed URLs: no cache may keep them, no browser may guess a type.
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):
             try:
                 await self._send(message)
-            except OSError as error:  # of servers that tell it
+            except OSError as error:  # from servers that report it
                 raise ClientGoneError from error
         if message["type"] == "http.response.body":
             self.num_bytes += len(message.get("body", b""))
@@ -174,7 +174,7 @@ def add_audit_facts(scope: MutableMapping[str, Any], **facts: object) -> None:
 
 
 def tell_observers(scope: MutableMapping[str, Any], facts: Mapping[str, Fact]) -> None:
-    """Add facts about a request for whoever watches, such as what no log may have."""
+    """Add facts about a request for telemetry, including facts that no log may contain."""
     work: ObservedWork | None = scope.get(_WATCHED)
     if work is not None:
         work.facts.update(facts)
@@ -188,7 +188,7 @@ def fault_response(fault: Fault) -> Response:
 
 
 async def unknown_route(request: Request, _error: Exception) -> Response:
-    """Return 404 for a path that is no endpoint."""
+    """Return 404 for a path that is not an endpoint."""
     add_audit_facts(request.scope, error=codes.NOT_FOUND)
     return fault_response(Fault(404, codes.NOT_FOUND, "there is no such endpoint"))
 
@@ -204,12 +204,12 @@ async def unknown_method(request: Request, error: Exception) -> Response:
 
 
 async def internal_error(_request: Request, _error: Exception) -> Response:
-    """Return 500 for any other exception, which `RequestMiddleware` logs."""
+    """Return 500 for any other exception; `RequestMiddleware` logs it."""
     return fault_response(internal())
 
 
 def log_defect(scope: Scope, error: BaseException) -> None:
-    """Log an error by its type and place; its text may name storage locations."""
+    """Log an error by its type and place; its message may contain storage locations."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "?"
     request_id = scope.get("deltalog.request_id", "?")
@@ -218,9 +218,9 @@ def log_defect(scope: Scope, error: BaseException) -> None:
 
 
 def _asked(scope: Scope) -> str:
-    """Return what a request was about, by its own words: share, schema and table, or the path.
+    """Return the subject of a request as given in its URL: share, schema and table, or the path.
 
-    No query string: it may hold signatures and tokens.
+    The query string is left out: it may contain signatures and tokens.
     """
     names = scope.get("path_params") or {}
     found = [str(names[kind]) for kind in ("share", "schema", "table") if kind in names]
@@ -233,23 +233,23 @@ def _asked(scope: Scope) -> str:
 
 
 def _framing_fault(scope: Scope) -> Fault | None:
-    """Return the fault of a request that ends at one place or another, as one reads it.
+    """Return the fault of a request whose headers define the end of its body in two ways.
 
-    A proxy before the server may have taken what we take for the next request for a part of this
-    one, so the connection ends with the answer.
+    A proxy in front of the server may have read the next request as a part of this
+    one, so the connection is closed after the answer.
 
     Protocol: RFC 9112, 6.1 (Transfer-Encoding)
     """
     names = [name.lower() for name, _ in scope["headers"]]
     lengths = names.count(b"content-length")
     if lengths > 1 or (lengths and b"transfer-encoding" in names):
-        text = "the request says in two ways how long its body is"
+        text = "the request defines the length of its body in two ways"
         return Fault(400, codes.MALFORMED_REQUEST, text, {"Connection": "close"})
     return None
 
 
 def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
-    """Return the fault of a request that is too large, before it is routed."""
+    """Return the fault of a request that is too large; checked before routing."""
     length = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if length > limits.url_bytes:
         return Fault(414, codes.TOO_LARGE, f"the URL is longer than {limits.url_bytes} bytes")
@@ -270,12 +270,12 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A value of this moment.
+    """A current value.
 
     Args:
-        name: without the common beginning.
-        text: what it is.
-        value: of this moment.
+        name: without the common prefix.
+        text: description of the value.
+        value: the current value.
     """
 
     name: str
@@ -284,7 +284,7 @@ class Gauge:
 
 
 class Metrics:
-    """Counts requests; threads may share it."""
+    """Counts requests; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -314,7 +314,7 @@ class Metrics:
         """Return all metrics.
 
         Args:
-            gauges: what others know.
+            gauges: current values of other parts of the server.
         """
         with self._lock:
             lines = [
@@ -354,7 +354,7 @@ def _single(name: str, kind: str, text: str, value: int) -> list[str]:
     return [*_head(name, kind, text), f"deltalog_sharing_{name} {value}"]
 
 
-# Work for requests, in threads: whose turn it is, and whether anybody still waits for the result.
+# Work for requests, in threads: whose turn it is, and whether a client still waits for the result.
 
 
 T = TypeVar("T")
@@ -363,14 +363,14 @@ _GONE: Final[ContextVar[threading.Event | None]] = ContextVar("deltalog.sharing.
 
 
 class ClientGoneError(Exception):
-    """Nobody waits for the answer any more."""
+    """The client has disconnected and does not wait for the answer."""
 
 
 def check_client() -> None:
-    """Raise an error if the client of the request at work is gone; do nothing outside of one.
+    """Raise if the current request's client has disconnected; outside of a request do nothing.
 
     Raises:
-        ClientGoneError: nobody waits for the answer.
+        ClientGoneError: the client has disconnected.
     """
     gone = _GONE.get()
     if gone is not None and gone.is_set():
@@ -378,11 +378,11 @@ def check_client() -> None:
 
 
 class Turns:
-    """Bounds how much is done at once.
+    """Limits the number of threads at work.
 
     Args:
-        at_once: threads at work for all recipients together.
-        per_recipient: threads at work for one recipient, whose other requests wait.
+        at_once: most threads for all recipients together.
+        per_recipient: most threads for one recipient; its other requests wait.
     """
 
     def __init__(self, at_once: int, per_recipient: int) -> None:
@@ -399,21 +399,21 @@ class Turns:
 
     @property
     def num_working(self) -> int:
-        """Threads at work."""
+        """The number of threads at work."""
         return self.all.borrowed_tokens
 
     @property
     def num_waiting(self) -> int:
-        """Requests that wait for a thread, or for their recipient's turn."""
+        """The number of requests that wait for a thread, or for their recipient's turn."""
         limits = (*self._own.values(), self.all)
         return sum(limit.statistics().tasks_waiting for limit in limits)
 
 
 class Work:
-    """The work for one request, whose body was read or is not needed.
+    """The work for one request; its body was read or is not needed.
 
     Args:
-        receive: of the request.
+        receive: ASGI's `receive` of the request.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -421,10 +421,10 @@ class Work:
         self._gone = threading.Event()
 
     async def run(self, function: Callable[[], T], turns: Turns, recipient: str) -> T:
-        """Return the result of a function that runs in a thread when it is the recipient's turn.
+        """Run a function in a thread when it is the recipient's turn, and return its result.
 
         Raises:
-            ClientGoneError: the client left while the function waited for its turn, or ran.
+            ClientGoneError: the client disconnected while the function waited or ran.
         """
         found: list[T] = []
         fault: Exception | None = None
@@ -432,7 +432,7 @@ class Work:
             group.start_soon(self._watch, group.cancel_scope)
             _GONE.set(self._gone)  # threads get a copy of the context
             try:
-                # First the recipient's own turn: who waits for it keeps nobody else waiting.
+                # First the recipient's own turn, so that waiting for it does not block others.
                 async with turns.of(recipient):
                     found.append(await anyio.to_thread.run_sync(function, limiter=turns.all))
             except Exception as error:  # noqa: BLE001 -- raised outside of the group, as it is
@@ -452,15 +452,15 @@ class Work:
 
 
 class WorkResponse(Response):
-    """A response whose body is made piece by piece, each in a thread when it is its turn.
+    """A response whose body is made in chunks; each chunk waits for its turn in a thread.
 
     Args:
-        work: of the request.
+        work: work of the request.
         chunks: the body.
-        turns: of the work.
-        recipient: for whom it is.
-        status_code: of HTTP.
-        headers: of the response.
+        turns: limits of the work.
+        recipient: gets the response.
+        status_code: HTTP status.
+        headers: headers of the response.
     """
 
     def __init__(
@@ -473,7 +473,7 @@ class WorkResponse(Response):
         status_code: int = 200,
         headers: Mapping[str, str],
     ) -> None:
-        # No call of the base class's: it would declare the length of a body that is not there.
+        # The base class is not called: it would declare a length, but the body does not exist yet.
         self.status_code = status_code
         self.background: Any = None
         self.body = b""
@@ -482,14 +482,14 @@ class WorkResponse(Response):
         self._chunks = chunks
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Take the headers as they are."""
+        """Set the headers unchanged."""
         self.raw_headers: list[tuple[bytes, bytes]] = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in (headers or {}).items()
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response; what is left of the body is not made when the client is gone."""
+        """Send the response; stop making the body if the client disconnects."""
         del scope, receive
         start: dict[str, Any] = {"type": "http.response.start", "status": self.status_code}
         await send({**start, "headers": self.raw_headers})

@@ -1,7 +1,7 @@
 """Pages of files, and the tokens that get the next page or new URLs.
 
-Owns what a token is bound to: recipient, table, version, and for pages the query itself. All pages
-of a query are about one version, whatever is committed meanwhile.
+This module owns what a token is bound to: recipient, table, version, and for pages the query
+itself. All pages of a query describe one version, whatever is committed meanwhile.
 
 Protocol: Read Data from a Table (maxFiles, pageToken, refreshToken)
 """
@@ -43,15 +43,15 @@ _REFRESH: Final = "refresh"
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page starts.
+    """The start of a page.
 
     Args:
-        version: of the table, or the last one of a range.
-        offset: files on the pages before.
-        after: key of the last file on the page before, for views; empty without one.
-        num_read_hints: hints that the first page looked at; None if the token does not say.
-        until_ms: when the token ends; None without one.
-        key: position of the signing key by which the files of the first page were named.
+        version: version of the table, or the last version of a range.
+        offset: number of files on the previous pages.
+        after: for views, key of the last file on the previous page; otherwise empty.
+        num_read_hints: number of hints that the first page has read; None if not in the token.
+        until_ms: when the token expires; None without a token.
+        key: position of the signing key that named the files of the first page.
     """
 
     version: int
@@ -67,11 +67,12 @@ class FilePage:
     """Some rows of a table of files.
 
     Args:
-        indices: of the rows, in the order of the answer; None is all rows as they are.
-        offset: rows on the pages before.
+        indices: indices of the rows, in the order of the answer; None means all rows in their
+            order.
+        offset: rows on the previous pages.
         num_rows: rows on this page.
         total: rows on all pages.
-        after: key behind which the next page begins, for views; None is by row numbers.
+        after: for views, the key after which the next page begins; None means row numbers.
     """
 
     indices: pa.UInt64Array | None
@@ -82,7 +83,7 @@ class FilePage:
 
     @property
     def next_start(self) -> dict[str, Any] | None:
-        """The values by which a token says where the next page starts; None on the last page."""
+        """The values of the next page's token; None on the last page."""
         if self.after is not None:
             return {"a": self.after}
         end = self.offset + self.num_rows
@@ -96,7 +97,7 @@ class FilePage:
 
 
 def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> PageStart | None:
-    """Return where the page starts that the query's token asks for; None without a token.
+    """Return the start of the page that the query's token requests; None without a token.
 
     Raises:
         Fault: 400 if the token is for another recipient, table or query, or has expired.
@@ -110,14 +111,14 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     except InvalidTokenError as error:
         raise invalid(str(error)) from None
     values = sealed.values
-    # A token of another recipient, table or query selects nothing here (ledger SHARE-SEC-03).
+    # A token is valid only for its own recipient, table and query (ledger SHARE-SEC-03).
     expected = _owner(request)
     if kind == _PAGE:
         expected["c"] = _checksum(query)
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
     _check_shared(request, query, values["v"])
-    # With a refresh token files are told anew, so that the newest key can name them.
+    # After a refresh token, files are listed again, so the newest key can name them.
     key = sealed.key if kind == _PAGE else 0
     return PageStart(
         version=values["v"],
@@ -130,7 +131,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
 
 
 def _check_shared(request: TableRequest, query: TableQuery | ChangesQuery, version: int) -> None:
-    """Refuse a token for what was shared when it was made, and is not any more."""
+    """Raise for a token of a version that is no longer shared."""
     table = request.table
     if version < table.config.start_version:
         raise invalid(f"You can only query table data since version {table.config.start_version}.")
@@ -152,12 +153,12 @@ def end_of_page(
     """Return a function that makes the last line of a page, or None if the client needs none.
 
     Args:
-        request: of a recipient.
-        query: of the request; whoever pages or refreshes needs the tokens in the last line.
-        response_format: of the answer.
-        version: that the tokens are bound to: of the table, or the last one of a range.
-        page: returns the rows of the page, after they were sent.
-        num_read_hints: hints that decided which rows there are.
+        request: a recipient's request.
+        query: query of the request; paging and refreshing need the tokens in the last line.
+        response_format: response format of the answer.
+        version: version of the tokens: the table's version, or the last one of a range.
+        page: returns the rows of the page; called after they were sent.
+        num_read_hints: number of hints that selected the rows.
         start: the token of the request; None without one.
     """
     config, sealer = request.services.config, request.services.sealer
@@ -167,7 +168,7 @@ def end_of_page(
     is_paged = query.max_files is not None or query.page_token is not None
     if not (response_format.ends or is_paged or refreshes):
         return None
-    # Where only the latest version is shared, a chain of tokens must not keep an older one.
+    # If only the latest version is shared, a chain of tokens must not keep an older one readable.
     is_bound = start is not None and not request.table.config.history_shared
     until_ms = start.until_ms if start is not None and is_bound else None
 
@@ -178,7 +179,7 @@ def end_of_page(
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        # The refresh token has no offset: it is for the files of all pages.
+        # The refresh token has no offset: it covers the files of all pages.
         next_page = refresh = None
         if (next_start := rows.next_start) is not None:
             values = {**owner, "c": _checksum(query), **next_start}
@@ -211,7 +212,7 @@ def _checksum(query: TableQuery | ChangesQuery) -> str:
 # Predicate hints of a query, resolved against the table's columns.
 
 
-# Each hint is evaluated for every file. Ignored ones only make the answer longer.
+# Each hint is evaluated for every file. Ignoring hints only makes the answer longer.
 _MOST_HINTS: Final = 100
 # Operations times files: about a second of work.
 _MOST_EVALUATIONS: Final = 200_000_000
@@ -219,13 +220,13 @@ _MOST_EVALUATIONS: Final = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The hints of a query as far as they are evaluated.
+    """The evaluated part of a query's hints.
 
     Args:
-        predicate: that holds for all rows that the client wants; None without one.
-        num_read: hints that were looked at, in their order, the JSON hint last. The pages of a
-            query must agree on it, as on the files that are left.
-        num_used: hints of which the predicate is made.
+        predicate: true for all rows that the client wants; None without hints.
+        num_read: number of hints that were read, in order, the JSON hint last. All pages of a
+            query must use the same number, so that they agree on the files.
+        num_used: number of hints in the predicate.
     """
 
     predicate: Expression | None
@@ -234,12 +235,12 @@ class Hints:
 
 
 class _Budget:
-    """What is left of the limits on the hints of one query.
+    """The remaining budget for the hints of one query.
 
     Args:
-        config: of the server.
-        num_files: for which hints are evaluated.
-        num_read: hints that an earlier page looked at, which this one does in any case.
+        config: config of the server.
+        num_files: number of files for which hints are evaluated.
+        num_read: number of hints that an earlier page has read; this page always reads them.
     """
 
     def __init__(self, config: ServerConfig, num_files: int, num_read: int | None) -> None:
@@ -250,16 +251,16 @@ class _Budget:
         self._agreed = num_read
 
     def may_read(self, number: int, text: str) -> bool:
-        """Whether there is a budget for the next hint, which is taken from it."""
+        """Charge the budget for reading the next hint; return False if it is exhausted."""
         if self._agreed is not None:
             return number < self._agreed
         self._bytes -= len(text.encode("utf-8", "surrogatepass"))
         is_left = self._bytes >= 0 and self._operations > 0
-        # One hint is always read: a busy server must not answer each query with all files.
+        # The first hint is always read: a busy server must not answer every query with all files.
         return is_left and (number == 0 or time.monotonic() < self._end_s)
 
     def take(self, hint: Expression) -> bool:
-        """Whether there is a budget for evaluating a hint, which is taken from it."""
+        """Charge the budget for evaluating a hint; return False if it is exhausted."""
         self._operations -= sum(1 for _ in walk(hint))
         return self._operations >= 0
 
@@ -271,14 +272,14 @@ def read_hints(
     num_files: int,
     num_read: int | None = None,
 ) -> Hints:
-    """Return the condition that a query's hints make, as far as the budget goes.
+    """Return the condition from a query's hints, as far as the budget allows.
 
     Args:
         query: with its hints.
-        schema: of the columns that hints may name.
-        config: which hints are evaluated, and within which limits.
-        num_files: for which they will be evaluated.
-        num_read: hints that the first page looked at; None is the first page.
+        schema: schema of the columns that hints may name.
+        config: which hints to evaluate, and their limits.
+        num_files: number of files for which hints will be evaluated.
+        num_read: number of hints that the first page has read; None on the first page.
     """
     budget = _Budget(config, num_files, num_read)
     found: list[Expression] = []
@@ -309,7 +310,7 @@ def _texts(
 
 
 def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """Return the files that may hold wanted rows; all files if the condition cannot be evaluated.
+    """Return the files that may contain wanted rows, or all if the condition cannot be evaluated.
 
     Cost: the log's columns that the predicate needs.
     """

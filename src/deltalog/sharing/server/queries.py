@@ -1,9 +1,8 @@
-"""Queries of a table: their answers, and asynchronous ones, which return an id at once.
+"""Queries of a table and their answers; asynchronous queries, which return an id at once.
 
-Owns the ids and the running work. An id is a sealed token of the query and of the version with
-which it was started: any process with the signing key answers it, also one that did not begin it.
-Only writing the files of a view takes long, and each process that is asked writes them into its own
-cache; queries of other tables are ready at once.
+This module owns the ids and the running work. An id is a sealed token of the query and its version,
+so any process with the signing key can answer it. Only writing the files of a view takes long; each
+process writes them into its own cache. Queries of other tables are ready at once.
 
 Protocol: Asynchronous queries
 """
@@ -52,7 +51,7 @@ _KIND: Final = "query"
 _MOST_QUERIES: Final = 1000
 _WAIT_SECONDS: Final = 5
 _LIFETIME_MS: Final = 3600 * 1000
-# An id is a part of a URL, for which servers and proxies in between allow a few kilobytes.
+# An id is part of a URL; servers and proxies limit URLs to a few kilobytes.
 _MOST_CHARACTERS: Final = 4096
 
 
@@ -61,12 +60,12 @@ class AsyncQuery:
     """An asynchronous query.
 
     Args:
-        id: by which clients poll it.
+        id: clients poll with it.
         owner: recipient and table.
-        query: without the page's parameters.
-        version: of the table.
-        work: writes the files; None if there are none to write.
-        expires_ms: when it is forgotten.
+        query: without the parameters of a page.
+        version: version of the table.
+        work: writes the files; None if there is nothing to write.
+        expires_ms: when the query is forgotten.
     """
 
     id: str
@@ -78,7 +77,7 @@ class AsyncQuery:
 
     @property
     def status(self) -> QueryStatus | None:
-        """The status that is sent instead of lines; None when the lines are ready."""
+        """The status to send instead of lines; None when the lines are ready."""
         if self.work is None:
             return None
         if not self.work.done():
@@ -91,7 +90,7 @@ class AsyncQuery:
 
 @dataclass(frozen=True)
 class _Known:
-    """The queries of one recipient that this process knows, the oldest first.
+    """The queries of one recipient in this process, the oldest first.
 
     Args:
         queries: by id.
@@ -103,7 +102,7 @@ class _Known:
 
 
 class AsyncQueries:
-    """The asynchronous queries of all recipients; the oldest of each one are forgotten first."""
+    """The asynchronous queries of all recipients; each recipient's oldest are dropped first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -112,7 +111,7 @@ class AsyncQueries:
 
     @property
     def num_running(self) -> int:
-        """Queries whose files are being written, or wait for it."""
+        """The number of queries whose files are being written, or wait to be written."""
         with self._lock:
             known = list(self._known.values())
             works = [one.work for own in known for one in own.queries.values()]
@@ -124,16 +123,16 @@ class AsyncQueries:
         query: TableQuery,
         answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Start a query, or find the one that was started here with the same key.
+        """Start a query, or return the one that was started here with the same key.
 
         Args:
-            request: of a recipient.
+            request: a recipient's request.
             query: with its `idempotency_key`.
-            answer: answers a query, of the latest version or of a given one.
+            answer: answers a query of the latest version, or of a given version.
 
         Raises:
             Fault: 400 without a key, and for a query that cannot be answered; 429 while too many
-                of the recipient's queries are at work.
+                of the recipient's queries are running.
         """
         key = query.idempotency_key
         if key is None:
@@ -148,11 +147,11 @@ class AsyncQueries:
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole, None)
         if first.until is not None:
-            whole = replace(whole, ending_version=first.until)  # a range keeps its end
+            whole = replace(whole, ending_version=first.until)  # the end of a range must not change
         expires_ms = request.now_ms + _LIFETIME_MS
         query_id = _seal(request, whole, first.version, expires_ms)
         if len(query_id) > _MOST_CHARACTERS:
-            # Hints only leave out files; a limit counts the rows that they leave.
+            # Hints only leave out files; a limit counts the remaining rows.
             whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
             query_id = _seal(request, whole, first.version, expires_ms)
             first = answer(whole, first.version)
@@ -165,15 +164,15 @@ class AsyncQueries:
         query_id: str,
         answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Return a query by its id; one of another process is begun here, too.
+        """Return a query by its id; start it here, too, if it comes from another process.
 
         Args:
-            request: of a recipient.
-            query_id: as `start` gave it, here or in another process with the same signing key.
+            request: a recipient's request.
+            query_id: from `start`, here or in another process with the same signing key.
             answer: as for `start`.
 
         Raises:
-            Fault: 404 for an unknown or expired id, one of another recipient or table, and one of a
+            Fault: 404 for an id that is unknown, expired, of another recipient or table, or of a
                 version that is not shared any more; 429 as for `start`.
         """
         found = self._live(request, query_id)
@@ -191,7 +190,7 @@ class AsyncQueries:
         with self._lock:
             own = self._known.setdefault(request.recipient.name, _Known())
             other = own.queries.get(query.id)
-            if other is not None:  # another request was quicker
+            if other is not None:  # another request was faster
                 return other
             if request.table.config.is_view:
                 query = replace(query, work=self._pool.submit(_write_all, first.chunks))
@@ -219,7 +218,7 @@ class AsyncQueries:
         return found
 
     def _check_number(self, request: TableRequest) -> None:
-        """Refuse a query while too many are at work: others' queries wait for the same threads."""
+        """Raise while too many queries are running: other recipients need the same threads."""
         with self._lock:
             own = self._known.get(request.recipient.name)
             works = [] if own is None else [one.work for one in own.queries.values()]
@@ -236,7 +235,7 @@ def _seal(request: TableRequest, query: TableQuery, version: int, expires_ms: in
 
 
 def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
-    """Return the query of an id, whoever made it.
+    """Return the query of an id that any process has made.
 
     Raises:
         Fault: 404.
@@ -298,8 +297,8 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     """Return the files of one version, or the changes since a starting version.
 
     Args:
-        request: of a recipient.
-        query: of the request.
+        request: a recipient's request.
+        query: query of the request.
         pinned: the version of an asynchronous query that was started earlier.
 
     Raises:
@@ -333,7 +332,8 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     )
     pruned = prune_by(snapshot, hints.predicate)
     num_sent = len(query.predicate_hints) + (query.json_predicate_hints is not None)
-    # The recipient evaluates hints that are ignored here, and its limit counts what they leave.
+    # The recipient also evaluates hints that are ignored here; its limit counts the rows after
+    # that.
     limited = query if hints.num_used == num_sent else replace(query, limit_hint=None)
     page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
@@ -376,7 +376,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
 
 
 def _check_together(query: TableQuery) -> None:
-    """Refuse parameters that exclude each other (ledger SHARE-QT-12, SHARE-QT-14)."""
+    """Raise for parameters that exclude each other (ledger SHARE-QT-12, SHARE-QT-14)."""
     moments = (query.version, query.timestamp_ms, query.starting_version)
     given = sum(value is not None for value in moments)
     if given > 1:
@@ -404,10 +404,10 @@ def _snapshot_at(request: TableRequest, version: int | None, timestamp_ms: int |
 
 
 def _page(query: TableQuery, pruned: Pruned, offset: int, most_files: int) -> FilePage:
-    """Return which of the files that hints leave are on the page."""
+    """Return the files of the page, from the files that remain after hints."""
     indices = None
     if query.max_files is not None or offset:
-        # Sorted, so that the next page continues this one whatever order the log has then.
+        # Sorted, so that the next page continues this one even if the order in the log changes.
         indices = compute.sort_indices(pruned.files(["path"]).column("path"))
     indices = _limited(query, pruned, indices)
     left = pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
@@ -421,10 +421,10 @@ def _page(query: TableQuery, pruned: Pruned, offset: int, most_files: int) -> Fi
 def _limited(
     query: TableQuery, pruned: Pruned, indices: pa.UInt64Array | None
 ) -> pa.UInt64Array | None:
-    """Return the first of the files that hold enough rows for the limit, or all.
+    """Return the first files that contain enough rows for the limit, or all files.
 
-    A file without `numRecords` counts as empty. Where a condition may leave out rows of a file, no
-    number of files is surely enough (ledger SHARE-QT-08, SHARE-QT-09).
+    A file without `numRecords` counts as empty. If a condition may leave out rows of a file, no
+    number of files is certain to suffice (ledger SHARE-QT-08, SHARE-QT-09).
     """
     if query.limit_hint is None or not pruned.is_exact:
         return indices

@@ -1,7 +1,7 @@
 """Recipients: authentication by token, OAuth subject and address, and limits on their requests.
 
-Tokens are kept as SHA-256 only and compared in constant time; whatever is wrong with one, the
-error is the same.
+Tokens are stored only as SHA-256 and compared in constant time. Every fault of a token causes the
+same error.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Recipient:
 
     Args:
         name: as configured.
-        shares: case-folded names; None is every share.
+        shares: case-folded names; None means every share.
     """
 
     name: str
     shares: frozenset[str] | None
 
     def can_access(self, share: str) -> bool:
-        """Whether a share is shared with this recipient."""
+        """Return whether a share is shared with this recipient."""
         return self.shares is None or name_key(share) in self.shares
 
 
@@ -56,7 +56,7 @@ class Recipients:
     """All recipients of a server.
 
     Args:
-        config: of the server.
+        config: config of the server.
         verify: returns the subject of a signed token, or None if the token is not valid.
     """
 
@@ -81,7 +81,7 @@ class Recipients:
 
         Args:
             authorization: the header.
-            address: from which the request came.
+            address: source address of the request.
             now_ms: the current time.
 
         Raises:
@@ -99,7 +99,7 @@ class Recipients:
         return _recipient(found)
 
     def find(self, name: str) -> Recipient | None:
-        """Return a recipient by name, for a URL that was signed earlier; None if it is gone."""
+        """Return a recipient by name, for a URL signed earlier; None if it was removed."""
         found = self._by_name.get(name)
         return None if found is None else _recipient(found)
 
@@ -128,7 +128,7 @@ def _recipient(config: RecipientConfig) -> Recipient:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or a host name is this machine's own, which others do not reach."""
+    """Return whether an address or host name is loopback, which only this machine reaches."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -147,10 +147,10 @@ def _is_inside(address: str | None, config: RecipientConfig) -> bool:
 
 
 class RateLimit:
-    """Counts requests by recipient, in token buckets; threads may share it.
+    """Counts requests by recipient, in token buckets; safe to use from several threads.
 
     Args:
-        per_minute: requests that a recipient may send, all at once or spread; 0 is no limit.
+        per_minute: most requests of a recipient, all at once or spread; 0 means no limit.
         clock: monotonic seconds.
     """
 
@@ -195,7 +195,7 @@ class TokenVerifier:
     """Verifies signed tokens.
 
     Args:
-        config: the issuer that is trusted.
+        config: the trusted issuer.
         clock: monotonic seconds.
     """
 
@@ -246,7 +246,7 @@ class TokenVerifier:
     def _fetch(self, now: float) -> None:
         self._fetched_at = now
         try:
-            # Asked anew with the keys: an issuer may move them.
+            # Requested again with the keys: an issuer may move them.
             url = self._config.jwks_url or discovered_keys_url(self._config.issuer)
             client = self._jwt.PyJWKClient(
                 url, cache_keys=False, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS
@@ -259,11 +259,11 @@ class TokenVerifier:
 
 
 def discovered_keys_url(issuer: str) -> str:
-    """Return where an issuer says that its public keys are.
+    """Return the URL of an issuer's public keys.
 
     Raises:
-        InvalidInputError: its description is of another issuer, or names no safe URL.
-        OSError, HTTPException, DeltaError: there is no description.
+        InvalidInputError: the description is of another issuer, or contains no safe URL.
+        OSError, HTTPException, DeltaError: the description cannot be fetched.
 
     Cost: one request.
     """
@@ -274,15 +274,15 @@ def discovered_keys_url(issuer: str) -> str:
     # "The issuer value returned MUST be identical to the Issuer URL": else one issuer speaks for
     # another.
     if not isinstance(found, dict) or found.get("issuer") != issuer:
-        raise InvalidInputError("the OpenID configuration is that of another issuer")
+        raise InvalidInputError("the OpenID configuration belongs to another issuer")
     url = found.get("jwks_uri")
     if not isinstance(url, str) or not is_safe_url(url):
-        raise InvalidInputError("the OpenID configuration names no https URL of keys")
+        raise InvalidInputError("the OpenID configuration has no https URL of keys")
     return url
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether what comes from a URL cannot be changed on its way: https, or this machine."""
+    """Return whether responses from a URL cannot be tampered with: https, or this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

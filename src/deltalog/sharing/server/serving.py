@@ -1,6 +1,6 @@
 """The server process: uvicorn with the application of a configuration file.
 
-Owns where the process listens and what it logs.
+This module owns the process's listening address and its log.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config_file import ReloadingServer
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# What a client can cause at will; the audit log has one line for each request anyway.
+# Messages that clients can cause at will; the audit log has a line for each request anyway.
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
-# After the grace time: for closing what is open, before the process ends in any case.
+# Time after the grace period to close connections; then the process ends in any case.
 _LAST_SECONDS: Final = 5
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
-    """Run the server of a configuration file until the process is told to end.
+    """Run the server of a configuration file until the process gets a signal to end.
 
-    SIGTERM ends it within `limits.graceSeconds` and a few seconds, SIGHUP reloads the file and the
+    SIGTERM ends it within `limits.graceSeconds` plus a few seconds. SIGHUP reloads the file and the
     certificates.
 
     Args:
-        path: of the file.
-        host: instead of the file's.
-        port: instead of the file's.
+        path: path of the file.
+        host: replaces the file's host.
+        port: replaces the file's port.
 
     Raises:
         InvalidInputError: the file is wrong, or uvicorn is not installed.
@@ -58,8 +58,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     host = host or config.host
     if not config.signing_keys:
         _LOG.warning(
-            "signingKey is not set: tokens of pages and URLs of files end with this process, and "
-            "no other one takes them"
+            "signingKey is not set: page tokens and file URLs end with this process, and "
+            "no other process accepts them"
         )
     if not is_loopback(host) and config.certificate_file is None and config.public_url is None:
         _LOG.warning(
@@ -78,7 +78,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         backlog=connections.BACKLOG,
         ssl_certfile=config.certificate_file,
         ssl_keyfile=config.certificate_key_file,
-        access_log=False,  # it would hold signed URLs; the audit log has the rest
+        access_log=False,  # it would contain signed URLs; the audit log has the rest
         lifespan="off",
         log_level="warning",
         server_header=False,
@@ -86,7 +86,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         timeout_keep_alive=30,
         timeout_graceful_shutdown=config.limits.grace_seconds,
     )
-    # After uvicorn has configured its loggers.
+    # This must run after uvicorn has configured its loggers.
     for name in _THROTTLED:
         logging.getLogger(name).addFilter(connections.ThrottleFilter())
     settings.load()
@@ -100,16 +100,16 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
     if hasattr(signal, "SIGHUP"):
 
         def reload(*_: object) -> None:
-            # In a thread: the main one may be at a reload already, and hold its lock.
+            # In a thread: the main thread may be reloading already, and have the lock.
             threading.Thread(target=reloading.reload, kwargs={"now": True}, daemon=True).start()
 
         signal.signal(signal.SIGHUP, reload)
-    # uvicorn raises the signal again when it has ended: an ordinary exit then removes the cache.
+    # uvicorn raises the signal again at its end: then a normal exit removes the cache.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     handle_exit = server.handle_exit
 
     def end(number: int, frame: Any) -> None:
-        # A thread that waits for a store must not keep the process.
+        # A thread that waits for a store must not keep the process alive.
         seconds = reloading.config.limits.grace_seconds + _LAST_SECONDS
         guard = threading.Timer(seconds, os._exit, args=[0])
         guard.daemon = True
@@ -130,15 +130,15 @@ def _log_to_stderr() -> None:
     root.setLevel(logging.INFO)
 
 
-# The certificates of a running server: read anew when its configuration is.
+# The certificates of a running server: reloaded with its configuration.
 
 
 def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> None:
-    """Give new connections the certificates that a configuration names; failures are logged.
+    """Use a configuration's certificates for new connections; failures are logged.
 
     Args:
-        context: of the listening socket; None if it has no TLS.
-        config: of the server.
+        context: context of the listening socket; None if it has no TLS.
+        config: config of the server.
     """
     chain, key = config.certificate_file, config.certificate_key_file
     if (context is None) != (chain is None):
@@ -146,7 +146,8 @@ def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> N
     if context is None or chain is None:
         return
     try:
-        # A context that failed half-way has the one file's key and the other one's certificate.
+        # A context that failed half-way would mix the key of one file with the certificate of
+        # another.
         for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
             one.load_cert_chain(chain, key, password=lambda: "")  # never ask on the terminal
     except (OSError, ValueError) as error:

@@ -1,6 +1,7 @@
 """The shared tables, found by name and opened once.
 
-Owns which versions of a table may be read: the latest, and older ones if the history is shared.
+This module owns which versions of a table may be read: the latest, and older ones if the history
+is shared.
 
 Protocol: Query Table Version, Read Data from a Table
 """
@@ -42,7 +43,7 @@ class TableName:
 
     @property
     def key(self) -> str:
-        """The three names as one text; they hold no slash."""
+        """The three names as one string; they contain no slash."""
         return f"{self.share}/{self.schema}/{self.table}"
 
 
@@ -60,7 +61,7 @@ class ServedTable:
 
     Args:
         name: as configured.
-        config: what is shared of the table.
+        config: the shared part of the table.
         opened: store and snapshots, shared by all requests.
     """
 
@@ -84,18 +85,18 @@ class ServedTable:
         with self.opened.lock:
             newest = self.opened.latest
             if newest is not None and newest.metadata.id != found.metadata.id:
-                self.opened.older.clear()  # the table was made anew at its location
+                self.opened.older.clear()  # the table was replaced at its location
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
-        # Nothing of such a table may be read yet.
+        # No version of such a table may be read yet.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
 
     def known_latest(self) -> Snapshot:
-        """Return the latest version that was seen.
+        """Return the latest version that was loaded.
 
-        Cost: nothing, but for a table that no request was about yet.
+        Cost: nothing, except for the first request of a table.
         """
         with self.opened.lock:
             known = self.opened.latest
@@ -105,7 +106,7 @@ class ServedTable:
         """Return a version; callers check whether it may be read.
 
         Raises:
-            Fault: 400 if the version does not exist, or not any more.
+            Fault: 400 if the version does not exist (any more).
         """
         if latest is not None and version == latest.version:
             return latest
@@ -126,7 +127,7 @@ class ServedTable:
         return found
 
     def check_history(self, what: str) -> None:
-        """Refuse a request that needs the history if it is not shared (ledger SHARE-QT-10).
+        """Raise if a request needs the history, but it is not shared (ledger SHARE-QT-10).
 
         Raises:
             Fault: 400.
@@ -135,7 +136,7 @@ class ServedTable:
             raise unsupported(f"{what} needs a table whose history is shared")
 
     def check_version(self, version: int, latest: Snapshot) -> None:
-        """Refuse a version outside of the shared history.
+        """Raise for a version outside of the shared history.
 
         Raises:
             Fault: 400.
@@ -155,7 +156,7 @@ class ServedTable:
         Raises:
             Fault: 400 for a time before the first version or after the latest one.
         """
-        # The reference server refuses such times, as Delta's time travel does.
+        # The reference server refuses such times, like Delta's time travel.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
         version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
@@ -166,10 +167,11 @@ class ServedTable:
         """Return the first version that was committed at a time or later (ledger SHARE-VER-03).
 
         Raises:
-            Fault: 400 if nothing was committed since.
+            Fault: 400 if nothing was committed since then.
         """
         times = self._commit_times(latest)
-        # Not later: the reference server's kernel path skips a version of exactly this time.
+        # A version of exactly this time counts, although the reference server's kernel path skips
+        # it.
         version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
         if version is None:
             raise invalid("the timestamp is after the latest version of the table")
@@ -204,7 +206,7 @@ class Tables:
     """All tables of a configuration.
 
     Args:
-        config: of the server.
+        config: config of the server.
         make_store: opens the store of a table.
     """
 

@@ -1,7 +1,7 @@
-"""Sealed tokens: values that clients hand back unchanged, such as page tokens.
+"""Sealed tokens: values that clients return unchanged, such as page tokens.
 
-Owns the seal (HMAC-SHA256 over kind and contents), expiry, and hashes. The contents of a token are
-readable but cannot be forged, and a token of one kind is not accepted as one of another.
+This module owns the seal (HMAC-SHA256 over kind and contents), expiry, and hashes. The contents of
+a token are readable but cannot be forged. A token of one kind is not accepted as another kind.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class InvalidTokenError(DeltaError):
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """What a token holds.
+    """The content of a token.
 
     Args:
-        values: that were sealed.
-        expires_ms: until when.
+        values: the sealed values.
+        expires_ms: when the token expires.
         key: position of the key that sealed them; 0 is the newest one.
     """
 
@@ -45,7 +45,7 @@ class Sealed:
 
 
 class Sealer:
-    """Seals tokens with one key, and opens those of previous keys, too.
+    """Seals tokens with one key, and opens tokens of this and previous keys.
 
     Args:
         key: a secret of 16 bytes or more, which all processes of a server share.
@@ -54,7 +54,7 @@ class Sealer:
 
     def __init__(self, key: bytes, *previous: bytes) -> None:
         self._secrets = (key, *previous)
-        # Keys of their own, so that no signature of a URL is a valid seal.
+        # Separate keys, so that no signature of a URL is a valid seal.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
 
     def with_key(self, key: int) -> Sealer:
@@ -62,7 +62,7 @@ class Sealer:
         return self if key == 0 else Sealer(self._secrets[key])
 
     def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
-        """Return a token that holds `values` until a time."""
+        """Return a token that contains `values` and expires at a time."""
         body = dumps({"e": expires_ms, **values})
         return encode_base64(_mac(self._keys[0], kind, body) + body)
 
@@ -75,7 +75,7 @@ class Sealer:
         return self.unseal(kind, token, now_ms).values
 
     def unseal(self, kind: str, token: str, now_ms: int) -> Sealed:
-        """Return the values of a token with their end and their key.
+        """Return the values of a token with their expiry and their key.
 
         Raises:
             InvalidTokenError: it is forged, of another kind, or has expired.
@@ -96,7 +96,7 @@ class Sealer:
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
-        # Lengths tell the parts ("a", "bc") from ("ab", "c").
+        # Lengths distinguish the parts ("a", "bc") from ("ab", "c").
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._keys[0], message, "sha256").hex()
 
@@ -111,14 +111,14 @@ def encode_base64(data: bytes) -> str:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return what `encode_base64` encoded; None for any other text, such as one with padding."""
+    """Decode a string from `encode_base64`; None for any other string, such as with padding."""
     if len(text) > _MOST_CHARACTERS or not text.isascii():
         return None
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # The last character may have unused bits, which would give one token several spellings.
+    # The last character may have unused bits; accepting them would allow several spellings.
     return data if encode_base64(data) == text else None
 
 

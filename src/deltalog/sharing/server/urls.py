@@ -1,11 +1,11 @@
-"""Signed URLs for files: the store's own where it can sign, otherwise URLs of this server.
+"""Signed URLs for files: from the store if it can sign, otherwise URLs of this server.
 
-Owns the signature of our own URLs: HMAC-SHA256 over method, owner, file and expiry. Such a URL
-opens one file of one table for one recipient until it expires. The path of the file is in the URL;
-that the file lies inside of the table was checked before it was signed.
+This module owns the signature of the server's own URLs: HMAC-SHA256 over method, owner, file and
+expiry. Such a URL opens one file of one table for one recipient until it expires. It contains the
+path of the file; before signing, the server checks that the file is inside of the table.
 
-The parameters are called `X-Amz-…` because the official clients recognise a pre-signed URL by names
-of parameters that they know.
+The parameters are called `X-Amz-…` because the official clients recognise a pre-signed URL by these
+names.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True, slots=True)
 class ViewFileSource:
-    """Which rows of a view a file holds.
+    """The rows of a view that a file contains.
 
     Args:
-        version: of the table.
-        commit: whose changed rows the file holds; None for the rows of `version`.
-        with_feed: the changes are those of the change data feed.
+        version: version of the table.
+        commit: the file contains the changed rows of this commit; None for the rows of `version`.
+        with_feed: whether the changes are those of the change data feed.
     """
 
     version: int
@@ -55,27 +55,27 @@ class ViewFileSource:
     with_feed: bool = False
 
     def encode(self) -> str:
-        """Return a string for URLs, which `parse` reads."""
+        """Return a string for URLs, which `parse` decodes."""
         if self.commit is None:
             return str(self.version)
         return f"{self.version},{self.commit},{self.with_feed:d}"
 
     @classmethod
     def parse(cls, text: str) -> ViewFileSource:
-        """Return the source of a string that `encode` made."""
+        """Return the source from a string of `encode`."""
         version, *change = (int(part) for part in text.split(","))
         return cls(version, change[0], bool(change[1])) if change else cls(version)
 
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """The file that one of our own URLs opens.
+    """The file of a URL that this server has signed.
 
     Args:
-        recipient: for whom the URL was signed.
-        table: that the file belongs to.
-        path: of the file, decoded, in the table's store; for a view its name in the file cache.
-        source: for a file of a view, which rows it holds; None for a file of the table itself.
+        recipient: the URL was signed for this recipient.
+        table: the table of the file.
+        path: decoded path of the file in the table's store; for a view, its name in the file cache.
+        source: for a view, the rows that the file contains; None for a file of the table itself.
         key: position of the key that signed the URL; 0 is the newest one.
     """
 
@@ -90,9 +90,9 @@ class UrlSigner:
     """Signs and checks URLs of files.
 
     Args:
-        key: of the server.
+        key: secret key of the server.
         seconds: how long a URL is valid.
-        own_urls: never use the store's own URLs.
+        own_urls: whether to never use the store's own URLs.
         previous: keys whose URLs are still accepted, the newest first.
     """
 
@@ -105,7 +105,7 @@ class UrlSigner:
         previous: Sequence[bytes] = (),
     ) -> None:
         self._secrets = (key, *previous)
-        # Keys of their own, so that no sealed token is a valid signature.
+        # Separate keys, so that no sealed token is a valid signature.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
         self._seconds = seconds
         self._own_urls = own_urls
@@ -117,7 +117,7 @@ class UrlSigner:
         return UrlSigner(self._secrets[key], self._seconds, own_urls=self._own_urls)
 
     def expiry_ms(self, now_ms: int) -> int:
-        """Return when URLs expire that are signed now."""
+        """Return the expiry of URLs that are signed now."""
         return now_ms + self._seconds * 1000
 
     def store_signer(self, store: Store) -> Callable[[str], str] | None:
@@ -140,11 +140,11 @@ class UrlSigner:
         """Return a function that makes the URL of a file on this server from its decoded path.
 
         Args:
-            table: that the files belong to.
-            recipient: for whom URLs are signed.
-            base_url: of the protocol's root on this server.
+            table: the table of the files.
+            recipient: URLs are signed for this recipient.
+            base_url: URL of the protocol's root on this server.
             expires_ms: when the URLs expire.
-            source: for files of a view, which rows they hold.
+            source: for files of a view, the rows that they contain.
         """
         rows = "" if source is None else source.encode()
         owner = encode_base64(f"{recipient.name}\n{table.key}\n{rows}".encode())
@@ -154,7 +154,7 @@ class UrlSigner:
         end = f"?{EXPIRY}={expiry}&{SIGNATURE}="
 
         def sign(path: str) -> str:
-            # Names of local files may be no UTF-8.
+            # Names of local files may be invalid UTF-8.
             name = encode_base64(path.encode("utf-8", "surrogateescape"))
             mac = hmac.digest(key, before + name.encode() + after, "sha256").hex()
             return f"{start}{name}{end}{mac}"
@@ -162,14 +162,14 @@ class UrlSigner:
         return sign
 
     def check(self, owner: str, name: str, expiry: str, signature: str, now_ms: int) -> SignedFile:
-        """Return the file that a URL opens.
+        """Return the file of a signed URL.
 
         Raises:
             Fault: 403 if the URL was not signed here, was changed, or has expired.
         """
         if max(len(owner), len(name), len(expiry), len(signature)) > _MOST_CHARACTERS:
             raise forbidden("the URL is not valid")
-        # The signature first: nothing of an unsigned URL is evaluated.
+        # The signature is checked first: nothing of an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
         given = signature.encode("utf-8", "surrogatepass")
         macs = (hmac.digest(key, text, "sha256").hex().encode() for key in self._keys)
@@ -190,9 +190,9 @@ class UrlSigner:
 
 
 def _signs(store: SigningStore) -> bool:
-    """Whether the store's credentials can sign: anonymous ones and tokens often cannot.
+    """Return whether the store's credentials can sign: anonymous ones and tokens often cannot.
 
-    Cost: that of one URL.
+    Cost: as signing one URL.
     """
     try:
         store.signed_url("probe", 1)

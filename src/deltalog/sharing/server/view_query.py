@@ -33,13 +33,13 @@ _ATTEMPTS: Final = 3
 def answer_view(
     request: TableRequest, query: TableQuery, snapshot: Snapshot, start: PageStart
 ) -> Answer:
-    """Return the files of a view, which are written while their lines are sent.
+    """Return the files of a view; they are written while their lines are sent.
 
     Args:
-        request: of a recipient.
-        query: of the request.
+        request: a recipient's request.
+        query: query of the request.
         snapshot: the version.
-        start: where the page starts.
+        start: the start of the page.
     """
     table, config = request.table, request.services.config
     view = View(snapshot, table, request.services)
@@ -50,7 +50,7 @@ def answer_view(
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
-    # The files that hints leave may hold other rows than the wanted ones.
+    # Files that remain after hints may also contain unwanted rows.
     limit = None if has_hints else query.limit_hint
     page = FilePage(None, 0, 0, 0)
 
@@ -58,7 +58,7 @@ def answer_view(
         nonlocal page
         rows = files = 0
         last = None
-        # Pages count files with shown rows: those without one would tell of hidden rows.
+        # Pages count only files with shown rows: counting other files would reveal hidden rows.
         for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
@@ -104,7 +104,7 @@ def download_view(
     *,
     with_body: bool,
 ) -> Download:
-    """Return a file of a view; it is written again if it left the file cache.
+    """Return a file of a view; write it again if it has left the file cache.
 
     Raises:
         Fault: 404 if the version has no such file, or the whole table is shared now; 503 if the
@@ -115,12 +115,12 @@ def download_view(
     source, config = signed.source, table.config
     is_change = source.commit is not None
     least = source.version if source.commit is None else min(source.version, source.commit)
-    # What the URL was signed for may not be shared any more.
+    # The configuration may have changed since the URL was signed.
     if least < config.start_version or (is_change and not config.history_shared):
         raise not_found("file")
     services = services.with_key(signed.key)
     view = View(table.at(source.version), table, services)
-    # Between writing and opening, other requests may push the file out of a small cache.
+    # Between writing and opening, other requests may evict the file from a small cache.
     for _ in range(_ATTEMPTS):
         tasks = changed_tasks(view, table, source) if is_change else view.tasks()
         file = view.open(signed.path, tasks)

@@ -1,9 +1,9 @@
-"""Views: tables of which a share has some columns and rows only.
+"""Views: tables of which only some columns and rows are shared.
 
-Owns that a recipient learns nothing of the other columns and rows. Files are written anew with the
-view's rows and columns, without the log's statistics, under names that are keyed hashes; files
-without a row of the view are not mentioned, and pages count the others. Hints are evaluated on
-partition values only. The configuration names columns as the latest version does.
+This module ensures that a recipient learns nothing about hidden columns and rows. Files are
+rewritten with the view's rows and columns, without the log's statistics, under names that are keyed
+hashes. Files without a row of the view are neither listed nor counted. Hints are evaluated only on
+partition values. The configuration uses the column names of the latest version.
 
 Protocol: Read Data from a Table
 """
@@ -66,13 +66,13 @@ _ASSUMED_FILES: Final = 1_000_000
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The table's files that may hold wanted rows of a view, as columns of the log.
+    """The table's files that may contain wanted rows of a view, as columns of the log.
 
     Args:
-        view: of the table.
+        view: view of the table.
         files: `TASK_COLUMNS`.
-        keys: of the files, by which pages are ordered.
-        hints: that left out files.
+        keys: keys of the files; pages are ordered by them.
+        hints: the hints that selected the files.
     """
 
     view: View
@@ -81,7 +81,7 @@ class SourceFiles:
     hints: Hints
 
     def tasks(self, after: str) -> Iterator[tuple[str, ScanTask]]:
-        """Yield keys and tasks of the files whose key is behind another one, in their order."""
+        """Yield keys and tasks of the files after a key, in order."""
         order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
         for index in order:
             if self.keys[index] > after:
@@ -91,13 +91,13 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ViewFile:
-    """A file of a view, as recipients see it.
+    """A file of a view, as visible to recipients.
 
     Args:
-        name: a hash that depends on the shown rows and on nothing else of the table's file but
-            its path; empty without rows.
-        num_rows: that are shown.
-        size_bytes: of the file.
+        name: a hash that depends only on the shown rows and on the path of the table's file;
+            empty without rows.
+        num_rows: number of shown rows.
+        size_bytes: size of the file.
     """
 
     name: str
@@ -106,14 +106,14 @@ class ViewFile:
 
 
 class View:
-    """What a share has of one version of a table.
+    """The shared part of one version of a table.
 
     Args:
         snapshot: the version.
-        table: with the configuration of the view.
-        services: of the server.
-        latest: the latest version, in which the configuration names columns; None is the one that
-            was seen last.
+        table: the table, with the configuration of the view.
+        services: services of the server.
+        latest: the latest version, whose column names the configuration uses; None means the last
+            loaded version.
 
     Raises:
         Fault: 400 if the view has a column of a type that is not shared, or the configuration does
@@ -132,7 +132,7 @@ class View:
         self._services = services
         if latest is None:
             latest = table.known_latest()
-            # Another process may have told this version before this one has seen it.
+            # Another process may have announced this version before this process has loaded it.
             latest = latest if latest.version >= snapshot.version else table.latest()
         try:
             shown = None if config.row_filter is None else parse_sql(config.row_filter)
@@ -141,15 +141,15 @@ class View:
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:
-            # The text of the error may name a storage location.
-            _LOG.error("the view of table %r does not fit it; check --tables says why", config.name)
-            raise unsupported("what is shared does not fit the table (any more)") from None
+            # The message of the error may contain a storage location.
+            _LOG.error("the view of table %r does not fit it; run check --tables", config.name)
+            raise unsupported("the configured view does not fit the table (any more)") from None
         if has_variant(self.schema):
             raise unsupported("the table has a feature that cannot be shared")
 
     @cached_property
     def configuration(self) -> TableConfiguration:
-        """Protocol and metadata of the view: those of a plain table with the view's columns."""
+        """Return protocol and metadata of the view: of a plain table with the view's columns."""
         own = self.snapshot.metadata
         feed = self.snapshot.configuration.properties.enable_change_data_feed
         has_feed = feed and self._config.history_shared
@@ -157,7 +157,7 @@ class View:
             id=own.id,
             schema_string=schema_without_metadata(encode_schema(self.schema)),
             name=own.name,
-            # Other properties may name hidden columns.
+            # Other properties may contain hidden columns.
             configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
         )
         protocol = Protocol(min_reader_version=1, min_writer_version=4 if has_feed else 2)
@@ -172,16 +172,16 @@ class View:
         return TableConfiguration(protocol, metadata)
 
     def source_files(self, query: TableQuery, num_read_hints: int | None = None) -> SourceFiles:
-        """Return the files that may hold wanted rows.
+        """Return the files that may contain wanted rows.
 
         Args:
-            query: with its hints.
-            num_read_hints: that the first page looked at; None is the first page.
+            query: the query with its hints.
+            num_read_hints: number of hints that the first page has read; None on the first page.
 
-        Cost: the log's columns for these files; the names of all of them are kept.
+        Cost: the log's columns for these files; the names of all files are kept in memory.
         """
         config = self._services.config
-        # The number of the table's files tells of hidden ones.
+        # The number of the table's files would reveal hidden files.
         hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_read_hints)
         wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
@@ -197,39 +197,39 @@ class View:
             yield from map(self.task, batch.to_pylist())
 
     def task(self, row: dict[str, Any]) -> ScanTask:
-        """Return the task that reads the view's rows from a file of the log."""
+        """Return the task that reads the view's rows from one file."""
         return make_task(self.snapshot, self._scan.spec, row)
 
     def make_file(self, task: ScanTask) -> ViewFile:
-        """Return what recipients see of a file.
+        """Return a file as visible to recipients.
 
-        Cost: the table's file is read and the view's file is written, unless that was done before.
+        Cost: reads the table's file and writes the view's file, unless that was done before.
         """
         cache, own = self._services.cache, self._cache_name(task)
         found = cache.describe_or_make(own, partial(_write, task))
         if not found.num_rows:
             return ViewFile("", 0, 0)
-        # Of the contents: the names of a file with another deletion vector would tell of it.
+        # A hash of the contents: a hash of the deletion vector would reveal its changes.
         contents = self._services.sealer.keyed_hash(found.digest)[:_PART]
         name = f"{self._prefix}{self.key(task)}{contents}"
         cache.tell(name, own)
         return ViewFile(name, found.num_rows, found.size_bytes)
 
     def open(self, name: str, tasks: Iterator[ScanTask]) -> BinaryIO | None:
-        """Open the file of this name, which is written unless it is in the file cache.
+        """Open the file of this name; write it first if it is not in the file cache.
 
         Args:
-            name: of a file of the view.
-            tasks: one of which makes the file; they are not iterated for a file in the cache.
+            name: name of a file of the view.
+            tasks: one of them makes the file; they are not iterated for a file in the cache.
 
         Returns:
-            None if the file left the cache before it was opened.
+            The open file; None if it left the cache before it was opened.
 
         Raises:
             Fault: 404 if no task makes a file of this name.
         """
         cache = self._services.cache
-        if not name.startswith(self._prefix):  # the cache has the files of all views
+        if not name.startswith(self._prefix):  # the cache contains the files of all views
             raise not_found("file")
         own = cache.name_of(name)
         if own is not None and cache.known(own) is not None:
@@ -243,9 +243,9 @@ class View:
         raise not_found("file")
 
     def _safe_hints(self, predicate: Expression | None) -> Expression | None:
-        """Return the parts of a hint whose evaluation reveals nothing of hidden rows.
+        """Return the parts of a hint whose evaluation reveals nothing about hidden rows.
 
-        Statistics are of all rows of a file, those that a deletion vector deletes included: a file
+        Statistics describe all rows of a file, including deleted rows: a file
         that they exclude would reveal values.
         """
         if predicate is None:
@@ -260,7 +260,7 @@ class View:
 
     @cached_property
     def _prefix(self) -> str:
-        """A hash of what decides the contents of the view's files besides the table's files."""
+        """Return a hash of everything besides the table's files that decides the view's files."""
         own = self.snapshot.metadata
         identity = dumps(
             [
@@ -274,7 +274,7 @@ class View:
         return self._services.sealer.keyed_hash(identity)[:24]
 
     def key(self, task: ScanTask) -> str:
-        """Return a hash of what a file is made of, without what tells of hidden rows."""
+        """Return a hash of a file's origin, without facts that reveal hidden rows."""
         identity = dumps(
             [
                 task.path,
@@ -286,7 +286,7 @@ class View:
         return self._services.sealer.keyed_hash(self._prefix.encode(), identity)[:_PART]
 
     def _cache_name(self, task: ScanTask) -> str:
-        """Return the name of a file in the cache: a hash of all that it is made of."""
+        """Return the name of a file in the cache: a hash of all that decides its contents."""
         vectors = [
             None if vector is None else vector.unique_id
             for vector in (task.deletion_vector, task.without)
@@ -315,10 +315,10 @@ def _write(task: ScanTask, store: Store, path: str) -> CachedFile:
 
 
 def _even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the rows in pieces of one size.
+    """Yield the rows in batches of one size.
 
-    Batches end where the table's row groups do, hidden rows included; the pages of the written file
-    would tell.
+    Batches end with the table's row groups, which include hidden rows; the pages of the written
+    file would reveal them.
     """
     held: list[pa.RecordBatch] = []
     num_rows = 0
@@ -341,10 +341,10 @@ def _columns_in(
     row_filter: Expression | None,
     latest: Snapshot,
 ) -> tuple[str, ...]:
-    """Return the view's columns as a version spells them, without those it does not have yet.
+    """Return the view's columns as spelled in a version, without columns added later.
 
     Raises:
-        InvalidInputError: the latest version lacks a column, the version lacks all of them, or a
+        InvalidInputError: the latest version lacks a column, the version lacks all columns, or a
             column of the filter does not exist yet in the version or has another name.
     """
     then, now = snapshot.configuration, latest.configuration
@@ -371,14 +371,14 @@ def _path_in(
 ) -> tuple[str, ...] | None:
     """Return the path of a column in another version, or None if it does not exist there.
 
-    After renames and drops another column may have the name; the name in the files stays.
+    After renames and drops, another column may have the name; the name in the files stays.
     """
     found: list[str] = []
     here: DataType = now.schema
     there: DataType = then.schema
     for position, name in enumerate(path):
         if not (isinstance(here, StructType) and isinstance(there, StructType)):
-            # Inside of arrays and maps fields are not compared one by one.
+            # Inside of arrays and maps, fields are not compared one by one.
             return (*found, *path[position:]) if here == there else None
         own = next(field for field in here if field.name == name)
         match = [
@@ -392,6 +392,6 @@ def _path_in(
 
 
 def column_identity(field: Field, configuration: TableConfiguration) -> str:
-    """Return what a column keeps when it is renamed."""
+    """Return the identity of a column, which stays when it is renamed."""
     mode = configuration.column_mapping_mode
     return name_key(field.name) if mode is Mode.NONE else name_key(physical_name(field, mode))

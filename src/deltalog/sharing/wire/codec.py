@@ -1,7 +1,7 @@
 """Members of a JSON message ⇄ fields of a dataclass: one table per message, for both directions.
 
-Owns the forms of the values that several messages share: 64-bit numbers, timestamps, strings that
-mean nothing when they are empty. Which members a message has is stated beside its dataclass.
+This module owns the forms of values that several messages share: 64-bit numbers, timestamps, and
+strings for which empty means absent. The members of a message are listed beside its dataclass.
 
 Protocol: Timestamp Format
 """
@@ -31,10 +31,10 @@ class Member:
 
     Args:
         name: the protocol's name of the member.
-        read: the field's value from a message and the member's name.
-        write: the JSON value from the field's value; None leaves the member out. Without it the
-            field's value is the JSON value.
-        required: `read` is called for absent and null members too, to refuse them.
+        read: returns the field's value from a message and the member's name.
+        write: returns the JSON value from the field's value; None leaves the member out. Without
+            it, the field's value is the JSON value.
+        required: whether `read` is also called for absent and null members, so that it can raise.
     """
 
     name: str
@@ -48,7 +48,7 @@ class MessageCodec(Generic[T]):
 
     Args:
         make: the dataclass of the message.
-        members: by the names of its fields, in the order in which they are written.
+        members: by the names of its fields, in the order of writing.
     """
 
     def __init__(self, make: Callable[..., T], **members: Member) -> None:
@@ -57,7 +57,7 @@ class MessageCodec(Generic[T]):
         self._writers = [(field, m.name, m.write) for field, m in members.items()]
 
     def parse(self, node: JsonObject, **fields: Any) -> T:
-        """Return the message; absent and null members take the default of their field.
+        """Return the message; absent and null members get the default of their field.
 
         Args:
             node: the JSON object. Unknown members are ignored: "clients can assume that any
@@ -75,7 +75,7 @@ class MessageCodec(Generic[T]):
         return self._make(**fields)
 
     def encode(self, message: T) -> dict[str, Any]:
-        """Return the members; those that are None are left out (ledger SHARE-META-05)."""
+        """Return the members except those that are None (ledger SHARE-META-05)."""
         members = {}
         for field, name, write in self._writers:
             value = getattr(message, field)
@@ -97,7 +97,7 @@ def optional_text(name: str) -> Member:
 
 
 def nonempty_text(name: str) -> Member:
-    """Return a member whose empty text means the same as its absence."""
+    """Return a string member for which empty means absent."""
     return Member(name, lambda node, name: node.optional(name, str) or None)
 
 
@@ -132,7 +132,7 @@ def timestamp(name: str) -> Member:
 
 
 def parse_object(data: bytes | str, where: str) -> JsonObject:
-    """Return the one JSON object of a message, whose errors are `MalformedMessageError`."""
+    """Return the JSON object of a message; its errors are `MalformedMessageError`."""
     try:
         values = loads(data, where)
     except MalformedLogError as error:
@@ -164,13 +164,13 @@ def whole_number_from_0(node: JsonObject, name: str) -> int | None:
 
 
 def parse_timestamp(text: str, where: str = "timestamp") -> int:
-    """Return the milliseconds since 1970 of an ISO 8601 text with a zone; fractions are cut.
+    """Return the milliseconds since 1970 of an ISO 8601 string with a zone; truncate fractions.
 
     Raises:
-        MalformedMessageError: it is no time, or has no zone (ledger SHARE-TS-01).
+        MalformedMessageError: it is not a time, or has no zone (ledger SHARE-TS-01).
     """
     try:
-        # Without a zone, and so also without a time of day, the difference is a TypeError.
+        # Without a zone or a time of day, the subtraction raises TypeError.
         return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
     except (ValueError, TypeError, OverflowError):
         raise MalformedMessageError(
@@ -179,7 +179,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
 
 
 def encode_timestamp(milliseconds: int) -> str:
-    """Return ISO 8601 in UTC; milliseconds are written where there are any."""
+    """Return ISO 8601 in UTC; milliseconds are written if not zero."""
     unit = "milliseconds" if milliseconds % 1000 else "seconds"
     return f"{moment_text(milliseconds * 1000, sep='T', timespec=unit)}Z"
 

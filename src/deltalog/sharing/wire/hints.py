@@ -1,8 +1,8 @@
 """Predicate hints ⇄ expressions: `jsonPredicateHints` (a JSON tree) and `predicateHints` (SQL).
 
-Owns the language of hints and its bounds. A hint comes from a stranger, so it is parsed into a tree
-of comparisons or refused: functions and patterns, which may cost any amount of time, are refused.
-Callers that get an error filter nothing, as "this is BEST EFFORT".
+This module owns the language of hints and its limits. A hint is not trusted, so it must be a tree
+of comparisons; functions and patterns, which may take any amount of time, are errors. After an
+error, callers do not filter, as "this is BEST EFFORT".
 
 Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
 """
@@ -58,10 +58,10 @@ _TYPE_NAMES: Final = {stored: name for name, stored in VALUE_TYPES.items()} | {
 
 
 def parse_json_hint(text: str) -> Expression:
-    """Return the condition in a `jsonPredicateHints` text; it is not resolved against a schema.
+    """Return the condition in a `jsonPredicateHints` string; it is not resolved against a schema.
 
     Raises:
-        MalformedMessageError: it is no JSON, too large or deep, or breaks the rules of the tree.
+        MalformedMessageError: it is not JSON, too large or deep, or not a valid tree.
     """
     if len(text) > MOST_BYTES:
         raise MalformedMessageError(f"hint: longer than {MOST_BYTES} characters")
@@ -76,7 +76,7 @@ def parse_json_hint(text: str) -> Expression:
 def encode_json_hint(predicate: Expression) -> str | None:
     """Return the hint for a resolved condition, or None if no part of it can be a hint.
 
-    Parts of a conjunction that have no JSON form are left out: then the hint keeps more files.
+    Parts of a conjunction without a JSON form are left out: then the hint keeps more files.
     """
     parts = [node for part in conjuncts(predicate) if (node := _encode(part)) is not None]
     if not parts:
@@ -90,7 +90,7 @@ def parse_sql_hint(text: str) -> Expression:
     """Return the condition in one of the `predicateHints`; it is not resolved against a schema.
 
     Raises:
-        MalformedMessageError: it is more than comparisons of columns and constants.
+        MalformedMessageError: it contains more than comparisons of columns and constants.
     """
     simple = _parse_protocol_sql(text)
     if simple is not None:
@@ -106,7 +106,7 @@ def parse_sql_hint(text: str) -> Expression:
 
 
 def _check_size(tree: Any) -> None:
-    """Refuse trees of many operations: the server evaluates each of them for every file."""
+    """Raise for trees of many operations: the server evaluates each one for every file."""
     pending, count = [tree], 0
     while pending:
         node = pending.pop()
@@ -135,7 +135,7 @@ def _condition(node: Any, depth: int) -> Expression:
     if operation in {"and", "or"}:
         # "This op should have at least two children."
         if len(inner) < 2:
-            raise ValueError(f"{operation} takes two children or more")
+            raise ValueError(f"{operation} needs two children or more")
         parts = tuple(_condition(child, depth + 1) for child in inner)
         return And(parts) if operation == "and" else Or(parts)
     raise ValueError(f"unknown op {str(operation)[:40]!r}")
@@ -157,7 +157,7 @@ def _operation(node: Any) -> tuple[str, Sequence[Any]]:
 
 def _exactly(inner: Sequence[Any], count: int, operation: str) -> Sequence[Any]:
     if len(inner) != count:
-        raise ValueError(f"{operation} takes {count} children, found {len(inner)}")
+        raise ValueError(f"{operation} needs {count} children, found {len(inner)}")
     return inner
 
 
@@ -173,7 +173,7 @@ def _column(node: Any) -> Column:
     operation, _ = _operation(node)
     name = node.get("name")
     if operation != "column" or not isinstance(name, str) or not name:
-        raise ValueError(f"expected a column with its name, found op {operation[:40]!r}")
+        raise ValueError(f"expected a column with a name, found op {operation[:40]!r}")
     _value_type(node)  # required, but the table's schema decides
     return Column((name,))
 
@@ -182,7 +182,7 @@ def _literal(node: Any) -> Literal:
     value = node.get("value")
     kind = _value_type(node)
     if not isinstance(value, str):
-        raise TypeError("expected a text as the value of a literal")
+        raise TypeError("expected a string as the value of a literal")
     # "The literal's value will be cast to the specified valueType during comparisons": as strings,
     # "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
@@ -244,7 +244,7 @@ _VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _encode(node: Expression) -> dict[str, Any] | None:
-    """Return the JSON tree for the whole of a condition, or None."""
+    """Return the JSON tree for an entire condition, or None."""
     match node:
         # The protocol has no op for `<>`.
         case Comparison(operator="<>", left=left, right=right):
@@ -252,7 +252,7 @@ def _encode(node: Expression) -> dict[str, Any] | None:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
             return _tree(_OPERATIONS[operator], _leaf(left, right), _leaf(right, left))
         case IsNull(operand=Column() as column) if len(column.path) == 1:
-            # A column needs a `valueType`; without a literal beside it any one serves.
+            # A column needs a `valueType`; without a literal to compare with, any type works.
             return _tree("isNull", _column_leaf(column, "string"))
         case Not(operand=operand):
             return _tree("not", _encode(operand))
@@ -272,7 +272,7 @@ def _tree(operation: str, *children: dict[str, Any] | None) -> dict[str, Any] | 
 
 
 def _leaf(node: Expression, other: Expression) -> dict[str, Any] | None:
-    """Return one side of a comparison; a column takes its `valueType` from the literal beside."""
+    """Return one side of a comparison; a column gets the other literal's `valueType`."""
     literal = node if isinstance(node, Literal) else other
     kind = _literal_type(literal) if isinstance(literal, Literal) else None
     if kind is None:
@@ -318,7 +318,7 @@ _NULL_TEST: Final = re.compile(rf"(?P<name>{_NAME})\s+(?i:IS)\s+(?P<not>(?i:NOT)
 
 
 def _parse_protocol_sql(text: str) -> Expression | None:
-    """Return the condition in one of the protocol's eight forms, or None for any other text.
+    """Return the condition in one of the protocol's eight forms, or None for any other string.
 
     They are not parsed as Spark SQL, where `''` in a string is not an escaped quote.
     """
@@ -350,9 +350,9 @@ def _sql_constant(text: str) -> Expression:
 
 
 def _check_comparisons(node: Expression, depth: int) -> None:
-    """Refuse everything but comparisons of columns and constants."""
+    """Raise for anything but comparisons of columns and constants."""
     _check_depth(depth)
     if not isinstance(node, _SQL_NODES):
-        raise TypeError(f"{type(node).__name__} is no comparison")
+        raise TypeError(f"{type(node).__name__} is not a comparison")
     for child in children(node):
         _check_comparisons(child, depth + 1)

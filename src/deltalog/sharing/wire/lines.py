@@ -1,7 +1,8 @@
 """The lines of a response about a table: newline-delimited JSON, one wrapped object per line.
 
-Owns both response formats. In the format `parquet` a line has the fields of the sharing protocol;
-in the format `delta` it wraps an action of the Delta log whose `path` is a signed URL.
+This module owns both response formats. In the format `parquet`, a line has the fields of the
+sharing protocol; in the format `delta`, it wraps an action of the Delta log whose `path` is a
+signed URL.
 
 Protocol: API Response Format in Parquet, API Response Format in Delta
 """
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 READER_VERSION: Final = 1
 
 ACTION_OF_KIND: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}
-"""The action of the Delta log that each kind of file line stands for."""
+"""The action of the Delta log for each kind of file line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,9 @@ class ParquetMetadata:
 
     Args:
         configuration: `enableChangeDataFeed` is the only property that this format has.
-        version: given where the request names a version or asks for historical metadata.
-        size_bytes: of all files, where the log has it.
-        num_files: where the log has it.
+        version: present if the request names a version or requests historical metadata.
+        size_bytes: size of all files, if the log has it.
+        num_files: if the log has it.
 
     Protocol: Metadata
     """
@@ -80,8 +81,8 @@ class ParquetFileLine:
     Args:
         kind: `file` (of a version), `add`, `cdf` or `remove` (of changes).
         id: "The same file is guaranteed to have the same id across multiple requests."
-        partition_values: None is null, which is an empty text or null in JSON.
-        stats: statistics as a JSON text.
+        partition_values: None is null, which is an empty string or null in JSON.
+        stats: statistics as a JSON string.
 
     Protocol: File, Data Change Files
     """
@@ -102,7 +103,7 @@ class DeltaProtocol:
     """The table's Delta protocol, in the format `delta`.
 
     Args:
-        version: given where the request asks for historical protocols.
+        version: present if the request asks for historical protocols.
 
     Protocol: Protocol in Delta Format
     """
@@ -113,7 +114,7 @@ class DeltaProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaMetadata:
-    """The table's metadata as the log has it, in the format `delta`.
+    """The table's metadata as stored in the log, in the format `delta`.
 
     Protocol: Metadata in Delta Format
     """
@@ -130,8 +131,8 @@ class DeltaFileLine:
 
     Args:
         action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`.
-            Its `path` is a signed URL, which is not percent-decoded; so is the `pathOrInlineDv`
-            of a deletion vector whose `storageType` is `p`.
+            Its `path` is a signed URL, which is not percent-decoded; the same is true of the
+            `pathOrInlineDv` of a deletion vector whose `storageType` is `p`.
 
     Protocol: File in Delta Format
     """
@@ -157,12 +158,12 @@ class DeltaFileLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndStreamAction:
-    """The last line of a response, for clients that asked for one.
+    """The last line of a response, for clients that requested it.
 
     Args:
-        next_page_token: gets the next page of files; None on the last page.
-        refresh_token: gets new URLs for the same files.
-        error_message: why the response is incomplete.
+        next_page_token: token to request the next page of files; None on the last page.
+        refresh_token: token to request new URLs for the same files.
+        error_message: the reason why the response is incomplete.
 
     Protocol: EndStreamAction
     """
@@ -178,7 +179,7 @@ class QueryStatus:
     """The state of an asynchronous query, sent instead of the query's lines.
 
     Args:
-        query_id: polls the query.
+        query_id: id to poll the query.
         status: `pending` or `failed`.
 
     Protocol: Asynchronous queries
@@ -202,15 +203,15 @@ Line = (
 
 
 def parse_line(data: bytes | str, where: str = "line") -> Line | None:
-    """Return the message of one line, or None for a kind of line that is not known here.
+    """Return the message of one line, or None for an unknown kind of line.
 
     Raises:
-        MalformedMessageError: the line is cut, no JSON, or no object with one member.
+        MalformedMessageError: the line is truncated, not JSON, or not an object with one member.
     """
     kind, value = _single_member(parse_object(data, where))
     node = JsonObject(value, f"{where}: {kind}", MalformedMessageError)
     if kind in ACTION_OF_KIND:
-        # Both formats wrap files in `file`; the members say which one it is.
+        # Both formats wrap files in `file`; the members show the format.
         if node.values.get("deltaSingleAction") is not None:
             return _DELTA_FILE.parse(node)
         return _PARQUET_FILE.parse(node, kind=kind)
@@ -234,19 +235,19 @@ def encode_file_line(
     expires_ms: int,
     vector_id: str | None = None,
 ) -> bytes:
-    """Return the line of a file, from columns of the log: a table may have a million files.
+    """Return the line of a file from columns of the log; fast, because tables may be large.
 
     Args:
         kind: `file`, `add`, `cdf` or `remove`.
         is_delta: whether the answer is in the format `delta`.
-        file_id: of the file.
-        url: of the file.
+        file_id: id of the file.
+        url: URL of the file.
         values: the other members of the file, or of the action of the format `delta`.
-        change: `version` and `timestamp`, where the line has them.
+        change: `version` and `timestamp`, if the line has them.
         expires_ms: when the URL expires.
-        vector_id: of the deletion vector's file.
+        vector_id: id of the deletion vector's file.
 
-    The members are those that `parse_line` reads; `values` are put in as they are.
+    The members are those that `parse_line` reads; `values` are inserted unchanged.
     """
     if not is_delta:
         line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
@@ -267,7 +268,7 @@ def line_to_json(line: Line) -> dict[str, Any]:
 
 
 def _single_member(node: JsonObject) -> tuple[str, Any]:
-    # "It must contain only ONE of the above fields." Null stands for an absent one.
+    # "It must contain only ONE of the above fields." Null means absent.
     present = [(key, value) for key, value in node.values.items() if value is not None]
     if len(present) != 1:
         raise node.error(f"{node.where}: expected an object with one member, found {len(present)}")
@@ -290,7 +291,7 @@ def _codec_of(kind: str, node: JsonObject) -> MessageCodec[Any] | None:
 
 
 def _wrapped(name: str, parse: Callable[[JsonObject], Any], kind: str) -> Member:
-    """Return a member that holds an action of the Delta log."""
+    """Return a member that contains an action of the Delta log."""
     return Member(
         name, lambda node, name: node.child(name, parse), lambda one: action_to_json(one)[kind]
     )
@@ -424,7 +425,7 @@ class Table:
     """A table of a schema of a share.
 
     Args:
-        location: given only to recipients that may read the table's directory.
+        location: present only for recipients that may read the table's directory.
         access_modes: `url` (signed URLs, the default) and `dir` (temporary credentials).
     """
 
@@ -448,8 +449,8 @@ class ListingPage(Generic[T]):
     """One page of a listing.
 
     Args:
-        next_page_token: gets the next page; None at the end of the listing. "The server may return
-            fewer than maxResults items even if there are more available."
+        next_page_token: token to request the next page; None at the end of the listing. "The server
+            may return fewer than maxResults items even if there are more available."
     """
 
     items: tuple[T, ...] = ()
@@ -489,14 +490,14 @@ def parse_page(data: bytes, codec: MessageCodec[T], where: str = "listing") -> L
     Args:
         data: the body of the response.
         codec: `SHARE`, `SCHEMA` or `TABLE`.
-        where: what is listed, for errors.
+        where: subject of the listing, for errors.
 
     Raises:
-        MalformedMessageError: the body is no such page.
+        MalformedMessageError: the body is not such a page.
     """
     node = parse_object(data, where)
     # "The items field may be an empty array or missing when no results are found", and so may
-    # the token be an empty text: "The client must handle both cases."
+    # the token be an empty string: "The client must handle both cases."
     items = node.values.get("items")
     if not isinstance(items, list | None):
         raise MalformedMessageError(f"{where}.items: expected a list")

@@ -1,6 +1,6 @@
 """The profile: the JSON file with a sharing server's address and a recipient's credentials.
 
-Owns versions 1 and 2. Secrets never appear in a `repr`.
+Supported are versions 1 and 2. Secrets never appear in a `repr`.
 
 Protocol: Profile File Format
 """
@@ -50,7 +50,7 @@ class BasicLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """A client id and secret, with which tokens are fetched from a token endpoint.
+    """A client id and secret, used to request tokens from a token endpoint.
 
     Protocol: OAuth 2.0 client credentials grant
     """
@@ -63,12 +63,12 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateKeyJwt:
-    """A private key, with which assertions are signed that are exchanged for tokens.
+    """A private key, which signs assertions; these are exchanged for tokens.
 
     Args:
         private_key_file: path of a PEM file.
-        key_id: tells the issuer which of the client's keys signed.
-        algorithm: of the signature.
+        key_id: identifies the signing key for the issuer.
+        algorithm: algorithm of the signature.
 
     Protocol: RFC 7523
     """
@@ -91,8 +91,8 @@ class Profile:
     """The address of a sharing server and the credentials of a recipient.
 
     Args:
-        endpoint: URL of the server, without a slash at its end.
-        expiration_ms: when the bearer token expires; None is never.
+        endpoint: URL of the server, without a trailing slash.
+        expiration_ms: when the bearer token expires; None means never.
     """
 
     version: int
@@ -105,9 +105,9 @@ def parse_profile(data: bytes) -> Profile:
     """Return the profile in a file's bytes.
 
     Raises:
-        InvalidInputError: its version or its type is not known here: "it should show an error
+        InvalidInputError: its version or its type is unknown: "it should show an error
             message instructing the user to upgrade to a newer version of their client".
-        MalformedMessageError: it is no profile.
+        MalformedMessageError: it is not a profile.
     """
     node = parse_object(data, "profile")
     version = whole_number(node, "shareCredentialsVersion")
@@ -115,13 +115,13 @@ def parse_profile(data: bytes) -> Profile:
         raise MalformedMessageError("profile.shareCredentialsVersion: required number is missing")
     if version < 1:
         raise InvalidInputError(
-            f"cannot use a profile of version {version}: this release knows versions 1 to "
+            f"cannot use a profile of version {version}: this release supports versions 1 to "
             f"{NEWEST_VERSION}; upgrade deltalog"
         )
     if version > NEWEST_VERSION:
-        raise InvalidInputError(  # the official client's words, and what to do
+        raise InvalidInputError(  # the official client's words, and the remedy
             f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
-            f"knows versions 1 to {NEWEST_VERSION}; upgrade deltalog"
+            f"supports versions 1 to {NEWEST_VERSION}; upgrade deltalog"
         )
     # Profiles of version 1 have no `type`.
     kind = BEARER_TOKEN if version == 1 else node.required("type", str)
@@ -135,7 +135,7 @@ def parse_profile(data: bytes) -> Profile:
         )
     else:
         raise InvalidInputError(
-            f"cannot use a profile of type {kind!r}: this release knows "
+            f"cannot use a profile of type {kind!r}: this release supports "
             f"{', '.join(_CREDENTIALS)}, {PRIVATE_KEY_JWT}; upgrade deltalog"
         )
     return _PROFILE.parse(node, version=version, credentials=credentials)
@@ -160,7 +160,7 @@ def _object(node: JsonObject, name: str) -> JsonObject:
 
 
 def _url(name: str) -> Member:
-    """Return a member that is a URL, read without a slash at its end."""
+    """Return a member that is a URL, without a trailing slash."""
     return Member(
         name, lambda node, name: node.required(name, str).removesuffix("/"), required=True
     )

@@ -1,7 +1,7 @@
-"""What a client asks of a table: the body of a query, the URL parameters of the other requests.
+"""The requests of a client about a table: the body of a query, and URL parameters of others.
 
-Owns the parameters and their types; the server decides which of them exclude each other. Unknown
-members are ignored.
+This module owns the parameters and their types; the server decides which of them exclude each
+other. Unknown members are ignored.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table, Query Table Version
 """
@@ -35,14 +35,14 @@ class TableQuery:
     """The body of `POST …/query`.
 
     Args:
-        predicate_hints: SQL conditions that all hold for the rows that are wanted.
-        json_predicate_hints: a predicate as a JSON text, see `wire.hints`.
-        limit_hint: the number of rows that is enough.
-        version: of the table; at most one of it, `timestamp_ms` and `starting_version` is given.
-        starting_version: asks for the changes since this version, included, instead of the files
+        predicate_hints: SQL conditions that are all true for the wanted rows.
+        json_predicate_hints: a predicate as a JSON string, see `wire.hints`.
+        limit_hint: the number of rows that suffices.
+        version: version of the table; excludes `timestamp_ms` and `starting_version`.
+        starting_version: requests the changes from this version on, instead of the files
             of one version.
         max_files: file lines per page.
-        idempotency_key: names the query, so that an asynchronous one is started once.
+        idempotency_key: identifies the query, so that an asynchronous query is started only once.
     """
 
     predicate_hints: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class ChangesQuery:
     """The URL parameters of `GET …/changes`.
 
     Args:
-        starting_version: exactly one of it and `starting_timestamp_ms` is given.
-        ending_version: at most one of it and `ending_timestamp_ms` is given; without an end the
-            range ends with the latest version.
+        starting_version: exactly one of this and `starting_timestamp_ms` is required.
+        ending_version: at most one of this and `ending_timestamp_ms` is allowed; without an end,
+            the range ends with the latest version.
     """
 
     starting_version: int | None = None
@@ -83,13 +83,13 @@ def parse_table_query(data: bytes) -> TableQuery:
     """Return the query in a body; an empty body is the empty query.
 
     Raises:
-        MalformedMessageError: the body is no JSON object, or a member has a wrong type or value.
+        MalformedMessageError: the body is not a JSON object, or a member has a wrong type or value.
     """
     return _TABLE_QUERY.parse(parse_object(data.strip() or b"{}", "query"))
 
 
 def encode_table_query(query: TableQuery) -> bytes:
-    """Return the body of a query; `{}` when nothing is requested (ledger SHARE-QT-01)."""
+    """Return the body of a query; `{}` for a query without parameters (ledger SHARE-QT-01)."""
     return dumps(_TABLE_QUERY.encode(query))
 
 
@@ -111,7 +111,7 @@ def parse_number_parameter(parameters: Mapping[str, str], name: str) -> int | No
     """Return a URL parameter that is a number of 0 or more, or None if it is absent.
 
     Raises:
-        MalformedMessageError: it is something else.
+        MalformedMessageError: it is not such a number.
     """
     return whole_number_from_0(JsonObject(dict(parameters), "request", MalformedMessageError), name)
 
@@ -120,15 +120,15 @@ def parse_timestamp_parameter(parameters: Mapping[str, str], name: str) -> int |
     """Return a URL parameter that is a time, in milliseconds since 1970, or None if it is absent.
 
     Raises:
-        MalformedMessageError: it is no time.
+        MalformedMessageError: it is not a time.
     """
     text = parameters.get(name)
-    # A plus sign that the client did not escape arrives as a blank.
+    # A plus sign that the client did not escape arrives as a space.
     return None if text is None else parse_timestamp(text.replace(" ", "+"), name)
 
 
 def _predicate_hints(node: JsonObject, name: str) -> tuple[str, ...] | None:
-    # The text of the protocol says "String", its example shows a list (ledger B-99).
+    # The protocol's text says "String", but its example shows a list (ledger B-99).
     single = node.values[name]
     return (single,) if isinstance(single, str) else node.texts(name)
 
@@ -196,13 +196,13 @@ DELTA: Final = "delta"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a client can read, or how a server responded; all words in lower case.
+    """Capabilities of a client, or of a server's response; all words in lower case.
 
     Args:
-        response_formats: in the order of preference; none means `parquet` alone.
-        reader_features: table features that the client honours; for the format `delta` only.
-        include_end_stream_action: the last line of a response is an `endStreamAction`.
-        asynchronous: a query may be answered with an id, by which the client polls it.
+        response_formats: in order of preference; none means only `parquet`.
+        reader_features: table features that the client supports; only for the format `delta`.
+        include_end_stream_action: whether the last line of a response is an `endStreamAction`.
+        asynchronous: whether a query may be answered with an id, which the client polls.
     """
 
     response_formats: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ class Capabilities:
 
 
 def parse_capabilities(header: str | None) -> Capabilities:
-    """Return the capabilities in a header; no text is an error, and unknown keys are ignored.
+    """Return the capabilities in a header; every string is valid, and unknown keys are ignored.
 
     "All keys and values should be case-insensitive when processed by the server."
     """
@@ -252,8 +252,8 @@ def encode_capabilities(capabilities: Capabilities) -> str:
 # Error bodies: `errorCode` and `message`.
 
 
-# The first four and INTERNAL_ERROR are the reference server's (ledger SHARE-GEN-07); it has none
-# for the other cases.
+# The first four and INTERNAL_ERROR are the reference server's (ledger SHARE-GEN-07); it has no
+# codes for the other cases.
 NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
 INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
 MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"
@@ -276,7 +276,7 @@ class ErrorBody:
 
 
 def parse_error(data: bytes) -> ErrorBody | None:
-    """Return the error in a body, or None: proxies and gateways send bodies of their own."""
+    """Return the error in a body, or None: proxies and gateways send other bodies."""
     try:
         node = parse_object(data, "error")
         code = node.optional("errorCode", str)

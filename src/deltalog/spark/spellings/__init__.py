@@ -1,7 +1,7 @@
 """PySpark's own methods in registered sessions: subclasses that record how they are called.
 
-`frames` has the readers and writers of batches and streams, `tables` has `df.writeTo` and
-`df.mergeInto`, and `names` has `spark.sql`, `spark.table` and `spark.catalog`. `noting` has what
+`frames` has the readers and writers of batches and streams; `tables` has `df.writeTo`,
+`df.mergeInto`, `spark.sql`, `spark.table` and `spark.catalog`. `noting` has what
 they share. `deltalog.spark.registration` installs them.
 """
 

@@ -1,4 +1,4 @@
-"""The one HTTP client: retries, redirects, limits on answers; for sharing's client and catalogs."""
+"""The HTTP client of the sharing client and the catalogs: retries, redirects, limits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""HTTP requests: sent, retried and redirected, with errors that name what was attempted.
+"""Sending, retrying and redirecting HTTP requests, with errors that name the attempt.
 
-Owns time limits, retries, redirects, and which URLs may be requested at all. Connections are those
-of `sessions`, bodies are read by `replies`.
+Owns time limits, retries, redirects, connections, and the rule which URLs may be requested.
+`replies` reads the bodies.
 
 Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from deltalog.storage.http.replies import HttpFaults
 
-# How near to this machine an address is: a server may name no file nearer than itself.
+# The reach of an address: a server must not name files that are nearer to this machine than it.
 
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -66,7 +66,7 @@ class Reach(IntEnum):
 def reach_of(address: str) -> Reach:
     """Return the reach of an IP address.
 
-    Link-local addresses count as this machine's: clouds give credentials there.
+    Link-local addresses count as this machine's: clouds serve credentials there.
     """
     found = _inner(ip_address(address))
     if found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast:
@@ -75,7 +75,7 @@ def reach_of(address: str) -> Reach:
 
 
 def reach_of_host(host: str) -> Reach | None:
-    """Return the reach of an address, or of a name of this machine; None for other names."""
+    """Return the reach of an IP address or of a local host name; None for other names."""
     try:
         return reach_of(host)
     except ValueError:
@@ -85,12 +85,12 @@ def reach_of_host(host: str) -> Reach | None:
 
 
 def reach_of_all(addresses: Iterable[str]) -> Reach:
-    """Return the reach of the farthest of some addresses; without one, that of the internet."""
+    """Return the reach of the farthest address; `INTERNET` if there are no addresses."""
     return min(map(reach_of, addresses), default=Reach.INTERNET)
 
 
 async def resolve_addresses(host: str) -> list[str]:
-    """Return the addresses of a name; none if it has none here."""
+    """Return the addresses of a host name; empty if it does not resolve."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, family=AF_UNSPEC, type=SOCK_STREAM)
@@ -130,35 +130,35 @@ UNREACHED_FAULTS: Final = (
     aiohttp.ConnectionTimeoutError,
     gaierror,
 )
-"""No connection was made: the name does not resolve, nobody listens, or nobody answers."""
+"""Errors without a connection: the name does not resolve, or nobody listens or answers."""
 LASTING_FAULTS: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)
 
 _SessionKey = tuple[int, int, Reach]
 
 
 def is_slow(fault: BaseException) -> bool:
-    """Whether it took the whole time limit to find out that no connection can be made."""
+    """Whether the failure to connect took the whole time limit."""
     return isinstance(fault, TimeoutError)
 
 
 def parse_url(text: str) -> yarl.URL:
-    """Return a URL with the host that is connected to; its quoting stays, which is often signed.
+    """Parse a URL; its quoting stays unchanged, because it is often part of a signature.
 
     Raises:
-        ValueError: it is malformed.
+        ValueError: the URL is malformed.
     """
     return yarl.URL(text, encoded=True)
 
 
 class TooNearError(Exception):
-    """A name resolves to an address that is nearer to this machine than it may be."""
+    """A name resolves to an address that is nearer to this machine than allowed."""
 
 
 class Sessions:
-    """The sessions of one object that sends requests.
+    """The sessions of one `Http` object.
 
     Args:
-        options: of the connections.
+        options: the options of the connections.
     """
 
     def __init__(self, options: HttpOptions) -> None:
@@ -171,7 +171,7 @@ class Sessions:
         """Return the session of the running event loop.
 
         Args:
-            nearest: how near to this machine the addresses may be that names resolve to.
+            nearest: the nearest reach that resolved addresses may have.
         """
         loop = asyncio.get_running_loop()
         if self._options.session is not None:
@@ -207,7 +207,7 @@ class Sessions:
         )
 
     def reach(self, host: str) -> Reach | None:
-        """Return the reach of the addresses at which a name was asked; None if it was not."""
+        """Return the reach of the addresses used for a host name; None if it was not used."""
         return self._reaches.get(host.lower())
 
     async def close(self) -> None:
@@ -225,12 +225,12 @@ class _LoopSession:
 
 
 class _NearnessResolver(aiohttp.abc.AbstractResolver):
-    """Resolves names; the addresses that it allows are those that are connected to.
+    """Resolves names and refuses addresses that are too near; connections use its result.
 
     Args:
-        nearest: how near an address may be.
-        reaches: into which the reach of each name is written.
-        seconds: that it may take.
+        nearest: the nearest allowed reach.
+        reaches: receives the reach of each name.
+        seconds: the time limit.
     """
 
     def __init__(self, nearest: Reach, reaches: dict[str, Reach], seconds: float) -> None:
@@ -249,17 +249,18 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
         if any(reach_of(address) > self._nearest for address in addresses):
             raise TooNearError
         key, reach = host.lower(), reach_of_all(addresses)
-        # A server that was on the internet once stays there, whatever its name resolves to later.
+        # A server that was on the internet keeps that reach, even if its name resolves differently
+        # later.
         self._reaches[key] = min(reach, self._reaches.get(key, reach))
         return found
 
     async def close(self) -> None:
-        """Release what the resolver holds."""
+        """Release the resolver's resources."""
         await self._inner.close()
 
 
 def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
-    """Close the sessions of an object that nothing refers to, also at the end of the process."""
+    """Close the sessions of an object that is garbage, also at the end of the process."""
     for (process, _, _), held in list(sessions.items()):
         if process != os.getpid() or held.session.closed:
             continue
@@ -270,14 +271,14 @@ def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
     sessions.clear()
 
 
-# HTTP requests: sent, retried and redirected, with errors that name what was attempted.
+# Sending, retrying and redirecting requests.
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
-_MOST_HOSTS: Final = 1000  # whose proxies are remembered: servers may name any number of hosts
+_MOST_HOSTS: Final = 1000  # limits the cache of proxies: servers may name any number of hosts
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _CONTROLS: Final = re.compile(r"[\x00- \x7f]")
 _TEMPORARY: Final = (*CONNECTION_FAULTS, BrokenBodyError, asyncio.TimeoutError, OSError)
@@ -303,9 +304,9 @@ class Request:
 
     Args:
         what: the purpose, as it follows "cannot" in an error: `list the shares of …`.
-        url: percent-encoded, sent unchanged.
-        is_secret: the body proves who asks, so it is for this server only.
-        named_by: URL of the server that gave this URL; None is the user.
+        url: the percent-encoded URL; it is sent unchanged.
+        is_secret: whether the body contains a secret that only this server may see.
+        named_by: the URL of the server that returned this URL; None means the user.
     """
 
     what: str
@@ -321,8 +322,8 @@ class Http:
     """Sends requests; any number of event loops and threads may share it.
 
     Args:
-        options: of the connections.
-        faults: the errors that are raised.
+        options: the options of the connections.
+        faults: the errors to raise.
     """
 
     def __init__(self, options: HttpOptions, faults: HttpFaults) -> None:
@@ -349,19 +350,19 @@ class Http:
         *,
         repeats: Callable[[int, bytes], bool] | None = None,
     ) -> T:
-        """Return what `read` makes of the response.
+        """Send a request, and return the result of `read` for its response.
 
         Args:
-            request: what to send.
-            read: reads the body; called again if the connection breaks while it does.
-            make_error: the error for status, headers and body of an unsuccessful response.
-            budget: of the answer that the response is a part of; None is one of its own.
-            repeats: whether the request is sent again after a response with this status and body;
+            request: the request.
+            read: reads the body; called again if the connection breaks meanwhile.
+            make_error: returns the error for status, headers and body of a failed response.
+            budget: the budget of the answer that the response belongs to; None makes a new one.
+            repeats: whether to send the request again after a response with this status and body;
                 None decides by the status alone.
 
         Raises:
-            DeltaError: of `faults`; `unavailable` if no attempt got a response, or not in time,
-                `refused` if the URL may not be requested, or the response is too long.
+            DeltaError: an error of `faults`: `unavailable` if no attempt got a response in time,
+                `refused` if the URL may not be requested or the response is too long.
         """
         budget = budget or self.budget()
         try:
@@ -393,7 +394,7 @@ class Http:
                     reply = Reply(response, request.what, budget, is_decoded=is_decoded)
                     if response.status < 300:
                         found = await read(reply)
-                        # What a broken attempt has read is not kept, so it is not counted.
+                        # The data of a broken attempt is dropped, so it does not count.
                         budget.used_bytes += reply.num_bytes
                         return found
                     body = await reply.read_start(_MOST_ERROR_BYTES)
@@ -403,13 +404,13 @@ class Http:
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
-                raise  # some of them are OSErrors
+                raise  # some DeltaErrors are OSErrors
             except LASTING_FAULTS as fault:
                 raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
                 is_unreached = self._is_unreached(request, fault)
                 error = self._connection_error(request, fault, failures + 1)
-                # A signed URL is a secret, which no traceback may show.
+                # A signed URL is a secret, so no traceback may show it.
                 cause = None if request.url in str(fault) else fault
                 if is_unreached and is_slow(fault):
                     raise error from cause
@@ -420,7 +421,7 @@ class Http:
             await asyncio.sleep(delay_ms / 1000)
 
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, bool]:
-        """Return the first response that is no redirect; and whether its body is decompressed."""
+        """Return the first response that is no redirect; and whether it is decompressed."""
         for _ in range(_MOST_REDIRECTS):
             url = self._checked_url(request)
             nearest = await self._nearest(request, url)
@@ -443,17 +444,17 @@ class Http:
             response.release()
             try:
                 request = self._redirected(request, urljoin(request.url, target))
-            except ValueError:  # of Python's own reading of URLs
+            except ValueError:  # from Python's own URL parser
                 raise self.faults.refused(
                     f"cannot {request.what}: the server redirects to {shown_location(target)!r}, "
-                    "which is no URL"
+                    "which is not a URL"
                 ) from None
         raise self.faults.refused(
             f"cannot {request.what}: redirected more than {_MOST_REDIRECTS} times"
         )
 
     def _checked_url(self, request: Request) -> yarl.URL:
-        """Return the URL of a request, whose host is the one that is connected to."""
+        """Return the checked URL of a request."""
         if _CONTROLS.search(request.url):
             raise self.faults.refused(
                 f"cannot {request.what}: the server's URL has control characters"
@@ -467,8 +468,8 @@ class Http:
             raise self.faults.refused(f"cannot {request.what}: the server's URL names no host")
         if url.raw_user or url.raw_password:
             raise self.faults.refused(
-                f"cannot {request.what}: the URL at {host!r} has a login in it; give name and "
-                "password apart from it (a profile of type 'basic' has both)"
+                f"cannot {request.what}: the URL at {host!r} contains a login; give name and "
+                "password separately (a profile of type 'basic' has both)"
             )
         if url.scheme == "https" or (
             url.scheme == "http" and (self.options.allow_http or is_loopback(host))
@@ -480,7 +481,7 @@ class Http:
         )
 
     async def _nearest(self, request: Request, url: yarl.URL) -> Reach:
-        """Return how near the address of a request may be.
+        """Return the nearest reach that the address of a request may have.
 
         Raises:
             DeltaError: `faults.refused`; the URL names a host that is nearer.
@@ -491,24 +492,24 @@ class Http:
         host = url.raw_host or ""
         found = reach_of_host(host)
         if self._proxy(url) is not None:
-            # The proxy resolves names, from where it is.
+            # The proxy resolves names, from its own network.
             found, limit = found or Reach.INTERNET, Reach.MACHINE
         else:
             limit = nearest
             if found is None and self.options.session is not None:
-                # A session of the user's own has a resolver of its own.
+                # A session of the user has its own resolver.
                 found = reach_of_all(await resolve_addresses(host))
         if found is not None and found > nearest:
             raise self._too_near(request, url)
         return limit
 
     def _proxy(self, url: yarl.URL) -> str | None:
-        """Return the URL of the proxy for a request; those of the environment unless one is set."""
+        """Return the URL of the proxy for a request, by default from the environment."""
         if self.options.proxy is not None:
             return self.options.proxy
         if self.options.session is not None:
-            return None  # a session of the user's own looks at the environment if it is told to
-        # Going through the environment takes longer than all else that a request needs here.
+            return None  # a session of the user reads the environment if so configured
+        # Reading the environment takes longer than all other steps of a request, so it is cached.
         key = url.scheme, url.raw_host or ""
         if key not in self._proxies:
             if len(self._proxies) >= _MOST_HOSTS:
@@ -517,23 +518,23 @@ class Http:
         return self._proxies[key]
 
     async def _reach(self, host: str) -> Reach:
-        """Return the reach of a server, by the addresses that it was asked at."""
+        """Return the reach of a server, by the addresses that requests to it used."""
         found = reach_of_host(host)
         if found is None:
             found = self._sessions.reach(host)
-        if found is None:  # in workers, which have URLs and did not ask for them
+        if found is None:  # workers get URLs from others, without a request to this server
             found = reach_of_all(await resolve_addresses(host))
         return found
 
     def _too_near(self, request: Request, url: yarl.URL) -> DeltaError:
         return self.faults.refused(
             f"cannot {request.what}: the server names a file at {url.raw_host!r}, an address of "
-            "this machine or its own network, and lies farther away itself; "
+            "this machine or its network, but the server itself is farther away; "
             "allow_private_files=True permits that"
         )
 
     def _redirected(self, request: Request, target: str) -> Request:
-        # A server may redirect to any host; the bearer token is for this one only.
+        # A server may redirect to any host, but the bearer token is for this server only.
         in_header = any(name.lower() == "authorization" for name in request.headers)
         if (in_header or request.is_secret) and not is_same_origin(request.url, target):
             raise self.faults.refused(
@@ -554,11 +555,11 @@ class Http:
             self._answered.add((one.raw_host, one.port))
 
     def _is_unreached(self, request: Request, fault: BaseException) -> bool:
-        """Whether no connection was made, and none ever was."""
+        """Whether no connection to the server has ever been made."""
         if not isinstance(fault, UNREACHED_FAULTS):
             return False
         url = parse_url(request.url)
-        # A redirect, or a proxy, is another server than that of the request.
+        # After a redirect or with a proxy, the connection goes to another server.
         place = getattr(fault, "host", url.raw_host), getattr(fault, "port", url.port)
         return place not in self._answered
 
@@ -572,7 +573,7 @@ class Http:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         advice = ""
         if self._is_unreached(request, fault):
-            advice = "; see that the address is right, and that this machine reaches it"
+            advice = "; check that the address is right and that this machine can reach it"
         return self.faults.unavailable(
             f"cannot {request.what}: no response from {host} after {times}: {reason}{advice}"
         )
@@ -586,7 +587,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, Http]] = weakref.WeakValueDictio
 
 
 def shared_http(options: HttpOptions, faults: HttpFaults) -> Http:
-    """Return the process's one object with these arguments."""
+    """Return the process's only `Http` object with these arguments."""
     key = options, faults
     found = _SHARED.get(key)
     if found is None:
@@ -617,7 +618,7 @@ def is_same_origin(one: str, other: str) -> bool:
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
 
 
-# When a failed request is sent again, and how long to wait before that.
+# Retries: when a failed request is sent again, and the wait before it.
 
 
 _RETRYABLE: Final = frozenset({408, 425, 429})
@@ -629,13 +630,12 @@ class Retry:
     """How often and how soon a failed request is sent again.
 
     Args:
-        attempts: in all, the first one included.
-        first_delay_ms: before the second attempt; each following delay is twice as long.
-        longest_delay_ms: no delay grows beyond this.
-        longest_wait_ms: the request fails at once if the server asks to wait longer than this.
-        unreached_attempts: as `attempts`, where no connection can be made to a server that has
-            answered nothing yet: its name may be misspelt. Once a time limit is over, there is no
-            further one.
+        attempts: the number of attempts, including the first.
+        first_delay_ms: the delay before the second attempt; each further delay is twice as long.
+        longest_delay_ms: the maximum delay.
+        longest_wait_ms: the request fails at once if the server asks for a longer wait.
+        unreached_attempts: replaces `attempts` if no connection can be made to a server that has
+            never answered: its name may be misspelt. There is no retry after a timeout.
     """
 
     # The numbers of the official Python client.
@@ -656,10 +656,10 @@ class Retry:
         """Return the milliseconds until the next attempt, or None if there is none.
 
         Args:
-            failures: attempts that failed so far, 1 or more.
-            asked_ms: what the server asks for.
+            failures: the number of failed attempts so far, 1 or more.
+            asked_ms: the wait that the server asks for.
             is_unreached: whether the server has never answered.
-            jitter: a number from 0 to 1, so that many clients do not come back together.
+            jitter: a number from 0 to 1, so that many clients do not retry at the same time.
         """
         attempts = min(self.attempts, self.unreached_attempts) if is_unreached else self.attempts
         if failures >= attempts:
@@ -690,7 +690,7 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
     return max(0, round(moment.timestamp() * 1000) - now_ms)
 
 
-# How requests are sent, as users choose it.
+# The options of requests that users set.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -698,18 +698,18 @@ class HttpOptions:
     """How requests are sent; picklable if `session` is.
 
     Args:
-        connect_timeout_s: for opening a connection.
-        read_timeout_s: between two pieces of a response; the whole of it may take longer.
-        retry: how failed requests are sent again.
-        proxy: URL of a proxy for all requests; None takes those of the environment.
+        connect_timeout_s: the time limit for opening a connection.
+        read_timeout_s: the time limit between two pieces of a response; the whole may take longer.
+        retry: the rules for sending failed requests again.
+        proxy: the URL of a proxy for all requests; None uses the proxies of the environment.
         allow_http: permit servers without TLS; loopback addresses are always permitted.
         allow_private_files: permit a server to name files at addresses that are nearer to this
-            machine than its own, such as private ones; S3 may have those within its cloud.
-        limits: the most that is taken from a server.
-        max_connections: open at once.
+            machine than its own, such as private addresses. S3 may have those within its cloud.
+        limits: the limits for answers of servers.
+        max_connections: the maximum number of open connections.
         session: makes an `aiohttp.ClientSession` (certificates, resolvers, traces). It is called
-            within the event loop that the session is for. One that decompresses by itself, as
-            aiohttp's do unless told otherwise, is not bound by `limits.expansion`.
+            within the event loop that the session is for. `limits.expansion` has no effect on a
+            session that decompresses bodies itself, which is aiohttp's default.
     """
 
     connect_timeout_s: float = 15

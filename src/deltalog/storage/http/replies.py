@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.errors import DeltaError
 
 _PIECE_BYTES: Final = 1 << 18
-# Headers and empty lines expand much; a body of this size may expand as it likes.
+# Headers and empty lines compress well; a body up to this size may expand by any factor.
 _FREE_BYTES: Final = 16 << 20
 _GZIP_WINDOW: Final = 31  # a gzip header around the largest window
 
@@ -33,17 +33,17 @@ class BrokenBodyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """The most that is taken from a server; beyond it a request fails.
+    """Limits for the answers of a server; a request fails beyond them.
 
     Args:
-        message_bytes: of a page of a listing, or a token.
-        line_bytes: of one line of an answer about a table.
-        answer_bytes: of all pages of an answer or a listing together, decompressed.
-        file_bytes: of a data file or deletion vector that is fetched whole.
-        expansion: bytes that one compressed byte may become, beyond the first 16 MiB.
-        pages: of an answer or a listing.
-        seconds: for an answer with all of its pages, an asynchronous query included, and for each
-            request for a part of a file.
+        message_bytes: the size of a page of a listing, or of a token.
+        line_bytes: the size of one line of an answer about a table.
+        answer_bytes: the size of all pages of an answer or a listing together, decompressed.
+        file_bytes: the size of a data file or deletion vector that is fetched whole.
+        expansion: the bytes that one compressed byte may become, beyond the first 16 MiB.
+        pages: the number of pages of an answer or a listing.
+        seconds: the time for an answer with all of its pages, including an asynchronous query, and
+            for each request for a part of a file.
     """
 
     message_bytes: int = 16 << 20
@@ -56,12 +56,12 @@ class AnswerLimits:
 
 
 class Budget:
-    """What is left of the limits for one answer, which may be many responses.
+    """The remaining limits of one answer, which may consist of many responses.
 
     Args:
-        limits: of each answer.
-        faults: the errors that are raised; `refused` for what is not taken.
-        for_file: the answer is a file.
+        limits: the limits of each answer.
+        faults: the errors to raise; `refused` for an answer beyond a limit.
+        for_file: whether the answer is a file.
     """
 
     def __init__(self, limits: AnswerLimits, faults: HttpFaults, *, for_file: bool = False) -> None:
@@ -74,14 +74,14 @@ class Budget:
         self._end_s = time.monotonic() + limits.seconds
 
     def seconds_left(self) -> float:
-        """Return the time that is left, in seconds."""
+        """Return the remaining time in seconds."""
         return max(0.0, self._end_s - time.monotonic())
 
     def count_page(self, what: str) -> None:
         """Count a page of the answer.
 
         Raises:
-            DeltaError: there are too many.
+            DeltaError: there are too many pages.
         """
         self._pages += 1
         if self._pages > self.limits.pages:
@@ -91,7 +91,7 @@ class Budget:
         """Refuse a response that makes the answer too long.
 
         Raises:
-            DeltaError: it does.
+            DeltaError: the answer is too long.
         """
         if self.used_bytes + num_bytes > self._most_bytes:
             problem = f"the answer is longer than {self._most_bytes} bytes"
@@ -108,15 +108,15 @@ class Reply:
     """A response whose body is not read yet.
 
     Attributes:
-        status: of HTTP.
-        headers: names in any case.
-        num_bytes: of the body, decompressed, that were read so far.
+        status: the HTTP status.
+        headers: the headers; names match in any case.
+        num_bytes: the decompressed bytes of the body that were read so far.
 
     Args:
-        response: of the server.
+        response: the response of the server.
         what: the purpose of the request, as it follows "cannot" in an error.
-        budget: of the answer.
-        is_decoded: the session decompresses bodies itself.
+        budget: the budget of the answer.
+        is_decoded: whether the session decompresses bodies itself.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Reply:
         """Return the whole body of a message.
 
         Raises:
-            DeltaError: it is longer than a message may be.
+            DeltaError: the body exceeds the limit of a message.
         """
         return await self._whole(self._budget.limits.message_bytes, "message_bytes")
 
@@ -142,7 +142,7 @@ class Reply:
         """Return the whole body, which is a file.
 
         Raises:
-            DeltaError: it is longer than a file that is fetched whole may be.
+            DeltaError: the body exceeds the limit of a file that is fetched whole.
         """
         return await self._whole(self._budget.limits.file_bytes, "file_bytes")
 
@@ -178,8 +178,8 @@ class Reply:
         """Yield the body in short pieces, decompressed.
 
         Raises:
-            DeltaError: it is too long, or in a compression that was not requested.
-            BrokenBodyError: it is no gzip, or ends in its middle.
+            DeltaError: the body is too long, or its compression was not requested.
+            BrokenBodyError: the body is not gzip, or is cut off.
         """
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if self._is_decoded or encoding in {"", "identity"}:
@@ -205,7 +205,7 @@ class Reply:
                 raise self._budget.excess(
                     self._what, f"the answer is longer than {most} bytes", setting
                 )
-        return b"".join(found)  # one copy: growing as pieces come would make several
+        return b"".join(found)  # one copy; appending each piece would copy several times
 
     async def _unpacked(self) -> AsyncIterator[bytes]:
         received, made = 0, 0
@@ -221,10 +221,10 @@ class Reply:
                 self._check_expansion(received, made)
                 if piece:
                     yield piece
-                if packer.eof:  # another member may follow
+                if packer.eof:  # another gzip member may follow
                     packer = None
         if packer is not None:
-            raise BrokenBodyError("the compressed answer ends in its middle")
+            raise BrokenBodyError("the compressed answer is cut off")
 
     def _check_expansion(self, received: int, made: int) -> None:
         times = self._budget.limits.expansion
@@ -235,27 +235,27 @@ class Reply:
 
 
 def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
-    """Return the next piece, and what is left to be decompressed."""
+    """Return the next decompressed piece, and the rest of the compressed data."""
     try:
-        # A short body may hold gigabytes: never more than a piece at once.
+        # A short body may expand to gigabytes: never decompress more than a piece at once.
         piece = packer.decompress(data, _PIECE_BYTES)
     except zlib.error as error:
         raise BrokenBodyError(f"the compressed answer is damaged: {error}") from None
     return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
 
 
-# Which errors the requests of an edge raise: sharing's servers and catalogs have trees of theirs.
+# The errors that requests raise; sharing and the catalogs have different ones.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpFaults:
-    """The errors of requests.
+    """The error classes of requests.
 
     Args:
-        refused: the URL may not be requested, or the answer is not taken.
-        unavailable: no attempt got an answer, or not in time.
-        denied: the server takes no token, or gives none; has an attribute `status`.
-        malformed: an answer breaks its protocol.
+        refused: the URL may not be requested, or the answer exceeds a limit.
+        unavailable: no attempt got an answer in time.
+        denied: the server refuses the token or issues none; has an attribute `status`.
+        malformed: an answer violates its protocol.
     """
 
     refused: type[DeltaError]
@@ -264,21 +264,21 @@ class HttpFaults:
     malformed: type[DeltaError]
 
 
-# Strings that are shown to people: what servers say, and where things lie.
+# Strings for people: servers' messages and locations.
 
 
 _MOST_CHARACTERS: Final = 2000
-# `user:password@`, in which the secret may hold slashes, as those of S3 do; then a name alone.
+# `user:password@`, whose secret may contain slashes as in S3; then a user name alone.
 _LOGINS: Final = (
     (re.compile(r"(://)[^/\s:@#?]*:[^\s@#?]*@"), r"\1***@"),
     (re.compile(r"(://)[^/\s@#?]+@"), r"\1***@"),
 )
-# Signatures and tokens have many names.
+# Signatures and tokens appear under many names.
 _QUERY: Final = re.compile(r"(://[^\s?#'\"]*\?)[^\s#'\"]+")
 
 
 def printable(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """Return what a server said on one line, without control characters and marks of direction."""
+    """Return a server's message on one line, without control characters and direction marks."""
     return "".join(one if one.isprintable() else " " for one in text[:most]).strip()
 
 

@@ -1,4 +1,4 @@
-"""The `Authorization` header of requests, and tokens that are fetched for it.
+"""The `Authorization` header of requests, and fetching its tokens.
 
 A token is fetched again shortly before it expires, and after a server refused it. No error and no
 `repr` contains a secret.
@@ -37,7 +37,7 @@ class Authenticator(Protocol):
         ...
 
     def renew(self) -> bool:
-        """Drop a secret that was refused; return whether there may be another one."""
+        """Drop a refused secret; return whether another one may exist."""
         ...
 
 
@@ -53,7 +53,7 @@ class FixedHeader:
         return {"Authorization": self.header}
 
     def renew(self) -> bool:
-        """Return False: there is no other secret than the refused one."""
+        """Return False: there is no secret other than the refused one."""
         return False
 
 
@@ -69,8 +69,8 @@ class FetchedTokens:
     A token is kept until shortly before it expires.
 
     Args:
-        make_request: the request for a new token; called for each.
-        clock: for the expiry of tokens.
+        make_request: returns the request for a new token; called for each token.
+        clock: the clock for the expiry of tokens.
         hint: what to do if the endpoint refuses.
     """
 
@@ -88,7 +88,7 @@ class FetchedTokens:
         return {"Authorization": f"Bearer {token.text}"}
 
     def renew(self) -> bool:
-        """Drop a token that was refused, and return True: the next one is another."""
+        """Drop a refused token, and return True: the next token is a new one."""
         self._token = None
         return True
 
@@ -117,7 +117,7 @@ class FetchedTokens:
                 raise MalformedMessageError(
                     f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
                 ) from None
-            # Not `required`: its message would show a token that is no text.
+            # Not `required`: its message would show a token that is not a string.
             text = node.values.get("access_token")
             if not isinstance(text, str):
                 raise MalformedMessageError("token.access_token: expected a string")
@@ -129,13 +129,13 @@ class FetchedTokens:
 
 
 def token_request(what: str, url: str, form: Mapping[str, str], login: str | None) -> Request:
-    """The request for a token.
+    """Return the request for a token.
 
     Args:
         what: the purpose, as it follows "cannot" in an error.
-        url: of the token endpoint.
-        form: what is requested.
-        login: the `Authorization` header; None if the form holds a proof.
+        url: the URL of the token endpoint.
+        form: the fields of the request.
+        login: the `Authorization` header; None if the form contains a proof.
     """
     headers = {
         "Accept": "application/json",
@@ -154,7 +154,7 @@ def token_request(what: str, url: str, form: Mapping[str, str], login: str | Non
 
 
 def client_credentials_form(scope: str | None) -> dict[str, str]:
-    """The request of a client with an id and a secret to a token endpoint."""
+    """Return the form of a token request with a client id and a secret."""
     form = {"grant_type": "client_credentials"}
     return {**form, "scope": scope} if scope else form
 
@@ -165,10 +165,10 @@ def basic(name: str, secret: str) -> str:
 
 
 def one_word(token: str, where: str) -> str:
-    """Return a token that is valid in a header.
+    """Return a token, after checking that it is valid in a header.
 
     Raises:
-        MalformedMessageError: it would begin a header of its own, or cannot be sent.
+        MalformedMessageError: the token could start another header, or cannot be sent.
     """
     if not (token.isascii() and token.isprintable()):
         raise MalformedMessageError(f"{where}: expected a token of printable ASCII characters")
@@ -184,7 +184,7 @@ def _parse_object(body: bytes) -> JsonObject:
 
 
 def _reason(body: bytes) -> str:
-    """Return OAuth's error code (RFC 6749, 5.2), which holds no secret."""
+    """Return OAuth's error code (RFC 6749, 5.2), which contains no secret."""
     try:
         found = _parse_object(body).optional("error", str)
     except MalformedMessageError:

@@ -1,6 +1,6 @@
 """Sources of bytes that are copied from one file into another.
 
-The operating system copies local files itself where it can.
+If possible, the operating system copies local files itself.
 
 Protocol: none
 """
@@ -125,7 +125,7 @@ class EncodedBytes:
 
 
 def write_all(out: Any, data: bytes | memoryview) -> None:
-    """Write all of the data to a file, which may take it in parts."""
+    """Write all of the data to a file, in several writes if necessary."""
     view = memoryview(data)
     while view:
         taken = out.write(view)
@@ -140,7 +140,7 @@ def _read_at(file: int, num_bytes: int, start: int) -> bytes:
 
 
 def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
-    """Up to where the system has copied the bytes; `start` where it cannot."""
+    """Let the system copy the bytes; return where it stopped, or `start` if it cannot copy."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None or not isinstance(out, io.FileIO):
         return start
@@ -148,7 +148,7 @@ def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
         while start < end:
             copied = copy(file, out.fileno(), end - start, offset_src=start)
             if not copied:
-                break  # reading says why
+                break  # reading raises the error
             start += copied
     except OSError as error:
         if error.errno not in _NO_COPY:

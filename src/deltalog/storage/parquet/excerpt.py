@@ -1,8 +1,8 @@
-"""Excerpts of Parquet files: chosen pages behind a footer made for them, which Arrow decodes.
+"""Excerpts of Parquet files: chosen pages with a new footer, which Arrow decodes.
 
-Arrow reads whole column chunks. An excerpt is a small file in memory, whose column chunks are the
+Arrow reads whole column chunks. An excerpt is a small file in memory. Its column chunks contain the
 dictionary and the chosen pages of the original ones, byte by byte. Pages of different columns begin
-at different rows, so that what Arrow returns is cut to the wanted rows column by column.
+at different rows, so each column of Arrow's result is cut to the wanted rows.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk)
 """
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MAGIC: Final = b"PAR1"
-_FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make strings of these alone
-_SMALL_DICTIONARY: Final = 0.5  # of the values: Arrow takes twice as long for an entry as for one
+_FEW_OF_DICTIONARY: Final = 0.25  # maximum share of wanted values for making strings of these alone
+_SMALL_DICTIONARY: Final = (
+    0.5  # maximum share of entries: Arrow takes twice as long for an entry as for a value
+)
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # number of a field
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
@@ -58,12 +60,13 @@ _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64,
 
 @dataclass(slots=True)
 class PagedReading:
-    """When pages are read instead of column chunks; tests change it.
+    """Settings for reading pages instead of column chunks; tests change them.
 
     Args:
-        is_on: whether at all.
-        least_rows: of a row group of which it is worth while.
-        most_share: of a column chunk's rows that are on pages to read. Above, all are read.
+        is_on: whether pages are ever read.
+        least_rows: the minimum number of rows of a row group.
+        most_share: the maximum share of a column chunk's rows on the pages to read. Above it, the
+            whole column chunk is read.
     """
 
     is_on: bool = True
@@ -75,14 +78,14 @@ PAGED: Final = PagedReading()
 
 
 class Part(NamedTuple):
-    """What is read of a column chunk.
+    """The part of a column chunk that is read.
 
     Args:
-        leaf: number of the column.
-        chunk: what the footer says of it.
-        pages: where its pages are; None takes all bytes as they are.
-        rows: that are read, numbers in the row group; runs of whole pages.
-        is_repeated: whether a row has any number of values.
+        leaf: the number of the column.
+        chunk: the footer's facts about the chunk.
+        pages: the positions of its pages; None reads all bytes.
+        rows: the rows to read, as runs of whole pages, numbered in the row group.
+        is_repeated: whether a row may have any number of values.
     """
 
     leaf: int
@@ -92,7 +95,7 @@ class Part(NamedTuple):
     is_repeated: bool
 
     def spans(self) -> list[tuple[int, int]]:
-        """Numbers of the first page and of the one behind the last, for each run of rows."""
+        """Return the first page and the page after the last for each run of rows."""
         return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
 
     def ranges(self) -> list[ByteRange]:
@@ -108,10 +111,10 @@ class Part(NamedTuple):
 
 
 class GroupPart(NamedTuple):
-    """What is read of a row group.
+    """The part of a row group that is read.
 
     Args:
-        first_row: its first row in the file.
+        first_row: the number of its first row in the file.
         columns: for each top-level column, the parts of its leaves; all have the same rows.
     """
 
@@ -124,8 +127,8 @@ class Excerpt:
     """Chosen pages of a file.
 
     Args:
-        groups: what is read of each row group.
-        num_leaves: of the file.
+        groups: the part of each row group.
+        num_leaves: the number of leaf columns of the file.
     """
 
     groups: Sequence[GroupPart]
@@ -148,16 +151,16 @@ class Excerpt:
         wanted: Sequence[RowRange],
         texts: Mapping[int, str],
     ) -> pa.Table:
-        """The wanted rows.
+        """Return the wanted rows.
 
         Args:
-            footer: of the file.
-            segments: with all bytes that are needed.
-            wanted: numbers of rows in the file, ascending; all must be in the excerpt.
-            texts: leaves that are strings or bytes in columns of their own, and their names.
+            footer: the footer of the file.
+            segments: all bytes that are needed.
+            wanted: the numbers of rows in the file, ascending; all must be in the excerpt.
+            texts: the top-level leaves of strings or bytes, and their names.
 
         Raises:
-            DamagedPageError: the pages are not what the index says.
+            DamagedPageError: the pages do not match the index.
             pa.ArrowException: they cannot be decoded.
         """
         data, num_bytes, encoded = self._file(footer, segments)
@@ -208,10 +211,10 @@ class Excerpt:
     def _file(
         self, footer: Described, segments: Segments
     ) -> tuple[bytes, int, dict[int, tuple[int, int]]]:
-        """A Parquet file of the excerpt, how many bytes Arrow makes of it, and dictionaries.
+        """Return a Parquet file of the excerpt, its decoded size in bytes, and dictionaries.
 
-        Those are the columns all of whose values are in dictionaries, with the numbers of values
-        and of entries.
+        The dictionaries are the columns all of whose values are in dictionaries, with the numbers
+        of values and of entries.
         """
         before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
@@ -252,15 +255,15 @@ def plan_excerpt(
     num_leaves: int,
     size_bytes: int,
 ) -> Excerpt | None:
-    """Which pages are needed; None if reading whole column chunks takes hardly longer.
+    """Find the needed pages; None if reading whole column chunks takes hardly longer.
 
     Args:
-        groups: row groups that are read: number, first row in the file, and the wanted rows,
-            numbered in the row group.
+        groups: the row groups to read: number, first row in the file, and the wanted rows, numbered
+            in the row group.
         columns: the leaves of each top-level column.
-        whole_part: a part with all rows, of a row group and a leaf.
-        num_leaves: of the file.
-        size_bytes: of the file.
+        whole_part: returns a part with all rows of a row group and a leaf.
+        num_leaves: the number of leaf columns of the file.
+        size_bytes: the length of the file.
     """
     planned = [
         GroupPart(
@@ -280,7 +283,7 @@ def plan_excerpt(
 
 
 def _fewest_pages(parts: list[Part], wanted: Sequence[RowRange]) -> list[Part]:
-    """What is read of the leaves of a column: the pages around the wanted rows, or everything."""
+    """Reduce the parts of a column to the pages around the wanted rows, if that saves enough."""
     pages = [part.pages for part in parts if part.pages is not None]
     ((_, num_rows),) = parts[0].rows
     if len(pages) == len(parts) and num_rows >= PAGED.least_rows:
@@ -295,17 +298,17 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
-    num_entries: int | None  # of the dictionary; None unless all values are in it
+    num_entries: int | None  # entries of the dictionary; None unless all values are in it
 
 
 def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
-    """A column chunk of the excerpt.
+    """Make a column chunk of the excerpt.
 
     Args:
-        part: what is read of the original.
-        footer: of the original.
-        segments: with its bytes.
-        position: where the chunk is to begin in the excerpt.
+        part: the part of the original chunk.
+        footer: the footer of the original.
+        segments: the bytes of the part.
+        position: the position of the new chunk in the excerpt.
     """
     details = footer.details(part.chunk.details_at)
     pages = part.pages
@@ -356,7 +359,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
 
 
 def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None) -> _StoredChunk:
-    """A column chunk and its description, fields 2 and 3 of which matter."""
+    """Return a column chunk with its description; only fields 2 and 3 of it matter."""
     num_bytes = sum(map(len, pieces))
     parts = [
         b"\x26\x00\x1c",
@@ -377,13 +380,13 @@ def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None)
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
-    """A row group; its numbers stand in fields 2 and 3."""
+    """Encode a row group; fields 2 and 3 contain its numbers."""
     rows, size = _varint(num_rows), _varint(num_bytes)
     return b"".join([b"\x19", _structs(chunks), b"\x16", size, b"\x16", rows, b"\x00"])
 
 
 def _structs(structs: Sequence[bytes]) -> bytes:
-    """A list of structs."""
+    """Encode a list of structs."""
     length = len(structs)
     if length < 15:
         return b"".join([bytes([length << 4 | thrift.STRUCT]), *structs])
@@ -396,7 +399,7 @@ def _structs(structs: Sequence[bytes]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A number that is not negative, as a value of a struct."""
+    """Encode a number that is not negative, as a value of a struct."""
     out = bytearray()
     number <<= 1
     while number > 127:
@@ -407,12 +410,12 @@ def _varint(number: int) -> bytes:
 
 
 def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRange]) -> pa.Table:
-    """The wanted rows of a table.
+    """Return the wanted rows of a table.
 
     Args:
-        table: with columns of the same rows.
-        rows: their numbers in the file, ascending.
-        wanted: numbers among them, ascending.
+        table: a table whose columns have the same rows.
+        rows: the numbers of its rows in the file, ascending.
+        wanted: the numbers to keep, ascending.
     """
     if sum(end - start for start, end in wanted) == table.num_rows:
         return table
@@ -425,7 +428,7 @@ def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRang
 def _cut(
     values: pa.ChunkedArray[Any], rows: Sequence[RowRange], wanted: Sequence[RowRange]
 ) -> pa.ChunkedArray[Any]:
-    """The wanted rows of values that belong to other, surrounding rows."""
+    """Cut values of surrounding rows to the wanted rows."""
     if len(values) != sum(end - start for start, end in rows):
         raise DamagedPageError(f"expected {rows} rows, found {len(values)} values")
     chunks: list[pa.Array[Any]] = []
@@ -446,42 +449,42 @@ def _cut(
     return found
 
 
-# Small local Parquet files, each read once and whole, in few steps.
+# Small local Parquet files, each read whole at once.
 
 
-_MOST_BYTES: Final = 512 * 1024  # up to which one read is quicker than one for each column chunk
-_USUAL_RATIO: Final = 20  # of decompressed bytes to stored ones; above, an entry may be long
-_MOST_ROWS: Final = 16_384  # from here on, `repeated_texts` may be worth a look
+_MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than one per column chunk
+_USUAL_RATIO: Final = 20  # ratio of decompressed to stored bytes; above it, an entry may be long
+_MOST_ROWS: Final = 16_384  # from this number on, `repeated_texts` may save time
 
 
 def small_bytes(store: Store, path: str) -> bytes | None:
-    """What is in a small local file; None if the file is not local, or not small.
+    """Return the content of a small local file; None if the file is not local or not small.
 
     Args:
-        store: where the file is.
-        path: decoded.
+        store: the store of the file.
+        path: the decoded path.
 
     Raises:
         DataFileMissingError: there is no such file.
 
-    Cost: one open and one read; of a larger file, whatever the log says of it, nothing is read.
+    Cost: one open and one read. A larger file is not read, whatever size the log states.
     """
     native = native_path(store, path)
     return None if native is None else guarded(store, path, lambda: _bytes(native))
 
 
 class KnownSchema:
-    """The Arrow schema of the last file, which the next one mostly has as well; thread-safe.
+    """A thread-safe cache of the last file's Arrow schema, which the next file often shares.
 
-    Arrow makes a schema from the leaf columns, the groups above them, and the texts in the footer.
-    Where there are no groups, comparing these costs a third of making and comparing the schema.
+    Arrow makes a schema from the leaf columns, the groups above them, and the footer's key-value
+    metadata. Without groups, comparing these inputs costs a third of making and comparing schemas.
     """
 
     def __init__(self) -> None:
         self._last: tuple[Any, Any, pa.Schema] | None = None
 
     def of(self, reader: Any, metadata: Any) -> pa.Schema:
-        """The Arrow schema of an open file; of equal files the same object."""
+        """Return the Arrow schema of an open file; equal files share one object."""
         texts, leaves, last = metadata.metadata, metadata.schema, self._last
         is_flat = all(len(path) == 1 for path in reader.column_paths)
         if is_flat and last is not None and last[0] == texts and last[1].equals(leaves):
@@ -495,35 +498,35 @@ class KnownSchema:
 def decode_small(
     store: Store, path: str, data: bytes, choose: ChooseLeaves, known: KnownSchema
 ) -> pa.Table | None:
-    """Some columns of a small file.
+    """Decode some columns of a small file.
 
     Args:
-        store: where the file is, for errors.
-        path: likewise.
+        store: the store of the file, for errors.
+        path: the path, for errors.
         data: the whole file.
-        choose: the numbers of the leaf columns to read, ascending, by the footer's metadata and
-            its Arrow schema; None reads nothing, and is the result.
-        known: of the files before.
+        choose: returns the numbers of the leaf columns to read, ascending, from the footer's
+            metadata and its Arrow schema; None reads nothing.
+        known: the schema cache of earlier files.
 
     Returns:
-        Columns as `ParquetReader.read_leaves` gives them; None, too, if the file has many rows, or
-        few that may take many bytes.
+        Columns as in `ParquetReader.read_leaves`. None if `choose` returns None, or if the file has
+        many rows, or rows that may be large.
 
     Raises:
-        DataFileUnreadableError: it is no Parquet file, or damaged.
+        DataFileUnreadableError: the file is not a Parquet file, or is damaged.
     """
     return guarded(store, path, lambda: _decode(data, choose, known))
 
 
 def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
-    # What `pq.ParquetFile` holds: to make that one takes as long as decoding a column.
+    # Use the reader inside `pq.ParquetFile`: creating the outer object costs as much as a column.
     reader: Any = pq.ParquetReader()
-    # There is nothing to fetch before it is requested.
+    # The data is in memory, so pre-buffering would save nothing.
     reader.open(
         pa.BufferReader(data),
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",
-        arrow_extensions_enabled=True,  # as `pq.ParquetFile` has it
+        arrow_extensions_enabled=True,  # as in `pq.ParquetFile`
     )
     metadata = reader.metadata
     groups = range(metadata.num_row_groups)
@@ -541,7 +544,7 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
     found: pa.Table = reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
-    # Arrow compares neither: by a damaged footer columns may have any number of rows.
+    # Arrow does not check this: with a damaged footer, columns may have different numbers of rows.
     found.validate()
     if found.num_rows != num_rows:
         raise pa.ArrowInvalid(f"expected {num_rows} rows, found {found.num_rows}")
@@ -556,7 +559,7 @@ def _bytes(native: str) -> bytes | None:
             return None
         data = os.read(file, size)
         while len(data) < size and (more := os.read(file, size - len(data))):
-            data += more  # of file systems that give less than they are requested
+            data += more  # some file systems return less than requested
         return data
     finally:
         os.close(file)

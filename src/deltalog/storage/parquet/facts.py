@@ -1,4 +1,4 @@
-"""A cache of what was read of Parquet files, for later readers of the same file.
+"""Caches of footers and other facts about Parquet files, for later readers of the same file.
 
 Footers of local files are cached for a while: otherwise a repeated query would spend as long on
 them as on the rows. A file that has just changed is not cached, because it could change again
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from deltalog.storage.stores.local_files import FileState
 
 _LEAST_ROWS: Final = 16_384
-_MOST_ENTRIES: Final = 0.2  # of the rows; from a quarter on, it takes longer
-_MOST_DICTIONARIES: Final = 1_000  # that are looked at for a number of entries
-_HEADER_BYTES: Final = 64  # more than the header of a dictionary has
+_MOST_ENTRIES: Final = 0.2  # maximum share of the rows; from a quarter on, dictionaries are slower
+_MOST_DICTIONARIES: Final = (
+    1_000  # limits the dictionaries that are checked for their number of entries
+)
+_HEADER_BYTES: Final = 64  # more than the length of a dictionary page's header
 _MOST_CHUNKS: Final = 32
-_MOST_ROWS: Final = 1 << 31  # of a row group
+_MOST_ROWS: Final = 1 << 31  # limit of a row group
 _MOST_PAGES: Final = 4096
 _MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
@@ -54,7 +56,7 @@ _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
-"""Of files that one change reads twice."""
+"""The memory limit for files that one change reads twice."""
 # Numbers of fields.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
@@ -65,15 +67,15 @@ _DATA_PAGE_TYPES: Final = frozenset({0, 3})
 
 
 class ChunkDetails(NamedTuple):
-    """What a footer says of a column chunk.
+    """A footer's description of a column chunk.
 
     Args:
-        start: type, encodings, path and codec, as they are stored.
-        num_values: NULL or not.
-        uncompressed_bytes: of its pages.
-        data_pages: where they begin.
-        dictionary: where it is; 0 where there is none.
-        has_only_dictionary: whether it says that all values are in it.
+        start: the stored bytes of type, encodings, path and codec.
+        num_values: the number of values, including NULLs.
+        uncompressed_bytes: the decompressed size of its pages.
+        data_pages: the position of its first data page.
+        dictionary: the position of the dictionary; 0 if there is none.
+        has_only_dictionary: whether the footer states that all values are in the dictionary.
     """
 
     start: bytes
@@ -85,10 +87,10 @@ class ChunkDetails(NamedTuple):
 
 
 class Described:
-    """What excerpts take over from a footer, read when it is needed.
+    """The parts of a footer that excerpts copy, read on demand.
 
     Args:
-        footer: as it is stored.
+        footer: the stored bytes.
     """
 
     def __init__(self, footer: bytes) -> None:
@@ -97,10 +99,10 @@ class Described:
 
     @cached_property
     def frame(self) -> tuple[bytes, bytes]:
-        """What stands before the number of rows and behind the row groups.
+        """Return the bytes before the number of rows, and those after the row groups.
 
         Raises:
-            DamagedPageError: the footer is damaged, or of another order than any writer's.
+            DamagedPageError: the footer is damaged, or its fields have an unusual order.
         """
         starts: dict[int, int] = {}
         ends: dict[int, int] = {}
@@ -120,10 +122,10 @@ class Described:
         return data[: starts[_NUM_ROWS]], data[ends[_ROW_GROUPS] :]
 
     def details(self, at: int | None) -> ChunkDetails:
-        """The description of the column chunk that begins there.
+        """Return the description of a column chunk, which begins at this position of the footer.
 
         Raises:
-            DamagedPageError: it is damaged.
+            DamagedPageError: the description is damaged.
         """
         if (known := self._details.get(at)) is not None:
             return known
@@ -149,7 +151,7 @@ class Described:
 
 
 def _has_only_dictionary(details: thrift.Struct) -> bool:
-    """Whether the counts of pages by encoding, which a writer need not give, say so."""
+    """Whether all values are in the dictionary, by the optional counts of pages per encoding."""
     if _ENCODING_STATS not in details:
         return False
     pages = [
@@ -163,26 +165,26 @@ def _has_only_dictionary(details: thrift.Struct) -> bool:
 def _integer(details: thrift.Struct, number: int) -> int:
     value = details.get(number, thrift.Value(thrift.INT64, None)).value
     if not isinstance(value, int) or value < 0:
-        raise DamagedPageError(f"expected a number of 0 or more of a column chunk, found {value!r}")
+        raise DamagedPageError(f"expected a number of 0 or more in a column chunk, found {value!r}")
     return value
 
 
 @dataclass
 class Footer:
-    """A footer that was read, which further readers of the file can use: it is read in pieces.
+    """A footer with the facts read from it so far, shared by all readers of the file.
 
     Args:
-        metadata: as pyarrow knows it.
-        arrow_schema: what reading all columns gives.
-        data: as it is stored; None before it was needed.
-        tail: the end of the file that came with it; None for a local file.
-        chunks: what it says of column chunks, by the leaves that were asked for.
-        pages: where the pages are, by row group and leaf; None where it is not known.
-        bounds: what is known of the values of each page, likewise.
-        num_pages: whose places are known.
-        page_facts: runs of rows and statistics of them, that pruning made of bounds.
-        projections: how its columns become those of tables, by what was asked for.
-        row_bytes: what a row takes when it is decoded, by row group and leaf (`parquet_sizes`).
+        metadata: pyarrow's metadata.
+        arrow_schema: the schema of reading all columns.
+        data: the stored bytes; None until they are needed.
+        tail: the end of the file that was fetched with the footer; None for a local file.
+        chunks: the facts about column chunks, by the requested leaves.
+        pages: the positions of pages, by row group and leaf; None if unknown.
+        bounds: the facts about the values of each page, by row group and leaf; None if unknown.
+        num_pages: the number of pages with known positions.
+        page_facts: runs of rows and their statistics, which pruning derives from bounds.
+        projections: the mapping of its columns to tables' columns, by request.
+        row_bytes: the bytes of a decoded row, by row group and leaf (`RowSizes`).
     """
 
     metadata: pq.FileMetaData
@@ -199,17 +201,17 @@ class Footer:
 
     @property
     def whole(self) -> FileTail | None:
-        """The whole file, if it came with the footer."""
+        """Return the whole file, if it was fetched with the footer."""
         return None if self.tail is None or self.tail.start else self.tail
 
     @cached_property
     def described(self) -> Described:
-        """What excerpts take over from it; `data` must be known."""
+        """Return the parts that excerpts copy; `data` must be known."""
         return Described(self.data or b"")
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """The leaves that are strings or bytes in columns of their own, and their unique names."""
+        """Return the top-level leaves of strings or bytes, and their unique names."""
         fields = {field.name: field.type for field in self.arrow_schema}
         times = Counter(self.leaf_paths)
         return {
@@ -220,7 +222,7 @@ class Footer:
 
     @cached_property
     def has_column_orders(self) -> bool:
-        """Whether it says which order bounds follow; `data` must be known."""
+        """Whether the footer states the order of bounds; `data` must be known."""
         return has_column_orders(self.data or b"")
 
     @cached_property
@@ -241,7 +243,7 @@ class Footer:
         return [0, *accumulate(counts)]
 
     def forget_much(self) -> None:
-        """Bound the memory of what is known besides the footer itself."""
+        """Drop facts until their memory is within its limit; the footer itself stays."""
         if len(self.chunks) > _MOST_CHUNKS:
             self.chunks.clear()
         if len(self.row_bytes) > _MOST_PAGES:
@@ -265,12 +267,12 @@ class Footer:
         return sum(self.metadata.row_group(group).num_rows for group in groups)
 
     def total_bytes(self, groups: Sequence[int]) -> int:
-        """How many bytes row groups take before they are compressed."""
+        """The uncompressed size of row groups in bytes."""
         return sum(self.metadata.row_group(group).total_byte_size for group in groups)
 
     @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """The same as parts, containers' own levels left out (`("add", "tags", "key")`)."""
+        """The path parts of every leaf column, without containers' levels (`("add", "tags")`)."""
         return self.leaf_numbers.leaves
 
     @cached_property
@@ -283,7 +285,7 @@ class Footer:
 
 @lru_cache(maxsize=64)
 def _recent_numbers(stored_schema: bytes, leaf_paths: tuple[str, ...]) -> LeafNumbers:
-    """The leaf columns of a schema, kept for other files of the same one."""
+    """Return the leaf columns of a schema, cached for other files with the same schema."""
     schema = pa.ipc.read_schema(pa.py_buffer(stored_schema))
     return LeafNumbers(schema, leaf_paths)
 
@@ -295,18 +297,18 @@ def repeated_texts(
     chunks_of: Callable[[Collection[int]], ColumnChunks],
     read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]],
 ) -> list[str]:
-    """Names of the columns of strings that are quicker read as entries of their dictionaries.
+    """Return the string columns that are faster to read as dictionary entries.
 
-    Arrow takes twice as long to append one text after the other, if few of them differ.
+    If few strings differ, appending each of them takes Arrow twice as long.
 
     Args:
-        footer: of the file.
-        groups: row groups that are read.
-        leaves: numbers of the columns that are read.
-        chunks_of: what the footer says of some columns; its bytes are known then.
-        read_ranges: gives parts of the file.
+        footer: the footer of the file.
+        groups: the row groups to read.
+        leaves: the numbers of the columns to read.
+        chunks_of: returns the footer's facts about some columns, and loads the footer's bytes.
+        read_ranges: reads parts of the file.
 
-    Cost: one read of some bytes of each column chunk of strings with nothing but a dictionary.
+    Cost: one read of some bytes of each string column chunk whose values are all in a dictionary.
     """
     num_rows = footer.rows_of(groups)
     if num_rows < _LEAST_ROWS:
@@ -328,21 +330,21 @@ def repeated_texts(
     try:
         return [footer.texts[leaf] for leaf in texts if has_few(leaf)]
     except DamagedPageError:
-        return []  # what Arrow says of the column chunks is the answer
+        return []  # Arrow then raises the error
 
 
 class RecentFooters(Recent[Footer]):
     """Footers of local files that were read lately."""
 
     def get(self, *states: FileState) -> Footer | None:
-        """The footer of a file in this state."""
+        """Return the footer of a file in this state, or None."""
         footer = super().get(*states)
         if footer is not None:
             footer.forget_much()
         return footer
 
     def keep(self, fact: Footer, *states: FileState) -> None:
-        """Keep the footer of a file that was in this settled state before, if it is small."""
+        """Keep a footer, if it is small; the file's state was settled before it was read."""
         if fact.metadata.serialized_size <= _MOST_FOOTER_BYTES:
             super().keep(fact, *states)
 
@@ -351,10 +353,10 @@ RECENT_FOOTERS: Final = RecentFooters(_MOST_FOOTERS)
 
 
 class FetchedFooters:
-    """What came with the footers of a store's files that are read again soon: of small ones, all.
+    """A thread-safe cache of fetched footers, and of whole small files, that are read again soon.
 
-    Local files are left to `RECENT_FOOTERS`. Thread-safe; as long as the cache has space, nothing
-    is forgotten, and then nothing more is kept.
+    Local files use `RECENT_FOOTERS` instead. Nothing is ever dropped: a full cache keeps nothing
+    more.
     """
 
     def __init__(self) -> None:
@@ -363,11 +365,11 @@ class FetchedFooters:
         self._lock = Lock()
 
     def get(self, path: str) -> Footer | None:
-        """The footer of a file."""
+        """Return the footer of a file, or None."""
         return self._kept.get(path)
 
     def keep(self, path: str, footer: Footer) -> None:
-        """Keep a footer with what was fetched together with it, if the cache has space."""
+        """Keep a footer and the data fetched with it, if the cache has space."""
         if footer.tail is None:
             return
         with self._lock:
@@ -375,13 +377,13 @@ class FetchedFooters:
                 self._kept[path] = footer
 
 
-# How many bytes a row of a Parquet file takes when it is decoded.
+# Estimating the bytes of a decoded row.
 
 
 MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024
-"""Rows that may take more are decoded in parts."""
+"""Larger results are decoded in parts."""
 PART_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes the rows of a part may take, unless it is a single one."""
+"""The maximum bytes of the rows of a part, unless it is a single row."""
 
 _FEW_ROWS: Final = 16_384
 
@@ -391,13 +393,14 @@ _LONGEST_FIXED_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class RowSizes:
-    """How many bytes the rows of a file take.
+    """Estimates the bytes of decoded rows of a file.
 
     Args:
-        footer: of the file.
-        chunks_of: what the footer says of some columns; its bytes are known then.
-        read_ranges: gives parts of the file.
-        first_row: the first row of a row group and leaf, with strings as dictionary entries.
+        footer: the footer of the file.
+        chunks_of: returns the footer's facts about some columns, and loads the footer's bytes.
+        read_ranges: reads parts of the file.
+        first_row: returns the first row of a row group and leaf, with strings as dictionary
+            entries.
     """
 
     footer: Footer
@@ -406,17 +409,17 @@ class RowSizes:
     first_row: Callable[[int, int], pa.RecordBatch]
 
     def of(self, groups: Sequence[int], leaves: Sequence[int]) -> int:
-        """How many bytes a row takes at most, or nearly so.
+        """Return roughly the maximum bytes of a row.
 
-        Strings outside of dictionaries and lists count with their mean, as all of their bytes are
-        in the file; entries of dictionaries count with the longest.
+        Strings outside of dictionaries count with their mean length, as do lists, because all of
+        their bytes are in the file. Dictionary entries count with the greatest length.
 
         Args:
-            groups: row groups that are read.
-            leaves: numbers of the columns that are read.
+            groups: the row groups to read.
+            leaves: the numbers of the columns to read.
 
-        Cost: of strings, one read of some bytes of each column chunk, kept with the footer;
-        decoding a dictionary where its length times the rows exceeds `MOST_DECODED_BYTES`.
+        Cost: for strings, one read of some bytes of each column chunk, cached with the footer. A
+        dictionary is decoded if its length times the rows exceeds `MOST_DECODED_BYTES`.
         """
         footer = self.footer
         num_rows = footer.rows_of(groups)
@@ -429,7 +432,7 @@ class RowSizes:
             schema.column(leaf).max_repetition_level for leaf in unsure
         )
         if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
-            return fixed  # however long an entry is
+            return fixed  # independent of the length of entries
         chunks = self.chunks_of(unsure)
         return fixed + max(
             sum(self._leaf(group, leaf, chunks[group][leaf]) for leaf in unsure) for group in groups
@@ -442,7 +445,7 @@ class RowSizes:
         try:
             found = self._measured(group, leaf, chunk)
         except (DamagedPageError, pa.ArrowException, OSError):
-            return 0  # what Arrow says of the column chunk is the answer
+            return 0  # Arrow then raises the error
         self.footer.row_bytes[group, leaf] = found
         return found
 
@@ -462,7 +465,7 @@ class RowSizes:
 
 
 def is_fixed(column: Any) -> bool:
-    """Whether each row has one value of this leaf, and all values are of one length."""
+    """Whether each row has one value of this leaf, and all values have the same length."""
     return column.physical_type != "BYTE_ARRAY" and not column.max_repetition_level
 
 
@@ -473,7 +476,7 @@ def _fixed_bytes(column: Any) -> int:
 
 
 def _longest(batch: pa.RecordBatch) -> int:
-    """The length of the longest entry of the dictionaries below."""
+    """Return the greatest length of an entry of the nested dictionaries."""
     return max((_longest_below(column) for column in batch.columns), default=0)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _TAIL_BYTES: Final = 64 * 1024
-_SMALL_FILE_BYTES: Final = 512 * 1024  # are under way for 5 ms, where a request waits for 25
+_SMALL_FILE_BYTES: Final = 512 * 1024  # takes 5 ms to transfer; a request takes 25 ms
 _SMALL_BYTES: Final = 32 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 # Numbers of fields.
@@ -38,10 +38,10 @@ _COLUMNS = 1
 _META_DATA = 3
 _OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
 _ENCRYPTION = 8
-_STARTS_AT = -1  # no field: where the struct begins in the footer
+_STARTS_AT = -1  # not a field: the position of the struct in the footer
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
-# What is read of a footer: the fields of each struct, and of the structs in them.
+# The fields to read of each struct, and of the structs in them.
 _Fields = Mapping[int, "_Fields"]
 _COLUMN_CHUNK: Final[_Fields] = {
     _META_DATA: {
@@ -65,17 +65,17 @@ class ColumnChunk(NamedTuple):
     """The footer's facts about one column chunk; None for a fact that is missing.
 
     Attributes:
-        null_count: how many values are NULL.
-        min_value: the lower bound, as the physical type stores it.
+        null_count: the number of NULLs.
+        min_value: the lower bound, encoded as the physical type.
         max_value: the upper bound.
-        is_ordered: whether the bounds follow the order of the logical type. Otherwise they are of
-            an old writer, whose order is that of signed numbers.
-        start: where its pages begin in the file.
-        stored_bytes: how long they are, compressed.
-        offset_index: where the file says in which places the pages are; None for an encrypted
-            column, too.
-        column_index: where the file says which bounds the pages have.
-        details_at: where the footer describes the chunk.
+        is_ordered: whether the bounds follow the order of the logical type. Otherwise an old writer
+            has compared them as signed numbers.
+        start: the position of its pages in the file.
+        stored_bytes: the compressed length of its pages.
+        offset_index: the range of the offset index (positions of pages); None also for an encrypted
+            column.
+        column_index: the range of the column index (bounds of pages).
+        details_at: the position of the chunk's description in the footer.
     """
 
     null_count: int | None = None
@@ -89,15 +89,15 @@ class ColumnChunk(NamedTuple):
     details_at: int | None = None
 
     def byte_range(self, file_bytes: int) -> ByteRange:
-        """Where its pages are, in a file of this length.
+        """Return the range of its pages in a file of this length.
 
         Raises:
-            pa.ArrowInvalid: they cannot be in the file.
+            pa.ArrowInvalid: the range is not within the file.
         """
         start, length = self.start, self.stored_bytes
         if start is None or length is None or not 0 <= start <= file_bytes or length < 0:
             raise pa.ArrowInvalid(f"a column chunk of {length} bytes at {start}")
-        # parquet-mr before 1.2.9 left the header of the dictionary page out of the length.
+        # In parquet-mr before 1.2.9, the length lacks the header of the dictionary page.
         return start, min(file_bytes, start + length + 100)
 
 
@@ -107,13 +107,13 @@ _UNKNOWN_CHUNK: Final = ColumnChunk()
 
 
 class FileTail(NamedTuple):
-    """The last bytes of a file; of a small file, all.
+    """The last bytes of a file, or a whole small file.
 
     Attributes:
-        footer: the footer, as it is stored.
+        footer: the stored bytes of the footer.
         size_bytes: the file's true length: the one in the log may be wrong.
-        start: where `data` begins in the file.
-        data: all bytes from there on.
+        start: the position of `data` in the file.
+        data: all bytes from that position.
     """
 
     footer: bytes
@@ -123,33 +123,33 @@ class FileTail(NamedTuple):
 
 
 def tail_bytes(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> int:
-    """How much `fetch_tail` fetches at first."""
+    """Return the number of bytes that `fetch_tail` requests first."""
     is_small = size_bytes <= _SMALL_FILE_BYTES or fetches_whole(store, path)
     return size_bytes if is_small and not footer_only else min(size_bytes, _TAIL_BYTES)
 
 
 def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> FileTail:
-    """The end of a file, with its footer.
+    """Fetch the end of a file, with its footer.
 
     Args:
-        store: where the file is.
-        path: decoded.
+        store: the store of the file.
+        path: the decoded path.
         size_bytes: the file's length according to the log.
-        footer_only: whether nothing but the footer is wanted. Else a small file is read whole: a
+        footer_only: whether only the footer is wanted. Otherwise a small file is read whole: a
             second request takes longer than its bytes.
 
     Raises:
         pa.ArrowInvalid: it is not a Parquet file.
 
-    Cost: one ranged read, two for a large footer; one `stat` and the same again if the length is
-    wrong.
+    Cost: one ranged read, or two for a large footer. If the length is wrong, one `stat` and the
+    same reads again.
     """
     start = size_bytes - tail_bytes(store, path, size_bytes, footer_only=footer_only)
     try:
         (tail,) = store.read_ranges(path, [(start, size_bytes)])
     except ObjectNotFoundError:
         raise
-    except StorageError:  # S3's answer to a range that begins behind the end
+    except StorageError:  # S3's answer to a range that begins after the end
         true_size = store.stat(path).size_bytes
         if true_size == size_bytes:
             raise
@@ -170,7 +170,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
 
 
 def local_footer(native: str) -> bytes:
-    """The footer's bytes of a file that Arrow has opened, so that its length is known to fit."""
+    """Read the footer's bytes of a file that Arrow has opened, and whose length is thus valid."""
     with Path(native).open("rb") as file:
         file.seek(-8, io.SEEK_END)
         length = struct.unpack("<I", file.read(4))[0]
@@ -179,7 +179,7 @@ def local_footer(native: str) -> bytes:
 
 
 def as_file(footer: bytes) -> bytes:
-    """A Parquet file of this footer alone, from which Arrow can read it."""
+    """Return a Parquet file that contains only this footer, so that Arrow can read it."""
     return b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
@@ -188,14 +188,14 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
 
     Args:
         footer: a file's `FileMetaData` as it is stored.
-        leaves: numbers of the columns that are wanted; the others are passed over quickly, and
-            nothing is known of them in the answer. None is all.
+        leaves: the numbers of the wanted columns; others are skipped quickly, and their facts are
+            missing in the result. None is all.
 
     Raises:
         DataFileUnreadableError: the footer is damaged.
 
-    Cost: some microseconds per column chunk; next to none for a small footer that was asked for
-    the same lately, as queries of one table ask.
+    Cost: some microseconds per column chunk. The results of small footers are cached, because
+    queries of one table repeat their requests.
     """
     read = _chunks_of_small if len(footer) <= _SMALL_BYTES else _chunks
     try:
@@ -205,7 +205,7 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
 
 
 def has_column_orders(footer: bytes) -> bool:
-    """Whether a footer says which order bounds follow; False for a damaged one."""
+    """Whether a footer states the order of bounds; False for a damaged one."""
     try:
         fields = _FooterReader(footer).struct({_COLUMN_ORDERS: {}})
     except (struct.error, LookupError, TypeError, AttributeError, RecursionError):
@@ -230,7 +230,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         return _UNKNOWN_CHUNK
     chunk = fields.get(_META_DATA, {})
     start, dictionary = chunk.get(_DATA_PAGES), chunk.get(_DICTIONARY_PAGE)
-    # Old writers put 0 or a wrong number there when there is no dictionary.
+    # Old writers store 0 or a wrong number if there is no dictionary.
     if dictionary is not None and start is not None and 0 < dictionary < start:
         start = dictionary
     found = chunk.get(_STATISTICS, {})
@@ -253,7 +253,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
 
 
 def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange | None:
-    """Where a part of an index is, if the footer says so and the column is not encrypted."""
+    """Return the range of an index, if it is in the footer and the column is not encrypted."""
     start, size = fields.get(offset), fields.get(length)
     if not isinstance(start, int) or not isinstance(size, int) or _ENCRYPTION in fields:
         return None
@@ -261,11 +261,11 @@ def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange 
 
 
 class _FooterReader:
-    """Reads the fields of `_FOOTER` in a struct in Thrift's compact protocol; passes over others.
+    """Reads the fields of `_FOOTER` from a struct in Thrift's compact protocol; skips others.
 
     Args:
-        data: of the footer.
-        leaves: columns whose chunks are read; the others are passed over. None is all.
+        data: the bytes of the footer.
+        leaves: the columns whose chunks are read; others are skipped. None is all.
     """
 
     def __init__(self, data: bytes, leaves: Collection[int] | None = None) -> None:
@@ -274,7 +274,7 @@ class _FooterReader:
         self._position = 0
 
     def struct(self, wanted: _Fields) -> dict[int, Any]:
-        """The fields that are wanted and there, by number."""
+        """Return the wanted fields that exist, by number."""
         data = self._data
         fields: dict[int, Any] = {}
         number = 0
@@ -289,7 +289,7 @@ class _FooterReader:
         return fields
 
     def _value(self, kind: int, wanted: _Fields) -> Any:
-        """A number, bytes, a struct or a list; None for other kinds."""
+        """Return a number, bytes, a struct or a list; None for other kinds."""
         if kind in thrift.INTEGERS:
             return self._integer()
         if kind == thrift.STRUCT:
@@ -300,12 +300,12 @@ class _FooterReader:
         self._position = thrift.pass_value(self._data, start, kind)
         if kind != thrift.BINARY:
             return None
-        while self._data[start] & 0x80:  # its length
+        while self._data[start] & 0x80:  # skip the length
             start += 1
         return self._data[start + 1 : self._position]
 
     def _list(self, wanted: _Fields) -> list[dict[int, Any] | None]:
-        """The structs of a list; None in the places of column chunks that are not wanted."""
+        """Return the structs of a list; None for column chunks that are not wanted."""
         head = self._data[self._position]
         self._position += 1
         if head & 15 != thrift.STRUCT:

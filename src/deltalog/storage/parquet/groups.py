@@ -1,7 +1,7 @@
-"""Row groups as files store them: found in a footer, checked, described for another file.
+"""Stored row groups: finding them in a footer, checking them, describing them for another file.
 
 A footer is not trusted: ranges must lie in the file, and the pages must be at the stated positions
-with the stated number of values. Damaged indexes and Bloom filters, which readers can do without,
+with the stated number of values. Damaged indexes and Bloom filters, which are optional for readers,
 are left out.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
-_FIRST_BYTE: Final = 4  # behind the magic bytes
+_FIRST_BYTE: Final = 4  # after the magic bytes
 _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ROWS: Final = 1 << 31
 _MOST_ORDINALS: Final = 1 << 15
@@ -39,12 +39,12 @@ _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES = ran
 _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT, _STATISTICS = range(9, 13)
 _BLOOM_AT, _BLOOM_BYTES = 14, 15
 _NULL_COUNT = 3
-_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # of Statistics: all but counts
+_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # fields of Statistics, without counts
 _ARE_EXACT: Final = (7, 8)
 
 
 class ByteSource(Protocol):
-    """The bytes of a file, or those of it that were fetched."""
+    """The bytes of a file, or its fetched parts."""
 
     @property
     def size_bytes(self) -> int:
@@ -65,10 +65,10 @@ class StoredChunk:
     """A column chunk.
 
     Args:
-        fields: as the footer has them.
-        start: where its pages begin.
-        end: where they end.
-        num_values: NULL and empty ones counted.
+        fields: the fields in the footer.
+        start: the position where its pages begin.
+        end: the position where they end.
+        num_values: the number of values, including NULLs and empty lists.
     """
 
     fields: Struct
@@ -83,17 +83,17 @@ class StoredChunk:
 
     @property
     def plain_bytes(self) -> int:
-        """The length of its pages before they were compressed; 0 if the footer does not say."""
+        """The uncompressed length of its pages; 0 if not in the footer."""
         return max(0, thrift.number(self.meta, _PLAIN_BYTES) or 0)
 
     @property
     def codec(self) -> int | None:
-        """Number of the compression."""
+        """The number of the compression codec."""
         return thrift.number(self.meta, _CODEC)
 
     @property
     def null_count(self) -> int | None:
-        """How many values are NULL; None if the footer does not say."""
+        """The number of NULLs; None if not in the footer."""
         if _STATISTICS not in self.meta:
             return None
         count = thrift.number(thrift.struct(self.meta, _STATISTICS), _NULL_COUNT)
@@ -116,7 +116,7 @@ class StoredChunk:
 
     @property
     def are_bounds_exact(self) -> bool:
-        """Whether the footer says that both bounds are values."""
+        """Whether the footer states that both bounds are actual values."""
         found = self.statistics
         return all(number in found and found[number].value is True for number in _ARE_EXACT)
 
@@ -126,9 +126,9 @@ class StoredGroup:
     """A row group.
 
     Args:
-        fields: as the footer has them.
-        num_rows: of the group.
-        chunks: of its columns.
+        fields: the fields in the footer.
+        num_rows: the number of rows.
+        chunks: the column chunks.
     """
 
     fields: Struct
@@ -142,17 +142,17 @@ class StoredGroup:
 
     @property
     def codecs(self) -> frozenset[int | None]:
-        """Numbers of its compressions."""
+        """The numbers of its compression codecs."""
         return frozenset(chunk.codec for chunk in self.chunks)
 
     @property
     def has_its_values(self) -> bool:
-        """Whether it has a value for each row, and no more rows than can be marked in memory."""
+        """Whether each column has a value per row, and the rows fit a mask in memory."""
         has_all = all(chunk.num_values >= self.num_rows for chunk in self.chunks)
         return has_all and self.num_rows < _MOST_ROWS
 
     def ranges(self, size_bytes: int) -> list[ByteRange]:
-        """Where its pages, indexes and Bloom filters are in a file of this length, sorted."""
+        """Return the sorted ranges of pages, indexes and Bloom filters in a file of this length."""
         found = [(chunk.start, chunk.end) for chunk in self.chunks]
         for chunk in self.chunks:
             spots = (extra_range(chunk, place) for place in _EXTRAS)
@@ -165,9 +165,9 @@ class StoredFooter:
     """A footer.
 
     Args:
-        fields: of `FileMetaData`.
-        groups: row groups.
-        schema: what stored values mean; the root is left out, its name means nothing.
+        fields: the fields of `FileMetaData`.
+        groups: the row groups.
+        schema: the schema elements without the root, whose name has no meaning.
         created_by: the writer and its version.
         has_orders: whether bounds follow the order of the logical type, in every column.
     """
@@ -180,14 +180,14 @@ class StoredFooter:
 
 
 def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
-    """What a footer says; None if it is encrypted, or its columns lie in other files.
+    """Parse a footer; None if it is encrypted, or refers to columns in other files.
 
     Args:
-        footer: as it is stored.
+        footer: the stored bytes.
         size_bytes: the file's length.
 
     Raises:
-        DataFileUnreadableError: it is damaged.
+        DataFileUnreadableError: the footer is damaged.
 
     Cost: some tens of microseconds per column chunk.
     """
@@ -206,7 +206,7 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
             groups.append(StoredGroup(group, thrift.natural(group, _GROUP_ROWS), chunks))
         num_leaves = len(list(flat_leaves(schema)))
         if any(len(group.chunks) != num_leaves for group in groups):
-            raise ValueError("the row groups are not of the schema's columns")
+            raise ValueError("the row groups do not match the schema's columns")
         orders = thrift.structs(fields, _ORDERS) if _ORDERS in fields else []
         return StoredFooter(
             fields=fields,
@@ -220,11 +220,11 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
 
 
 def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
-    """The footer of a file of these row groups, else as `template`.
+    """Encode a footer with these row groups; everything else is as in `template`.
 
     Args:
-        template: of a file of the same schema.
-        groups: from `moved_group`, in the order of the file.
+        template: the footer of a file with the same schema.
+        groups: the results of `moved_group`, in the order of the file.
     """
     numbered = []
     for number, group in enumerate(groups):
@@ -244,17 +244,17 @@ def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
 def moved_group(
     group: StoredGroup, starts: Sequence[int], *, has_orders: bool, may_be_cut: bool = False
 ) -> tuple[Struct, tuple[Struct, ...]]:
-    """The fields of a row group in its new place, and those of its column chunks.
+    """Return the fields of a row group at its new position, and those of its column chunks.
 
-    The latter have no indexes and no Bloom filters; `put_spot` says where they are.
+    The fields lack indexes and Bloom filters; `put_spot` adds their positions.
 
     Args:
-        group: as it is stored.
-        starts: where the pages of each column chunk begin now.
-        has_orders: whether its bounds follow the order of the logical type; if not they are left
-            out, because the new footer says that they do.
-        may_be_cut: whether the writer cuts off long bounds in indexes. The new footer names another
-            one, so that texts are not said to have exact bounds: that is what tells them from ours.
+        group: the stored row group.
+        starts: the new positions of each column chunk's pages.
+        has_orders: whether its bounds follow the order of the logical type. If not, they are left
+            out, because the new footer states that order.
+        may_be_cut: whether the writer truncates long bounds in indexes. The new footer names
+            another writer, so the bounds of strings are then not marked as exact.
     """
     columns = tuple(
         _moved_chunk(
@@ -276,7 +276,7 @@ def moved_group(
 
 
 def put_spot(column: Struct, place: str, start: int, num_bytes: int) -> None:
-    """Say in a column chunk's fields where its `bloom`, `bounds` or `offsets` are."""
+    """Set the position of `bloom`, `bounds` or `offsets` in a column chunk's fields."""
     at, length, is_inner = _EXTRAS[place]
     fields: Struct = column[_META].value if is_inner else column
     fields[at] = Value(thrift.INT64, start)
@@ -284,7 +284,7 @@ def put_spot(column: Struct, place: str, start: int, num_bytes: int) -> None:
 
 
 def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
-    """Where the `bloom`, `bounds` or `offsets` of a column chunk are; None if there are none."""
+    """Return the range of `bloom`, `bounds` or `offsets` of a column chunk; None if missing."""
     at, length, is_inner = _EXTRAS[place]
     fields = chunk.meta if is_inner else chunk.fields
     try:
@@ -298,7 +298,7 @@ def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
     return start, start + num_bytes
 
 
-# Where a column chunk's fields say where something is, and how long; whether in its metadata.
+# The fields for the position and length of each extra part; True if in the chunk's metadata.
 _EXTRAS: Final = {
     "bloom": (_BLOOM_AT, _BLOOM_BYTES, True),
     "bounds": (_BOUNDS_AT, _BOUNDS_BYTES, False),
@@ -317,11 +317,11 @@ def _moved_chunk(
             continue
         if chunk.start <= at < chunk.end:
             meta[place] = Value(thrift.INT64, at + shift)
-        else:  # old writers put 0 there when there is no such page
+        else:  # old writers store 0 if there is no such page
             del meta[place]
     if _STATISTICS in meta:
         lost = set() if keeps_bounds else {*_BOUNDS}
-        if forgets_exactness:  # that they are not exact is still worth saying
+        if forgets_exactness:  # a flag that they are not exact stays useful
             found = chunk.statistics
             lost |= {key for key in _ARE_EXACT if key in found and found[key].value is True}
         kept = {key: value for key, value in chunk.statistics.items() if key not in lost}
@@ -331,7 +331,7 @@ def _moved_chunk(
         for key, value in chunk.fields.items()
         if key not in places - {_BLOOM_AT, _BLOOM_BYTES}
     }
-    column[_CHUNK_START] = Value(thrift.INT64, 0)  # deprecated: writers are to put 0
+    column[_CHUNK_START] = Value(thrift.INT64, 0)  # deprecated: writers must store 0
     column[_META] = Value(thrift.STRUCT, meta)
     return column
 
@@ -353,13 +353,13 @@ def _chunk(fields: Struct, end: int) -> StoredChunk:
     return StoredChunk(fields, start, start + stored, num_values)
 
 
-# What a Parquet schema says of stored values, in whichever way a writer has said it.
+# The meaning of stored values in a Parquet schema, in the old or the new form.
 
 
 _REPEATED: Final = 2
 _FIXED: Final = 7
 Annotation = tuple[Any, ...] | None
-# Old annotations, as the newer ones.
+# Old annotations and their new equivalents.
 _CONVERTED: Final[dict[int, Annotation]] = {
     0: (1, ()),
     1: (2, ()),
@@ -379,16 +379,16 @@ _PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width
 
 
 class SchemaElement(NamedTuple):
-    """A column or a group of columns, as far as it says what stored values mean.
+    """The properties of a column or a group of columns that give stored values their meaning.
 
     Attributes:
-        name: of the column.
-        physical: number of the physical type; None is a group.
-        length: of values of fixed length.
-        repetition: whether it is required, optional or repeated.
-        num_children: of a group.
-        field_id: None is none.
-        annotation: the logical type, in whichever way the writer has stored it.
+        name: the name of the column.
+        physical: the number of the physical type; None for a group.
+        length: the length of values of fixed length.
+        repetition: whether the column is required, optional or repeated.
+        num_children: the number of children of a group.
+        field_id: the field id, or None.
+        annotation: the logical type, from the old or the new form.
     """
 
     name: bytes
@@ -401,7 +401,7 @@ class SchemaElement(NamedTuple):
 
 
 def element_of(fields: Struct) -> SchemaElement:
-    """Return what an element of a footer's schema says."""
+    """Return an element of a footer's schema."""
     physical = thrift.number(fields, 1)
     field_id = thrift.number(fields, 9)
     return SchemaElement(
@@ -436,7 +436,7 @@ def _annotation(fields: Struct, physical: int | None) -> Annotation:
 
 
 def _plain(value: Any) -> Any:
-    """A value of Thrift that can be compared, whatever integers it was stored as."""
+    """Return a Thrift value for comparisons, independent of how its integers are stored."""
     if isinstance(value, dict):
         return tuple((number, _plain(value[number].value)) for number in sorted(value))
     if isinstance(value, thrift.Elements):

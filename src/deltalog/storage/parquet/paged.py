@@ -1,4 +1,4 @@
-"""Reads some rows of a Parquet file: only the pages that contain them, where that saves time.
+"""Reads some rows of a Parquet file: only the pages that contain them, if that saves time.
 
 Without an offset index, or if the index does not match the pages, whole column chunks are read and
 cut to the rows.
@@ -38,17 +38,17 @@ _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024
 _LOCAL_GAP_BYTES: Final = 16 * 1024
 FEW_GROUPS: Final = 16
-"""Of so many row groups, what is known of their pages is remembered together."""
+"""The maximum number of row groups whose facts about pages are cached together."""
 _MOST_INDEX_BYTES: Final = 16 * 1024 * 1024
 _WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
 
 
 class PagedReader:
-    """Rows of a file by their numbers; for several threads once the index is loaded.
+    """Reads rows of a file by their numbers; several threads may use it once the index is loaded.
 
     Args:
-        store: where the file is.
-        reader: of the file.
+        store: the store of the file.
+        reader: the reader of the file.
     """
 
     def __init__(self, store: Store, reader: ParquetReader) -> None:
@@ -60,17 +60,17 @@ class PagedReader:
     def load_index(
         self, groups: Sequence[int], leaves: Sequence[int], bounded: Sequence[int] = ()
     ) -> None:
-        """Load what the file says of pages, unless that takes longer than to read without.
+        """Load the page index, unless reading without it is faster.
 
         Args:
-            groups: row groups of which some rows will be read.
-            leaves: columns whose pages will be read.
-            bounded: columns whose bounds are requested.
+            groups: the row groups of which some rows will be read.
+            leaves: the columns whose pages will be read.
+            bounded: the columns whose bounds are requested.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: nothing of what was loaded before, or came with the footer; else one ranged read.
+        Cost: one ranged read; none for parts that are loaded already or came with the footer.
         """
         if not PAGED.is_on:
             return
@@ -111,7 +111,7 @@ class PagedReader:
             self._stored[key] = (index.read(*place), chunks[group][leaf])
 
     def knows(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
-        """Whether the bounds of all pages of few row groups are known from an earlier read."""
+        """Whether there are few row groups, and the bounds of all their pages are known."""
         known = self._reader.footer.bounds
         return (
             PAGED.is_on
@@ -121,7 +121,7 @@ class PagedReader:
         )
 
     def bounds(self, group: int, leaf: int) -> tuple[Pages, list[ColumnChunk]] | None:
-        """The pages of a column chunk and what is known of their values, if it is loaded."""
+        """Return the pages of a column chunk and the facts about their values, if loaded."""
         pages, bounds = self._pages(group, leaf), self._reader.footer.bounds
         if pages is None:
             return None
@@ -140,16 +140,16 @@ class PagedReader:
         return None if found is None else (pages, found)
 
     def missing_ranges(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> list[ByteRange]:
-        """Where bytes are that must be fetched before these rows can be read, sorted.
+        """Return the sorted byte ranges that must be fetched before these rows are read.
+
+        A local file has none.
 
         Args:
-            leaves: numbers of columns, ascending.
-            wanted: numbers of rows in the file, ascending.
+            leaves: the numbers of columns, ascending.
+            wanted: the numbers of rows in the file, ascending.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
-
-        Cost: none for a local file, of which nothing is fetched ahead.
         """
         if self._is_local or not leaves or self._reader.footer.whole is not None:
             return []
@@ -166,12 +166,12 @@ class PagedReader:
     def read(
         self, leaves: Sequence[int], wanted: Sequence[RowRange], segments: Segments | None
     ) -> pa.Table:
-        """The rows, of leaf columns by number.
+        """Read rows of leaf columns by number.
 
         Args:
-            leaves: numbers of columns, ascending.
-            wanted: numbers of rows in the file, ascending.
-            segments: of `fetch`, with all `missing_ranges`; None fetches them now.
+            leaves: the numbers of columns, ascending.
+            wanted: the numbers of rows in the file, ascending.
+            segments: the result of `fetch` for all `missing_ranges`; None fetches them now.
 
         Raises:
             DataFileMissingError: the file was deleted meanwhile.
@@ -186,7 +186,7 @@ class PagedReader:
                 footer = self._reader.footer
                 return excerpt.decode(footer.described, segments, wanted, footer.texts)
             except (DamagedPageError, pa.ArrowException, OSError):
-                segments = None  # what Arrow says of the whole is the answer
+                segments = None  # reading everything then raises Arrow's error
         groups = self._groups(wanted)
         own = self._own()
         try:
@@ -204,9 +204,9 @@ class PagedReader:
     def row_bytes(
         self, leaves: Sequence[int], wanted: Sequence[RowRange], segments: Segments | None
     ) -> int:
-        """How many bytes a row takes when it is decoded; arguments as of `read`.
+        """Return the bytes of a decoded row; the arguments are those of `read`.
 
-        Without `segments`, strings of a file whose bytes are not at hand count as empty.
+        Without `segments`, strings count as empty if the file's bytes must be fetched.
         """
         if segments is None and not self.is_at_hand:
             schema = self._reader.metadata.schema
@@ -216,7 +216,7 @@ class PagedReader:
     def stream(
         self, leaves: Sequence[int], group: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group, batch by batch, of leaf columns by number."""
+        """Yield all rows of a row group in batches, with leaf columns by number."""
         own = self._own()
         try:
             yield from own.stream_leaves(leaves, group, batch_rows)
@@ -224,7 +224,7 @@ class PagedReader:
             own.close()
 
     def _own(self) -> ParquetReader:
-        """Another reader: parts of one file are read by several threads."""
+        """Return a new reader, because several threads read parts of one file."""
         return open_parquet(
             self._store,
             self._reader.path,
@@ -257,7 +257,7 @@ class PagedReader:
         return plan_excerpt(groups, columns, whole_part, len(paths), size)
 
     def _has_pages(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> bool:
-        """Whether the pages of any of these columns are known."""
+        """Whether the pages of one of these columns are known."""
         return any(
             self._pages(group, leaf) is not None
             for group in self._groups(wanted)
@@ -277,7 +277,7 @@ class PagedReader:
         return [group for group, _ in self._by_group(wanted)]
 
     def _by_group(self, wanted: Sequence[RowRange]) -> list[tuple[int, list[RowRange]]]:
-        """The wanted rows of each row group that has any."""
+        """Split the wanted rows by row group."""
         starts = self._reader.row_group_starts
         found: list[tuple[int, list[RowRange]]] = []
         for first, end in wanted:

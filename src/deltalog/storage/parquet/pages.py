@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 RowRange = tuple[int, int]
-"""The first row, and the one behind the last."""
+"""The first row, and the row after the last."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 # Numbers of fields.
 _LOCATIONS = 1
@@ -33,7 +33,7 @@ _NUM_VALUES, _ENCODING = 1, 2
 _NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
 _DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
 DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
-"""Of data pages whose values are entries of the dictionary; the first is that of old writers."""
+"""The encodings of data pages with dictionary values; old writers use the first."""
 
 
 class DamagedPageError(ValueError):
@@ -41,12 +41,12 @@ class DamagedPageError(ValueError):
 
 
 class Pages(NamedTuple):
-    """The data pages of a column chunk, which follow each other.
+    """The contiguous data pages of a column chunk.
 
     Args:
-        start: where the chunk begins in the file; a dictionary lies before the first page.
-        offsets: where each page begins, and the last one ends.
-        rows: each page's first row in the row group, and the number of rows.
+        start: the position of the chunk in the file; a dictionary is before the first page.
+        offsets: the position of each page, and the end of the last.
+        rows: the first row of each page in the row group, and the number of rows.
     """
 
     start: int
@@ -55,11 +55,11 @@ class Pages(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the chunk ends."""
+        """The end of the chunk."""
         return self.offsets[-1]
 
     def around(self, rows: RowRange) -> tuple[int, int]:
-        """The number of the first page with any of these rows, and of the one behind the last."""
+        """Return the first page with some of these rows, and the page after the last."""
         return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
 
 
@@ -67,10 +67,10 @@ class PageHeader(NamedTuple):
     """The header of a page.
 
     Args:
-        has_dictionary: whether its values are numbers of entries of the dictionary.
-        num_values: of its column, NULL or not.
-        uncompressed_bytes: with the header, when it is decompressed.
-        end: where the page ends in the bytes.
+        has_dictionary: whether its values are indices of dictionary entries.
+        num_values: the number of values, including NULLs.
+        uncompressed_bytes: the decompressed size, including the header.
+        end: the end of the page in the bytes.
     """
 
     has_dictionary: bool
@@ -80,12 +80,12 @@ class PageHeader(NamedTuple):
 
 
 def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages | None:
-    """The pages of a column chunk, or None if what the index says cannot be.
+    """Return the pages of a column chunk, or None if the index is invalid.
 
     Args:
-        data: the index as it is stored.
-        chunk: what the footer says; its bytes must be exactly those of dictionary and pages.
-        num_rows: of the row group.
+        data: the stored index.
+        chunk: the footer's facts; dictionary and pages must fill the chunk exactly.
+        num_rows: the number of rows of the row group.
     """
     start, length = chunk.start, chunk.stored_bytes
     if start is None or length is None:
@@ -102,7 +102,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
         ascends = all(before < after for before, after in pairwise(rows))
         grows = all(before < after for before, after in pairwise(offsets))
         fits = 0 < start <= offsets[0] and offsets[-1] == start + length
-    except _DAMAGE:  # comparing fields of other kinds, too
+    except _DAMAGE:  # also from comparing fields of a wrong kind
         return None
     if not (rows[0] == 0 and ascends and grows and follow and fits):
         return None
@@ -112,13 +112,13 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
 def parse_column_index(
     data: bytes, pages: Pages, *, has_order: bool, fixed_bytes: int | None = None
 ) -> list[ColumnChunk] | None:
-    """What is known of the values in each page, or None if what the index says cannot be.
+    """Return the facts about the values of each page, or None if the index is invalid.
 
     Args:
-        data: the index as it is stored.
-        pages: of a column that is not repeated.
-        has_order: whether the footer says which order the bounds follow.
-        fixed_bytes: the length of every value. What was cut off is then a bound of nothing.
+        data: the stored index.
+        pages: the pages of a column that is not repeated.
+        has_order: whether the footer states the order of bounds.
+        fixed_bytes: the length of every value; a truncated bound is then ignored.
     """
     try:
         fields = thrift.read_plain(data)[0]
@@ -156,16 +156,16 @@ def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
 
 
 def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRange]:
-    """The rows of the fewest pages around the wanted ones, for leaves that are read together.
+    """Return the smallest runs of whole pages that contain the wanted rows, equal for all leaves.
 
-    A column of several leaves can be put together only from the same rows of each.
+    A column of several leaves can only be assembled from the same rows of each leaf.
 
     Args:
-        leaves: of a column.
-        wanted: in a row group; ascending.
+        leaves: the leaves of a column.
+        wanted: the rows of a row group, ascending.
 
     Returns:
-        Ascending, with gaps between.
+        Runs of rows, ascending, with gaps between them.
     """
     found: list[RowRange] = []
     for rows in wanted:
@@ -180,7 +180,7 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRang
 
 
 def _around(leaves: Sequence[Pages], rows: RowRange) -> RowRange:
-    """The fewest rows around `rows` at whose ends a page of every leaf begins."""
+    """Return the smallest range around `rows` that begins and ends at a page of every leaf."""
     while True:
         before = rows
         for pages in leaves:
@@ -193,16 +193,16 @@ def _around(leaves: Sequence[Pages], rows: RowRange) -> RowRange:
 def read_headers(
     data: bytes, num_rows: Sequence[int], *, is_repeated: bool, most_bytes: int
 ) -> Iterator[PageHeader]:
-    """Check the headers of data pages that follow each other.
+    """Check the headers of contiguous data pages.
 
     Args:
-        data: of whole pages.
-        num_rows: of each page.
-        is_repeated: whether a row has any number of values.
-        most_bytes: that a page may have when it is decompressed.
+        data: the bytes of whole pages.
+        num_rows: the number of rows of each page.
+        is_repeated: whether a row may have any number of values.
+        most_bytes: the maximum decompressed size of a page.
 
     Raises:
-        DamagedPageError: a header does not fit to what is asked.
+        DamagedPageError: a header does not match the arguments.
     """
     position = 0
     for rows in num_rows:
@@ -225,10 +225,10 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
 
     Args:
         data: the page.
-        most_bytes: that it may have when it is decompressed.
+        most_bytes: the maximum decompressed size.
 
     Raises:
-        DamagedPageError: it is none, or of another length.
+        DamagedPageError: the data is not a dictionary page, or has another length.
     """
     header, details, body = _dictionary_header(data, most_bytes)
     end = body + header[_COMPRESSED_BYTES]
@@ -243,25 +243,25 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
 
 
 def num_entries(data: bytes) -> int:
-    """How many entries a dictionary has.
+    """Return the number of entries of a dictionary.
 
     Args:
-        data: the begin of its page, with the header.
+        data: the start of its page, with the header.
 
     Raises:
-        DamagedPageError: it is none.
+        DamagedPageError: the data is not a dictionary page.
     """
     return _number(_dictionary_header(data, None)[1], _NUM_VALUES)
 
 
 def dictionary_bytes(data: bytes) -> int:
-    """How long the dictionary of a column chunk is when it is decompressed; 0 if there is none.
+    """Return the decompressed size of a column chunk's dictionary; 0 if there is none.
 
     Args:
-        data: the begin of its first page, with the header.
+        data: the start of its first page, with the header.
 
     Raises:
-        DamagedPageError: it is no header.
+        DamagedPageError: the data is not a page header.
     """
     header, _ = _header(data, 0, None)
     return _number(header, _UNCOMPRESSED_BYTES) if header[_PAGE_TYPE] == _DICTIONARY_TYPE else 0
@@ -305,7 +305,7 @@ def _data_page(
 
 
 def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[int, Any], int]:
-    """The fields of a page's header, and where it ends."""
+    """Return the fields of a page's header, and its end."""
     try:
         header, body = thrift.read_plain(data, position)
     except _DAMAGE as error:
@@ -318,7 +318,7 @@ def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[in
 
 
 def _number(fields: dict[int, Any], number: int) -> int:
-    """A field that is a number and not negative."""
+    """Return a field that must be a number of 0 or more."""
     value = fields.get(number)
     if not isinstance(value, int) or value < 0:
         raise DamagedPageError(

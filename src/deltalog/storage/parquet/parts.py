@@ -8,7 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # this, `parquet`, `parquet_excerpt` are the places
+import pyarrow.parquet as pq  # noqa: TID251  # this, `reader` and `excerpt` are the places
 import pyarrow.types as pt
 
 from deltalog._util.paths import join
@@ -45,8 +45,8 @@ def coalesce(
 ) -> list[ByteRange]:
     """Merge sorted ranges across gaps that cost less to read than another request.
 
-    A connection carries some 100 MB/s, and requests are sent together: longer ranges are split into
-    equal parts.
+    A connection transfers some 100 MB/s, and requests are sent together, so longer ranges are split
+    into equal parts.
     """
     merged: list[ByteRange] = []
     for start, end in ranges:
@@ -95,13 +95,13 @@ class Segments:
 
 
 class FetchedParts:
-    """What Arrow reads a file from: the parts that were fetched.
+    """The file object from which Arrow reads: the fetched parts.
 
-    Arrow holds on to it outside of what Python's garbage collector sees. So it must not be an
-    attribute of the reader that holds Arrow's file: neither would ever be freed.
+    Arrow keeps a reference to it that Python's garbage collector does not see. So it must not refer
+    to the reader that has Arrow's file: neither would ever be freed.
 
     Attributes:
-        segments: what may be read now.
+        segments: the parts that may be read now.
     """
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class Leaf(NamedTuple):
     """A leaf column.
 
     Args:
-        parts: of its path, containers' own levels left out (`("tags", "key")`).
-        path: dotted, as Parquet spells it (`tags.key_value.key`).
-        type: Arrow's.
+        parts: the parts of its path, without containers' levels (`("tags", "key")`).
+        path: Parquet's dotted path (`tags.key_value.key`).
+        type: the Arrow type.
     """
 
     parts: tuple[str, ...]
@@ -131,7 +131,7 @@ class Leaf(NamedTuple):
 
 
 def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
-    """Parts of the path of every leaf column, in Parquet's order."""
+    """Yield the parts of the path of every leaf column, in Parquet's order."""
     return (leaf.parts for leaf in leaf_columns(schema))
 
 
@@ -145,16 +145,16 @@ class LeafNumbers:
     """The numbers of leaf columns by the fields that they belong to.
 
     Args:
-        schema: Arrow's.
+        schema: the Arrow schema.
         leaf_paths: Parquet's dotted path of every leaf.
 
     Attributes:
-        leaves: the same as parts, containers' own levels left out (`("add", "tags", "key")`).
+        leaves: the paths in parts, without containers' levels (`("add", "tags", "key")`).
     """
 
     def __init__(self, schema: pa.Schema, leaf_paths: Sequence[str]) -> None:
         leaves = tuple(walk_leaves(schema))
-        if len(leaves) != len(leaf_paths):  # a type whose leaves we do not know
+        if len(leaves) != len(leaf_paths):  # a type with unknown leaves
             leaves = tuple(tuple(path.split(".")) for path in leaf_paths)
         self.leaves = leaves
         self._names = frozenset(schema.names)
@@ -165,7 +165,7 @@ class LeafNumbers:
                 self._below.setdefault(leaf[:depth], []).append(number)
 
     def of(self, columns: Sequence[Column]) -> list[int]:
-        """The numbers of the leaves that `columns` name; see `ParquetReader.leaf_indices`."""
+        """Return the numbers of leaves by name; see `ParquetReader.leaf_indices`."""
         wanted: set[int] = set()
         for column in columns:
             parts = (column,) if isinstance(column, str) and column in self._names else column
@@ -199,7 +199,7 @@ def _leaves_below(column: Leaf) -> Iterator[Leaf]:
 
 
 def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
-    """The result of `act`; exceptions of Arrow and the store become the errors of data files."""
+    """Call `act`, and raise errors of Arrow and the store as errors of data files."""
     try:
         return act()
     except (ObjectNotFoundError, FileNotFoundError) as error:
@@ -211,7 +211,7 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
     except OSError as error:
         if isinstance(error, DeltaError):
             raise
-        if error.errno is None:  # Arrow's word for damaged pages and footers
+        if error.errno is None:  # Arrow raises OSError for damaged pages and footers
             raise _unreadable(store, path, error) from error
         raise storage_error(error, operation="read", path=join(store.root, path)) from error
 
@@ -226,7 +226,7 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the table with strings instead of dictionary entries in the named columns.
 
     Raises:
-        pa.ArrowException: an entry is not in its dictionary, or the texts do not fit into an array.
+        pa.ArrowException: an entry is not in its dictionary, or the strings do not fit an array.
     """
     for name in names:
         index = table.schema.get_field_index(name)
@@ -239,17 +239,17 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
-    """`write_statistics` for a new file, without floating-point columns.
+    """Return `write_statistics` for a new file, without floating-point columns.
 
-    Arrow leaves NaN out of a column's bounds. Spark and DuckDB, to which NaN is the greatest
-    number, would skip row groups that hold it.
+    Arrow ignores NaN in a column's bounds. In Spark and DuckDB NaN is the greatest number, so they
+    would skip row groups that contain it.
 
     Args:
-        schema: of the file.
-        wanted: `write_statistics` as pyarrow takes it: all, none, or dotted paths.
+        schema: the schema of the file.
+        wanted: the value for pyarrow: all, none, or dotted paths.
 
     Returns:
-        The same, as paths if a column had to be left out.
+        The same value, or a list of paths if a column had to be left out.
     """
     if wanted is False:
         return False
@@ -260,11 +260,11 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
     return [name for name in wanted if name not in floating]
 
 
-# Row groups of Parquet files as Arrow tables, decoded by our threads and by none of Arrow's.
+# Decoding row groups to Arrow tables by deltalog's threads, never by Arrow's.
 
 
 _ITEMS_PER_CORE: Final = 2
-"""Into so many parts work is divided, as columns take longer than their bytes tell."""
+"""The parts per thread: the sizes of columns predict their decoding times only roughly."""
 
 
 def open_file(
@@ -273,9 +273,9 @@ def open_file(
     """Open a file that Arrow reads in the calling thread.
 
     Args:
-        source: what pyarrow takes for an open file.
-        metadata: the footer if it is known; else it is read.
-        texts: columns that are read as entries of their dictionaries.
+        source: anything that pyarrow accepts as an open file.
+        metadata: the footer, if known; otherwise it is read.
+        texts: the columns to read as entries of their dictionaries.
     """
     return pq.ParquetFile(
         source,
@@ -317,12 +317,12 @@ def read_side_by_side(
     """Columns of some row groups, decoded by several threads.
 
     Args:
-        opened: opens the file anew, as each thread reads it for itself.
-        groups: numbers.
-        leaves: numbers of the leaf columns, ascending.
+        opened: opens the file anew for each thread.
+        groups: the numbers of the row groups.
+        leaves: the numbers of the leaf columns, ascending.
         columns: the top-level column of each leaf.
-        sizes: how long each leaf takes, in any unit.
-        texts: columns that `opened` reads as dictionary entries; they become strings.
+        sizes: the relative decoding time of each leaf.
+        texts: the columns that `opened` reads as dictionary entries; they become strings.
 
     Returns:
         Columns in the file's order.
@@ -343,7 +343,7 @@ def read_side_by_side(
 def _column_runs(
     leaves: Sequence[int], columns: Sequence[str], sizes: Sequence[int], most: int
 ) -> list[list[int]]:
-    """The leaves in at most so many runs of whole columns, which take about as long as another."""
+    """Split the leaves into runs of whole columns with about equal decoding times."""
     numbered = zip(columns, leaves, sizes, strict=True)
     whole = [list(column) for _, column in groupby(numbered, lambda leaf: leaf[0])]
     weights = [sum(size for *_, size in column) + 1 for column in whole]
@@ -357,11 +357,11 @@ def _column_runs(
 
 
 def _beside(tables: Sequence[pa.Table]) -> pa.Table:
-    """The columns of all tables in one."""
+    """Join the columns of all tables into one table."""
     if len(tables) == 1:
         return tables[0]
     lengths = {table.num_rows for table in tables}
-    if len(lengths) > 1:  # of a damaged footer
+    if len(lengths) > 1:  # the footer is damaged
         raise pa.ArrowInvalid(f"expected columns of one length, found {sorted(lengths)} rows")
     fields = [field for table in tables for field in table.schema]
     arrays = [column for table in tables for column in table.columns]
@@ -369,10 +369,10 @@ def _beside(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# Bounds of columns as Parquet footers store them, decoded without pyarrow's statistics.
+# Decoding bounds of columns from Parquet footers, without pyarrow's statistics.
 
 
-# Physical types of numbers, and their bytes.
+# Physical types of numbers, and their sizes in bytes.
 _WIDTHS: Final = {"INT32": 4, "INT64": 8}
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 _DECIMAL_BYTES: Final = 32
@@ -386,14 +386,14 @@ def decode_bounds(
     physical_type: str,
     arrow_type: pa.DataType,
 ) -> pa.Array[Any] | None:
-    """The bounds of a column, NULL where there is none; None if its bounds are of no use.
+    """Decode the bounds of a column; missing ones are NULL, and None means all are unusable.
 
     Args:
-        stored: as the physical type is encoded (PLAIN, without a length).
-        are_ordered: whether they follow the order of the logical type. Those of old writers follow
-            that of signed numbers, which is another one for strings and unsigned numbers.
-        physical_type: Parquet's name.
-        arrow_type: which pyarrow reads the column as.
+        stored: the bounds in PLAIN encoding without a length.
+        are_ordered: whether they follow the order of the logical type. Old writers compared signed
+            numbers, which is wrong for strings and unsigned numbers.
+        physical_type: Parquet's name of the physical type.
+        arrow_type: the Arrow type of the column.
     """
     found = _decoder(physical_type, arrow_type)
     if found is None:
@@ -412,9 +412,9 @@ def decode_bounds(
 def _decoder(
     physical: str, kind: pa.DataType
 ) -> tuple[Callable[[bytes], Any], pa.DataType, bool] | None:
-    """How a bound is decoded, what Arrow makes of it, and whether it needs the logical order.
+    """Return a decoder for bounds, its Arrow type, and whether bounds need the logical order.
 
-    Floating-point columns have none: writers leave NaN out of their bounds.
+    Floating-point columns have no decoder: writers ignore NaN in their bounds.
     """
     width = _WIDTHS.get(physical)
     if isinstance(

@@ -1,4 +1,4 @@
-"""Row groups with some pages replaced, described for another file.
+"""Row groups with some replaced pages, for another file.
 
 A column chunk with one value per row and without a dictionary keeps its unchanged pages byte by
 byte; new pages replace the others. Any other column chunk is encoded whole. No value of a removed
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.pages import Pages
     from deltalog.storage.parquet.thrift import Struct
 
-_FIRST_BYTE: Final = 4  # behind the magic bytes
+_FIRST_BYTE: Final = 4  # after the magic bytes
 # Fields of RowGroup,
 _PLAIN_GROUP_BYTES, _GROUP_ROWS = 2, 3
 # of ColumnChunk,
@@ -75,9 +75,9 @@ class Run(NamedTuple):
     """Pages that are replaced.
 
     Attributes:
-        first: number of the first one.
-        end: number of the one behind the last.
-        new: what takes their place; None is nothing.
+        first: the number of the first page.
+        end: the number of the page after the last.
+        new: the new pages; None removes the old ones.
     """
 
     first: int
@@ -89,9 +89,9 @@ class ChunkBounds(NamedTuple):
     """The smallest and the greatest value of a column chunk.
 
     Attributes:
-        low: as it is stored.
-        high: likewise.
-        values: both.
+        low: the stored bytes of the smallest value.
+        high: the stored bytes of the greatest value.
+        values: both decoded values.
     """
 
     low: bytes
@@ -104,7 +104,7 @@ class PatchedLeaf(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """Rows that it has."""
+        """The number of rows."""
         ...
 
     def pieces(self) -> Sequence[BytePiece]:
@@ -112,7 +112,7 @@ class PatchedLeaf(Protocol):
         ...
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
-        """Its fields, its column index and its offset index, where its pages begin at `start`."""
+        """Return its fields, column index and offset index for pages that begin at `start`."""
         ...
 
 
@@ -121,8 +121,8 @@ class EncodedLeaf:
     """A column chunk that was encoded whole.
 
     Args:
-        groups: of one row group.
-        number: of the column in it.
+        groups: a file with one row group.
+        number: the number of the column.
     """
 
     groups: GroupsToCopy
@@ -150,21 +150,21 @@ class EncodedLeaf:
 
 
 class PagedLeaf:
-    """A column chunk some of whose pages are replaced.
+    """A column chunk with some replaced pages.
 
     Args:
         old: the column chunk.
-        runs: pages that are replaced, ascending.
-        num_nulls_gone: how many NULLs are gone with them.
-        physical_type: Parquet's name.
-        arrow_type: of the values.
+        runs: the replaced pages, ascending.
+        num_nulls_gone: the number of NULLs on them.
+        physical_type: Parquet's name of the physical type.
+        arrow_type: the Arrow type of the values.
 
     Attributes:
-        num_rows: rows that it has now.
-        null_count: how many of them are NULL; None if the footer did not say.
-        bounds: by those of the pages; None if they are not known.
-        arrow_type: of the values.
-        is_proven: whether checksums show that the old pages are what was written.
+        num_rows: the new number of rows.
+        null_count: the new number of NULLs; None if the old footer lacks it.
+        bounds: the bounds, derived from those of the pages; None if unknown.
+        arrow_type: the Arrow type of the values.
+        is_proven: whether checksums prove that the old pages are undamaged.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class PagedLeaf:
         self._old = old
         self.arrow_type: pa.DataType = arrow_type
         self.is_proven: bool = old.is_proven
-        # Pages that follow each other: of which column chunk, from which page to which.
+        # Runs of contiguous pages: the column chunk, the first page and the page after the last.
         parts: list[tuple[ColumnPages, int, int]] = []
         position = 0
         for first, end, new in runs:
@@ -202,7 +202,7 @@ class PagedLeaf:
         self.bounds: ChunkBounds | None = self._bounds(physical_type, arrow_type)
 
     def _known_bounds(self, counts: Sequence[int]) -> list[ColumnChunk] | None:
-        """What is known of the values of each page; None if anything is missing."""
+        """Return the facts about the values of each page; None if one is missing."""
         found: list[ColumnChunk] = []
         for column, first, end in self._parts:
             if column.bounds is None:
@@ -232,7 +232,7 @@ class PagedLeaf:
         return ChunkBounds(lows[low], highs[high], values)
 
     def pieces(self) -> Sequence[BytePiece]:
-        """Pages of both, in order."""
+        """The old and new pages, in order."""
         return [
             BytePiece(column.source, column.pages.offsets[first], column.pages.offsets[end])
             for column, first, end in self._parts
@@ -275,7 +275,7 @@ class PagedLeaf:
         return fields
 
     def _column_index(self) -> bytes | None:
-        """The column index of the pages; None if it is not known what is in each."""
+        """Return the column index of the pages; None if the values of a page are unknown."""
         pages = self._page_bounds
         if pages is None or self.bounds is None:
             return None
@@ -312,16 +312,16 @@ class PagedLeaf:
 def patched_group(
     footer: StoredFooter, group: StoredGroup, leaves: Sequence[PatchedLeaf], num_rows: int
 ) -> GroupsToCopy:
-    """A row group of these column chunks.
+    """Make a row group of these column chunks.
 
     Args:
-        footer: of the file that the row group is of.
-        group: as it was.
-        leaves: column chunks, in the order of the schema.
-        num_rows: that it has now.
+        footer: the footer of the old file.
+        group: the old row group.
+        leaves: the column chunks, in the order of the schema.
+        num_rows: the new number of rows.
 
     Raises:
-        InternalError: a column chunk has more rows or fewer.
+        InternalError: a column chunk has another number of rows.
     """
     if any(leaf.num_rows != num_rows for leaf in leaves):
         found = [leaf.num_rows for leaf in leaves]
@@ -358,7 +358,7 @@ def patched_group(
 
 
 def _num_values(column: Struct) -> int:
-    """How many values a column chunk has."""
+    """Return the number of values of a column chunk."""
     return thrift.natural(thrift.struct(column, _META), _NUM_VALUES)
 
 
@@ -412,22 +412,22 @@ class PatchedBytes:
         return found
 
 
-# The pages of column chunks that can be replaced, and rows as such pages.
+# Finding pages that can be replaced, and encoding rows as such pages.
 
 
 _ENCODINGS_PARQUET_COLUMN_PAGES: Final = 2  # of ColumnMetaData
 
 
 class ColumnPages(NamedTuple):
-    """A column chunk of which pages can be replaced.
+    """A column chunk whose pages can be replaced.
 
     Attributes:
-        source: where it is.
-        chunk: what the footer says of it.
-        pages: where its pages are, and which rows they hold.
-        plain_bytes: of each page, before it was compressed.
-        bounds: what is known of the values of each page; None if it is not.
-        is_proven: whether checksums show that the pages are what was written.
+        source: the bytes of the file.
+        chunk: the stored column chunk.
+        pages: the positions and rows of its pages.
+        plain_bytes: the uncompressed size of each page.
+        bounds: the facts about the values of each page; None if unknown.
+        is_proven: whether checksums prove that the pages are undamaged.
     """
 
     source: ByteSource
@@ -453,19 +453,19 @@ def column_pages(
     fixed_bytes: int | None,
     may_be_cut: bool,
 ) -> ColumnPages | None:
-    """The pages of a column chunk; None if they cannot be replaced.
+    """Return the pages of a column chunk; None if they cannot be replaced.
 
     Args:
-        source: with its pages and indexes.
-        chunk: of a column with one value for each row.
-        known: the same, as the footer's reader says it.
-        num_rows: of the row group.
-        has_order: whether the footer says which order bounds follow.
-        fixed_bytes: the length of every value, if they have one.
-        may_be_cut: whether the writer may have cut off long bounds.
+        source: the file with its pages and indexes.
+        chunk: the chunk of a column with one value for each row.
+        known: the footer reader's facts about the same chunk.
+        num_rows: the number of rows of the row group.
+        has_order: whether the footer states the order of bounds.
+        fixed_bytes: the length of every value, if it is fixed.
+        may_be_cut: whether the writer may have truncated long bounds.
 
     Raises:
-        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
+        DataFileUnreadableError: the pages do not match the positions or counts in the footer.
 
     Cost: as `check_pages`.
     """
@@ -476,7 +476,7 @@ def column_pages(
     found, is_proven = flat_pages(chunk, num_rows, source)
     rows = tuple(accumulate((one.num_values for one in found), initial=0))
     offsets = (*(one.page.start for one in found), chunk.end)
-    # An index that leaves out a row of one page would put rows of two columns together.
+    # An index with a wrong row number would combine values of different rows.
     if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
         return None
     bounds, is_usable = None, not chunk.is_floating and not may_be_cut
@@ -490,11 +490,11 @@ def column_pages(
 
 
 def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
-    """The columns of some rows, each as pages; None for one that cannot be so.
+    """Encode the columns of some rows as pages; None for a column whose pages cannot be used.
 
     Args:
-        rows: one or more, of columns with one value for each row.
-        options: as `encode_parquet`'s.
+        rows: one or more rows; each column has one value per row.
+        options: the options of `encode_parquet`.
     """
     options["use_dictionary"] = False
     source = EncodedBytes(encode_parquet(rows, row_group_size=rows.num_rows, **options))

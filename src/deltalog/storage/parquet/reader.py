@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
-_MOST_CHUNKS: Final = 5_000  # that are looked through for a size
+_MOST_CHUNKS: Final = 5_000  # searched for a size
 
 
 def open_parquet(
@@ -62,11 +62,11 @@ def open_parquet(
     """Open a Parquet file and read its footer.
 
     Args:
-        store: where the file is.
-        path: decoded.
-        size_bytes: the file's length if it is known; saves a request on object stores.
-        footer: the file's footer if it was read before; saves another one.
-        footer_only: whether no rows will be read. Else a small file is fetched whole.
+        store: the store of the file.
+        path: the decoded path.
+        size_bytes: the file's length, if known; saves a request on object stores.
+        footer: the file's footer, if it was read before; saves another request.
+        footer_only: whether no rows will be read. Otherwise a small file is fetched whole.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -86,10 +86,10 @@ class ParquetReader:
 
     Attributes:
         path: decoded, as requested.
-        footer: for further readers of the file, too.
-        metadata: of the footer: rows, row groups, types. Never ask it for a column chunk: a damaged
-            one ends the process; `column_chunks` does not.
-        arrow_schema: what reading all columns gives.
+        footer: the footer; further readers of the file may use it too.
+        metadata: the footer's rows, row groups and types. Never read its column chunks: pyarrow
+            ends the process on a damaged one. Use `column_chunks` instead.
+        arrow_schema: the schema of reading all columns.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ParquetReader:
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        # The true length, where it is known: the log may be wrong.
+        # The true length, if known: the log may be wrong.
         tail = None if footer is None else footer.tail
         self._size = tail.size_bytes if tail is not None else size_bytes or 0
         self._opened: pq.ParquetFile | None = None
@@ -165,21 +165,21 @@ class ParquetReader:
         return self.footer.row_group_starts
 
     def null_counts(self) -> NullCounts:
-        """How many values are NULL, by row group and leaf column; None if the footer does not say.
+        """Return the number of NULLs by row group and leaf column; None if not in the footer.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: local: a read. Elsewhere: that of the footer, if that was given to `open_parquet`.
+        Cost: local: a read. Elsewhere: a read of the footer, if one was passed to `open_parquet`.
         """
         groups = self.column_chunks()
         return [[chunk.null_count for chunk in group] for group in groups]
 
     def column_chunks(self, leaves: Collection[int] | None = None) -> ColumnChunks:
-        """The footer's facts about its column chunks, by row group and leaf column.
+        """Return the footer's facts about column chunks, by row group and leaf column.
 
         Args:
-            leaves: numbers of the columns that are wanted; None is all.
+            leaves: the numbers of the leaf columns; None is all.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
@@ -189,10 +189,10 @@ class ParquetReader:
         return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
-        """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
+        """Return the numbers of the leaf columns that `columns` name, ascending.
 
         A tuple of parts names a field and everything below it. A string names a top-level column,
-        or failing that, a field by Parquet's dotted path.
+        or else a field by Parquet's dotted path. Unknown columns are ignored.
         """
         if columns is None:
             return list(range(len(self.leaf_paths)))
@@ -201,11 +201,11 @@ class ParquetReader:
     def read(
         self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
     ) -> pa.Table:
-        """Some columns of some row groups; columns that the file lacks are left out.
+        """Read some columns of some row groups; columns that the file lacks are left out.
 
         Args:
-            columns: as in `leaf_indices`; None is all, an empty list gives rows without columns.
-            row_groups: numbers; None is all.
+            columns: as in `leaf_indices`; None is all, an empty list returns rows without columns.
+            row_groups: the numbers of the row groups; None is all.
 
         Returns:
             Columns in the file's order, types as in `arrow_schema`.
@@ -224,12 +224,12 @@ class ParquetReader:
         row_groups: Sequence[int] | None = None,
         segments: Segments | None = None,
     ) -> pa.Table:
-        """The same as `read`, for leaf columns by number, ascending.
+        """Read leaf columns by number; otherwise like `read`.
 
         Args:
-            leaf_indices: the columns.
-            row_groups: numbers; None is all.
-            segments: of `fetch`, with all of these column chunks; None fetches them now.
+            leaf_indices: the numbers of the columns, ascending.
+            row_groups: the numbers of the row groups; None is all.
+            segments: the result of `fetch` for these column chunks; None fetches them now.
         """
         groups = self._all_groups if row_groups is None else list(row_groups)
         indices = list(leaf_indices)
@@ -238,12 +238,12 @@ class ParquetReader:
     def missing_ranges(
         self, leaf_indices: Sequence[int], row_groups: Sequence[int]
     ) -> list[ByteRange]:
-        """Where column chunks are that must be fetched before they can be read, sorted.
+        """Return the sorted byte ranges of column chunks that must be fetched before a read.
+
+        A local file, or one that was fetched whole, has none.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
-
-        Cost: none for a local file and for one that came whole, of which nothing is fetched.
         """
         if self._native is not None or self.footer.whole is not None:
             return []
@@ -252,11 +252,11 @@ class ParquetReader:
     def fetch(
         self, ranges: Sequence[ByteRange], *, max_gap_bytes: int = _CHUNK_GAP_BYTES
     ) -> Segments:
-        """Fetch parts of the file, neighbouring ones with one request, long ones in parts.
+        """Fetch parts of the file; neighbouring ranges share a request, long ranges are split.
 
         Args:
-            ranges: of `missing_ranges`; sorted.
-            max_gap_bytes: between parts that one request fetches.
+            ranges: the result of `missing_ranges`; sorted.
+            max_gap_bytes: the maximum gap between ranges that share a request.
 
         Raises:
             As `read`.
@@ -271,10 +271,10 @@ class ParquetReader:
         columns: Sequence[Column] | None = None,
         batch_size: int = 131_072,
     ) -> Iterator[pa.RecordBatch]:
-        """The same rows as `read`, in batches of at most `batch_size`, one row group at a time.
+        """Yield the rows of `read` in batches of at most `batch_size`, one row group at a time.
 
-        Cost: elsewhere than local: one batch of ranged reads per row group, and the memory of
-        the columns of one row group. Local: the memory of a few batches, or of a small row group.
+        Cost: local: the memory of a few batches, or of a small row group. Elsewhere: one batch of
+        ranged reads per row group, and the memory of the columns of one row group.
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
@@ -292,9 +292,9 @@ class ParquetReader:
     def stream_leaves(
         self, leaf_indices: Sequence[int], group: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """One row group as `read_leaves` gives it, batch by batch, for rows of many bytes.
+        """Yield the rows of `read_leaves` for one row group, batch by batch, if rows are large.
 
-        Cost: elsewhere than local: one batch of ranged reads; the memory of a few batches.
+        Cost: unless local, one batch of ranged reads; the memory of a few batches.
         """
         indices = list(leaf_indices)
         self._fetched.segments = self.fetch(self.missing_ranges(indices, [group]))
@@ -303,12 +303,12 @@ class ParquetReader:
     def row_bytes(
         self, leaf_indices: Sequence[int], groups: Sequence[int], segments: Segments | None = None
     ) -> int:
-        """How many bytes a row takes when it is decoded; see `parquet_sizes`.
+        """Return the number of bytes of a decoded row; see `RowSizes`.
 
         Args:
-            leaf_indices: columns.
-            groups: row groups.
-            segments: of `fetch`, with these column chunks; None if the file is at hand.
+            leaf_indices: the numbers of the columns.
+            groups: the numbers of the row groups.
+            segments: the result of `fetch` for these column chunks; None if no fetch is needed.
         """
         if self._native is None:
             self._fetched.segments = self._fetch([]) if segments is None else segments
@@ -348,7 +348,7 @@ class ParquetReader:
             self._opened.close(force=True)
 
     def stored_footer(self) -> bytes:
-        """The footer as it is stored. Cost: as `null_counts`."""
+        """Return the stored bytes of the footer. Cost: as `null_counts`."""
         if self.footer.data is None:
             if self._native is None:
                 tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
@@ -364,7 +364,7 @@ class ParquetReader:
         found = column_chunks(self.stored_footer(), asked)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
         if [len(columns) for columns in found] != shape:
-            raise pa.ArrowInvalid("the footer's row groups are not of its columns")
+            raise pa.ArrowInvalid("the footer's row groups do not match its columns")
         self.footer.chunks[asked] = found
         return found
 
@@ -384,7 +384,7 @@ class ParquetReader:
         source: Any
         if self._native is not None:
             source = pa.OSFile(self._native, "rb")
-        elif whole is not None:  # Arrow reads it without Python
+        elif whole is not None:  # Arrow reads it without calling Python
             source = pa.BufferReader(whole.data)
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
@@ -411,10 +411,10 @@ class ParquetReader:
             except (pa.ArrowException, OSError):
                 if not texts:
                     raise
-                found = self._decode(groups, indices, [])  # what Arrow says then is the answer
+                found = self._decode(groups, indices, [])  # Arrow then raises the error
         finally:
             self._fetched.segments = Segments()
-        # Arrow compares neither: by a damaged footer columns may have any number of rows.
+        # Arrow does not check this: a damaged footer may state any number of rows per column.
         rows = self.footer.rows_of(groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
             if len(column) != rows:
@@ -439,7 +439,7 @@ class ParquetReader:
         )
 
     def _leaf_bytes(self, groups: Sequence[int], indices: Sequence[int]) -> list[int]:
-        """How many bytes each column has in these row groups; all the same of very many."""
+        """Return the bytes of each column in these row groups; all equal if there are very many."""
         if len(self.leaf_paths) * len(groups) > _MOST_CHUNKS:
             return [1] * len(indices)
         chunks = self._column_chunks(indices)
@@ -455,7 +455,7 @@ class ParquetReader:
         return self.outside_tail(wanted)
 
     def outside_tail(self, ranges: Iterable[ByteRange]) -> list[ByteRange]:
-        """The parts of ranges that did not come with the footer."""
+        """Return the parts of ranges that were not fetched with the footer."""
         if (tail := self.footer.tail) is None:
             return list(ranges)
         return [(start, min(end, tail.start)) for start, end in ranges if start < tail.start]
@@ -486,15 +486,15 @@ def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq
 
 
 def check_is_parquet(data: bytes, location: str) -> None:
-    """Raise DataFileUnreadableError for bytes that are no whole Parquet file.
+    """Raise DataFileUnreadableError unless the data is a whole Parquet file.
 
     Args:
-        data: of the file.
-        location: for the message.
+        data: the content of the file.
+        location: the location, for the message.
     """
     try:
         pq.read_metadata(pa.BufferReader(data))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataFileUnreadableError(
-            f"cannot take {location!r} for a data file: expected a Parquet file ({error})"
+            f"cannot use {location!r} as a data file: expected a Parquet file ({error})"
         ) from error

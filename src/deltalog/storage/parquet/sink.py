@@ -1,7 +1,7 @@
 """Writing Parquet files: all at once, or row by row until they are closed.
 
-A file is either whole or does not exist: a local file gets its name when it is closed, and any
-other file is made by a single request.
+A file is either complete or does not exist: a local file gets its name when it is closed, and any
+other file is created by a single request.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
-"""Whether pyarrow takes a number of rows of a page: since version 23."""
+"""Whether pyarrow can limit the rows of a page: since version 23."""
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
     """Write `table` as one new Parquet file.
 
     Args:
-        store: where the file is to be.
-        path: decoded; missing directories are made.
+        store: the store of the new file.
+        path: the decoded path; missing directories are created.
         table: the rows.
-        options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …), and `row_group_size`.
+        options: the options of `pyarrow.parquet.ParquetWriter` (`compression`, …), and
+            `row_group_size`.
 
     Raises:
         AlreadyExistsError: there is a file of that name.
@@ -57,12 +58,12 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
 def encode_parquet(
     table: pa.Table, *, row_group_size: int | None = None, **options: Any
 ) -> pa.Buffer:
-    """The bytes of a Parquet file, for row groups that are put into another file.
+    """Encode a Parquet file in memory, to move its row groups to another file.
 
     Args:
-        table: the rows; without any, the file has no row group.
-        row_group_size: the greatest number of rows of a row group.
-        options: as `ParquetSink`'s.
+        table: the rows; without rows, the file has no row group.
+        row_group_size: the maximum number of rows of a row group.
+        options: the options of `ParquetSink`.
     """
     out = pa.BufferOutputStream()
     statistics = with_exact_bounds(table.schema, options.pop("write_statistics", True))
@@ -75,16 +76,16 @@ def encode_parquet(
 class ParquetSink:
     """Writes one Parquet file piece by piece; a context manager.
 
-    The file appears at `path` when the `with` block ends without an exception, and never replaces
-    another, see `NewFile`.
+    The file appears at `path` when the `with` block ends without an exception. It never replaces
+    another file, see `NewFile`.
 
     Args:
-        store: where the file is to be.
-        path: decoded.
-        schema: of the pieces.
-        is_unsought: as for `NewFile`.
-        options: `pyarrow.parquet.ParquetWriter`'s; floating-point columns have no bounds in any
-            case, see `with_exact_bounds`.
+        store: the store of the new file.
+        path: the decoded path.
+        schema: the schema of the pieces.
+        is_unsought: as in `NewFile`.
+        options: the options of `pyarrow.parquet.ParquetWriter`. Floating-point columns never get
+            bounds, see `with_exact_bounds`.
 
     Attributes:
         file: path, size and time, once closed.
@@ -145,12 +146,12 @@ class ParquetSink:
         """Delete what was written so far."""
         self._file.abandon()
         if self._writer is not None:
-            # Else the writer writes a footer when it is garbage-collected.
+            # Otherwise the writer would write a footer when it is garbage-collected.
             self._writer.is_open = False
 
     @contextlib.contextmanager
     def _whole_or_gone(self) -> Iterator[Any]:
-        """Give the writer; after a failure nothing of the file is left, and it fails for good."""
+        """Yield the writer; a failure deletes the file and makes all later calls fail."""
         try:
             with self._file.whole_or_gone():
                 yield self._writer
@@ -169,15 +170,16 @@ class ParquetSink:
 
 
 class NewFile:
-    """A file that gets its name when all of it is written, and never replaces another.
+    """A file that gets its name when it is complete, and never replaces another.
 
-    A local file is written under a temporary name beside it; elsewhere the file is held in memory.
+    A local file is written under a temporary name in the same directory; elsewhere the file is kept
+    in memory.
 
     Args:
-        store: where the file is to be.
-        path: decoded.
-        is_unsought: whether nobody looks for this name before a commit tells it. Then a local file
-            has its name before it is synced: the disk writes content and name at once.
+        store: the store of the new file.
+        path: the decoded path.
+        is_unsought: whether nobody reads this name before a commit contains it. A local file is
+            then named before it is synced, so that the disk writes content and name together.
     """
 
     def __init__(self, store: Store, path: str, *, is_unsought: bool = False) -> None:
@@ -191,19 +193,19 @@ class NewFile:
         self._out: Any = pa.BufferOutputStream()
 
     def open(self, *, for_arrow: bool = True) -> Any:
-        """Open the file, and return the stream into it; call it in `whole_or_gone`.
+        """Open the file, and return its stream; call it inside `whole_or_gone`.
 
         Args:
-            for_arrow: whether Arrow writes it. Else a local file has a descriptor.
+            for_arrow: whether Arrow writes the file. Otherwise a local file has a descriptor.
         """
         if self._native is not None:
-            with self._folder(makes=True) as folder:  # which may be new
+            with self._folder(makes=True) as folder:  # the directory may be new
                 self._temporary, descriptor = open_temporary(folder, self._name)
             if not for_arrow:
                 self._out = io.FileIO(descriptor, "wb")
                 return self._out
             try:
-                # Arrow takes no descriptor, but a path that always leads to this file.
+                # Arrow cannot use a descriptor, but this path always leads to the file.
                 path = f"/dev/fd/{descriptor}"
                 is_known = os.path.exists(path)  # noqa: PTH110  # of each file; a string
                 beside = f"{self._directory}/{self._temporary}"
@@ -222,7 +224,7 @@ class NewFile:
         return int(self._out.tell())
 
     def finish(self) -> FileInfo:
-        """Give the file its name; call it in `whole_or_gone`.
+        """Give the file its name; call it inside `whole_or_gone`.
 
         Raises:
             AlreadyExistsError: there is a file of that name.
@@ -233,7 +235,7 @@ class NewFile:
         if self._temporary is not None:
             size = int(self._out.tell())
             self._out.close()
-            # A commit must not name a file that a power cut can take away.
+            # A commit must not name a file that a power cut could remove.
             syncs = syncs_files(self._store)
             with self._folder() as folder:
                 if not syncs or not self._is_unsought:
@@ -242,7 +244,7 @@ class NewFile:
                     take_name(folder, self._temporary, folder, self._name, syncs=syncs)
                 else:
                     take_name(folder, self._temporary, folder, self._name, syncs=False)
-                    self._temporary = self._name  # what `abandon` deletes
+                    self._temporary = self._name  # `abandon` deletes this name
                     folder.sync_file(self._name)
                     folder.sync()
             return size
@@ -250,7 +252,7 @@ class NewFile:
         try:
             self._store.put_if_absent(self._path, data)
         except AlreadyExistsError:
-            # A request that was sent twice may have failed against its own first success.
+            # A repeated request may have failed because its first attempt succeeded.
             if self._store.read(self._path) != data:
                 raise
         return len(data)
@@ -265,9 +267,9 @@ class NewFile:
 
     @contextlib.contextmanager
     def whole_or_gone(self) -> Iterator[None]:
-        """After a failure nothing of the file is left, and it fails for good.
+        """Delete the file after a failure, and make all later calls raise that failure.
 
-        A writer of Arrow that failed once would say of later calls what has nothing to do with it.
+        After one failure, Arrow's writer would raise unrelated errors.
         """
         if self._failure is not None:
             raise self._failure

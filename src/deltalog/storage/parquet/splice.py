@@ -1,7 +1,7 @@
-"""A Parquet file made of row groups that were encoded before: by this process, or in other files.
+"""Parquet files made of row groups that this process has encoded or that are in other files.
 
-Their bytes are copied, and a new footer has their positions. The file is either whole or does not
-exist, as with `ParquetSink`.
+The bytes are copied, and a new footer contains their positions. The file is either complete or does
+not exist, as with `ParquetSink`.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"PAR1"
 CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
-"""Writers that leave out a long bound instead of cutting it off."""
+"""Writers that omit a long bound instead of truncating it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsToCopy:
-    """Row groups of one file, whose pages were looked at.
+    """Row groups of one file, with checked pages.
 
     Args:
         source: the file.
-        footer: its footer.
-        numbers: of the row groups, ascending.
-        pages: of each of them; None was not looked at, because this process has written it.
-        unproven: row group and leaf column of each column chunk of which only decoding shows that
-            it can be read.
+        footer: the footer of the file.
+        numbers: the numbers of the row groups, ascending.
+        pages: the pages of each row group; None is unchecked, because this process wrote it.
+        unproven: the row group and leaf column of each column chunk without checksums: only
+            decoding proves that it can be read.
     """
 
     source: ByteSource
@@ -73,10 +73,10 @@ class GroupsToCopy:
 def checked_groups(
     source: ByteSource, footer: StoredFooter, numbers: Sequence[int]
 ) -> GroupsToCopy:
-    """Row groups of a file, after a look at their pages.
+    """Return row groups of a file, after checking their pages.
 
     Raises:
-        DataFileUnreadableError: pages are not where the footer says, or not what was written.
+        DataFileUnreadableError: the pages do not match the footer, or are damaged.
     """
     found = [check_pages(footer.groups[n], footer.schema, source) for n in numbers]
     return GroupsToCopy(
@@ -96,7 +96,7 @@ def checked_groups(
 def encoded_groups(
     rows: pa.Table, *, row_group_size: int | None = None, **options: Any
 ) -> GroupsToCopy:
-    """Rows as row groups; see `encode_parquet`."""
+    """Encode rows as row groups; see `encode_parquet`."""
     source = EncodedBytes(encode_parquet(rows, row_group_size=row_group_size, **options))
     footer = _own_footer(source)
     numbers = tuple(range(len(footer.groups)))
@@ -104,7 +104,7 @@ def encoded_groups(
 
 
 def empty_footer(schema: pa.Schema, **options: Any) -> StoredFooter:
-    """The footer of a file without rows, as this process writes it; see `encode_parquet`."""
+    """Return the footer of an empty file, as this process writes it; see `encode_parquet`."""
     return _own_footer(EncodedBytes(encode_parquet(schema.empty_table(), **options)))
 
 
@@ -119,9 +119,9 @@ class SplicedFile:
     """Writes a data file row group by row group.
 
     Args:
-        store: where the file is to be.
-        path: decoded.
-        template: footer of a file of the same schema, see `empty_footer`.
+        store: the store of the new file.
+        path: the decoded path.
+        template: the footer of a file with the same schema, see `empty_footer`.
 
     Attributes:
         size_bytes: bytes written so far.
@@ -132,7 +132,7 @@ class SplicedFile:
         self._template = template
         self.size_bytes: int = 0
         self._groups: list[Struct] = []
-        # Indexes go behind all row groups, as readers expect them beside the footer.
+        # Indexes follow all row groups, because readers expect them next to the footer.
         self._later: list[tuple[Struct, str, bytes]] = []
         with self._file.whole_or_gone():
             self._out = self._file.open(for_arrow=False)
@@ -203,21 +203,21 @@ class SplicedFile:
         self.size_bytes += len(data)
 
 
-# What stands beside the pages of a column chunk: indexes and Bloom filters, moved with them.
+# Moving the indexes and Bloom filters of column chunks.
 
 
-# Heads of fields: the distance from the field before, and the kind. 0 ends a struct.
+# Headers of fields: the distance from the previous field, and the kind. 0 ends a struct.
 _FIRST_LIST: Final = bytes([1 << 4 | thrift.LIST])
 _PLACE: Final = (1 << 4 | thrift.INT64, 1 << 4 | thrift.INT32, 1 << 4 | thrift.INT64, 0)
 
 
 class Indexes(NamedTuple):
-    """What stands beside the pages of a column chunk, as it is in its new place.
+    """The indexes of a column chunk at its new position.
 
     Attributes:
         bloom: the Bloom filter.
         bounds: the column index.
-        offsets: the offset index, of the pages' new places.
+        offsets: the offset index with the new positions of the pages.
     """
 
     bloom: bytes | None = None
@@ -228,15 +228,15 @@ class Indexes(NamedTuple):
 def moved_indexes(
     chunk: StoredChunk, pages: Sequence[Page] | None, source: ByteSource, shift: int
 ) -> Indexes:
-    """Indexes and Bloom filter of a column chunk; what is damaged is left out.
+    """Move the indexes and the Bloom filter of a column chunk; damaged ones are left out.
 
-    Bounds of floating-point numbers are left out, too: writers leave NaN out of them.
+    Bounds of floating-point numbers are left out too, because writers ignore NaN in them.
 
     Args:
-        chunk: as it is stored.
-        pages: that it has; None trusts its offset index.
-        source: of the file.
-        shift: from the old place of its pages to the new one.
+        chunk: the stored column chunk.
+        pages: its pages; None trusts its offset index.
+        source: the bytes of the file.
+        shift: the distance from the old to the new position.
     """
     bloom = _read_extra(chunk, "bloom", source)
     if bloom is not None and not _is_bloom(bloom):
@@ -255,7 +255,7 @@ def moved_indexes(
 def _moved_offsets(
     data: bytes, pages: Sequence[Page] | None, shift: int
 ) -> tuple[bytes, int] | None:
-    """An offset index of the pages' new places, and their number; None if it is damaged."""
+    """Return the moved offset index and the number of pages; None if it is damaged."""
     try:
         found, moved = _moved_plainly(data, shift) or _moved_wholly(data, shift)
     except DAMAGES:
@@ -264,10 +264,10 @@ def _moved_offsets(
 
 
 def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
-    """The pages of an offset index, and the same moved; None if it says anything else.
+    """Return the pages of an offset index, and the moved index; None for an unusual form.
 
-    Nearly every offset index is one of three numbers for each page: a row group has one for each
-    column, and making sense of a whole struct takes five times as long.
+    Nearly every offset index has just three numbers per page. A row group has an index for each
+    column, and parsing the general form takes five times as long.
     """
     length = thrift.list_length(data, 1)
     start = _FIRST_LIST + thrift.list_head(thrift.STRUCT, length)
@@ -291,7 +291,7 @@ def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
 
 
 def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
-    """As `_moved_plainly`, of any offset index; what else it says stays."""
+    """As `_moved_plainly`, for any offset index; other fields are kept."""
     index, end = thrift.read_struct(data)
     if end > len(data):
         raise IndexError(f"an offset index ends at {end} of {len(data)} bytes")
@@ -303,7 +303,7 @@ def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
 
 
 def _is_column_index(data: bytes, num_pages: int) -> bool:
-    """Whether it is a column index of so many pages; its bounds are not looked at."""
+    """Whether the data is a column index of this number of pages; bounds are not checked."""
     lengths: dict[int, int] = {}
     number = position = 0
     try:
@@ -337,15 +337,15 @@ def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | N
     return source.read(*spot)
 
 
-# The pages of column chunks that are copied, found by their headers.
+# Finding the pages of copied column chunks by their headers.
 
 
 _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
 _DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
 _INDEX_PAGE, _DICTIONARY_PAGE, _NEWER_DATA_PAGE = 1, 2, 3
-_MOST_PAGE_BYTES: Final = 1 << 31  # its length is a number of four bytes
-_NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
+_MOST_PAGE_BYTES: Final = 1 << 31  # the length field has four bytes
+_NUM_VALUES_OF_PAGE: Final = 100  # not a field of the page header itself
 _CHECKSUM: Final = 4
 _MASK: Final = 0xFFFFFFFF
 _DATA_AT, _ENCODING_STATISTICS = 9, 13  # of ColumnMetaData
@@ -361,7 +361,7 @@ _ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
 _NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
 _PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compressions
 _CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
-# What fields of a header may be, by number: kinds, or fields of a struct; below 0 is not required.
+# The kinds of header fields by number, or the fields of a struct; a negative number is optional.
 _INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
 _TEXTS: Final = frozenset({thrift.BINARY})
 _STATISTICS_FORM: Final = {
@@ -382,8 +382,8 @@ class Page(NamedTuple):
     """A data page.
 
     Attributes:
-        start: of its header.
-        num_bytes: with its header.
+        start: the position of its header.
+        num_bytes: the length, including the header.
     """
 
     start: int
@@ -391,12 +391,12 @@ class Page(NamedTuple):
 
 
 class PageFacts(NamedTuple):
-    """A data page, and what its header says of it.
+    """A data page with facts from its header.
 
     Attributes:
-        page: where it is.
-        num_values: NULL and empty ones counted.
-        plain_bytes: with its header, before it was compressed.
+        page: the position of the page.
+        num_values: the number of values, including NULLs and empty lists.
+        plain_bytes: the uncompressed length, including the header.
     """
 
     page: Page
@@ -408,8 +408,8 @@ class ChunkPages(NamedTuple):
     """The data pages of a column chunk.
 
     Attributes:
-        facts: of each.
-        is_proven: whether checksums show that they are what was written.
+        facts: the facts about each page.
+        is_proven: whether checksums prove that the pages are undamaged.
     """
 
     facts: list[PageFacts]
@@ -417,12 +417,12 @@ class ChunkPages(NamedTuple):
 
     @property
     def pages(self) -> tuple[Page, ...]:
-        """Where they are."""
+        """The positions of the pages."""
         return tuple(one.page for one in self.facts)
 
 
 def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPages:
-    """The data pages of a column chunk with one value for each row, by their headers.
+    """Find the data pages of a column chunk with one value for each row, by their headers.
 
     Raises and costs as `check_pages`.
     """
@@ -435,11 +435,11 @@ def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPa
 def check_pages(
     group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource
 ) -> tuple[ChunkPages, ...]:
-    """The data pages of each column chunk of a row group, after a look at all page headers.
+    """Return the data pages of each column chunk of a row group, after checking all page headers.
 
     Raises:
-        DataFileUnreadableError: pages are not where the footer says, have not as many values, or
-            are not what their checksums say.
+        DataFileUnreadableError: the pages do not match the positions or counts in the footer, or
+            their checksums.
 
     Cost: a read and some ten microseconds per page; pages with a checksum are read whole.
     """
@@ -474,7 +474,7 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
             page = Page(position, end - position)
             found.append(PageFacts(page, header.num_values, header.num_bytes + header.plain_bytes))
         elif header.kind == _DICTIONARY_PAGE and position != chunk.start:
-            raise ValueError(f"a dictionary at {position} behind other pages")
+            raise ValueError(f"a dictionary at {position} after other pages")
         elif header.kind not in {_DICTIONARY_PAGE, _INDEX_PAGE}:
             raise ValueError(f"a page of type {header.kind} at {position}")
         position = end
@@ -488,9 +488,9 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
 
 
 def _stated_encodings(chunk: StoredChunk) -> Counter[tuple[bool, int]] | None:
-    """How many pages the footer says there are; None if it does not.
+    """Return the footer's counts of pages, by data page or not and by encoding; None if missing.
 
-    Counted by whether they are data pages, of which Arrow does not tell the version, and encoding.
+    Arrow's footers do not distinguish the versions of data pages.
     """
     if _ENCODING_STATISTICS not in chunk.meta:
         return None
@@ -511,13 +511,13 @@ def _end_of_page(header: _PageHeader, position: int, chunk: StoredChunk) -> int:
 
 
 def _is_proven(header: _PageHeader, source: ByteSource, position: int, chunk: StoredChunk) -> bool:
-    """Whether a page's checksum shows that it is what was written; False if it has none."""
+    """Whether a page's checksum proves that it is undamaged; False if it has no checksum."""
     if header.checksum is None:
         return False
     start = position + header.num_bytes
     body = source.read(start, start + header.body_bytes)
     if crc32(body) != header.checksum & _MASK:
-        raise ValueError(f"a page at {position} that is not what its checksum says")
+        raise ValueError(f"a page at {position} that does not match its checksum")
     return _agrees(header, body, chunk)
 
 
@@ -532,7 +532,7 @@ class _PageHeader(NamedTuple):
 
     @property
     def encoding(self) -> int:
-        """Of its values; -1 if it does not say."""
+        """The encoding of its values; -1 if missing."""
         number = _ENCODING_2 if self.kind == _NEWER_DATA_PAGE else _ENCODING
         fields, _ = thrift.read_plain(self.data)
         inner = fields.get(_DATA_PAGES.get(self.kind, _DICTIONARY_HEADER))
@@ -541,14 +541,14 @@ class _PageHeader(NamedTuple):
 
 
 def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
-    """Whether a header, which no checksum covers, says what the bytes of its page are.
+    """Whether a header, which no checksum covers, matches the bytes of its page.
 
-    False where that cannot be told.
+    False if that cannot be determined.
     """
     found, _ = thrift.read_struct(header.data)
     inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
     if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
-        return False  # Arrow would not read it, or nobody knows it
+        return False  # a codec that Arrow cannot read, or an unknown one
     fields, _ = thrift.read_plain(header.data)
     inner = fields.get(inner_number, {})
     codec, level_bytes = chunk.codec, 0
@@ -576,7 +576,7 @@ def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
 
 
 def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
-    """Whether a struct has fields of these kinds and no others, and all that are required."""
+    """Whether a struct has only fields of these kinds, and all required ones."""
     for number, value in found.items():
         kind = form.get(number, form.get(-number))
         if isinstance(kind, dict):
@@ -588,7 +588,7 @@ def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
 
 
 def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | None:
-    """How many entries a dictionary has; None if its bytes do not tell."""
+    """Return the number of entries of a dictionary; None if its bytes do not show it."""
     width = _WIDTHS.get(thrift.number(chunk.meta, _TYPE) or 0)
     if width is not None:
         return plain_bytes // width if plain_bytes % width == 0 else None
@@ -610,7 +610,7 @@ def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | Non
 
 
 def _is_packed_as(codec: int | None, data: bytes, plain_bytes: int) -> bool:
-    """Whether bytes begin as a compression's do, and expand to so many where they tell."""
+    """Whether compressed bytes begin as their codec requires, with the right size if stated."""
     if codec == _PLAIN:
         return len(data) == plain_bytes
     if codec == _SNAPPY:
@@ -634,14 +634,14 @@ def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
 
 
 def _parsed_header(data: bytes) -> _PageHeader:
-    """The header of a page, of which few fields are read: a file has many pages."""
+    """Parse the header of a page; only few fields are read, because a file has many pages."""
     numbers: dict[int, int] = {}
     position = number = 0
     while head := data[position]:
         position += 1
         number += head >> 4
         if not head >> 4:
-            raise TypeError("fields that are far apart")
+            raise TypeError("field numbers that are far apart")
         kind = head & 15
         if kind in thrift.INTEGERS:
             numbers[number], position = thrift.integer(data, position)

@@ -26,8 +26,8 @@ class Value(NamedTuple):
     """A field's value.
 
     Attributes:
-        kind: how it is stored.
-        value: an integer; a boolean; the bytes of a string, a byte or a double; a `Struct`; an
+        kind: the kind of the stored value.
+        value: an integer; a boolean; the bytes of a string, a byte or a double; a `Struct`; or
             `Elements`.
     """
 
@@ -48,21 +48,21 @@ class Elements(NamedTuple):
 
 
 def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
-    """A struct, and where it ends.
+    """Read a struct; return it and its end.
 
     Raises:
-        LookupError: it goes on behind the end of the bytes.
-        TypeError: a kind of values that does not exist.
-        RecursionError: structs inside structs, many times over.
+        LookupError: the struct continues after the end of the bytes.
+        TypeError: a kind of values does not exist.
+        RecursionError: structs are nested too deep.
     """
     reader = _Reader(data, position, has_kinds=True)
     return reader.struct(_MOST_LEVELS), reader.position
 
 
 def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
-    """A struct that is not written again, and where it ends: values without their kinds.
+    """Read a struct without the kinds of its values; return it and its end.
 
-    Structs inside it are likewise, lists as `Elements`.
+    It cannot be written again. Nested structs have the same form; lists are `Elements`.
 
     Raises:
         LookupError, TypeError, RecursionError: as `read_struct`.
@@ -72,28 +72,28 @@ def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
 
 
 def write_struct(fields: Struct) -> bytes:
-    """The bytes of a struct; its fields are stored in the order of their numbers."""
+    """Encode a struct; its fields are stored in the order of their numbers."""
     out = bytearray()
     _write_struct(out, fields)
     return bytes(out)
 
 
 def encode_integer(number: int) -> bytes:
-    """The bytes of an integer."""
+    """Encode an integer."""
     out = bytearray()
     _write_varint(out, _zigzag(number))
     return bytes(out)
 
 
 def list_head(kind: int, length: int) -> bytes:
-    """What stands before the elements of a list."""
+    """Encode the header of a list."""
     out = bytearray()
     _write_list_head(out, kind, length)
     return bytes(out)
 
 
 def list_length(data: bytes, position: int) -> int:
-    """How many elements a list says it has, whose head is there."""
+    """Return the stated length of a list whose header is at `position`."""
     length = data[position] >> 4
     return varint(data, position + 1)[0] if length == 15 else length
 
@@ -130,7 +130,7 @@ class _Reader:
         start = self.position
         self.position = pass_value(self._data, start, kind)
         if kind == BINARY:
-            while self._data[start] & 0x80:  # its length
+            while self._data[start] & 0x80:  # skip the length
                 start += 1
             start += 1
         if self.position > len(self._data):
@@ -143,9 +143,9 @@ class _Reader:
         kind, length = head & 15, head >> 4
         if length == 15:
             length, self.position = varint(self._data, self.position)
-        if length > len(self._data) - self.position:  # every element takes a byte or more
+        if length > len(self._data) - self.position:  # every element needs a byte or more
             raise IndexError(f"a list of {length} elements in {len(self._data)} bytes")
-        if kind in BOOLEANS:  # here one is a byte of its own
+        if kind in BOOLEANS:  # in a list, each boolean is a byte
             flags = self._data[self.position : self.position + length]
             self.position += length
             return Elements(kind, [flag == TRUE for flag in flags])
@@ -157,13 +157,13 @@ class _Reader:
 
 
 def integer(data: bytes, position: int) -> tuple[int, int]:
-    """An integer, which may be below zero, and where it ends."""
+    """Read a signed integer; return it and its end."""
     zigzag, position = varint(data, position)
     return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Read an unsigned number with seven bits per byte; return it and its end."""
     found = shift = 0
     while (byte := data[position]) & 0x80:
         found |= (byte & 0x7F) << shift
@@ -173,10 +173,10 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def pass_struct(data: bytes, position: int) -> int:
-    """Where a struct ends; it is the innermost loop over a footer, so that it calls little."""
+    """Return the end of a struct; as the innermost loop over a footer it avoids calls."""
     while head := data[position]:
         position += 1
-        if head < 16:  # the field's number follows
+        if head < 16:  # the field's number follows the header
             while data[position] > 127:
                 position += 1
             position += 1
@@ -195,10 +195,10 @@ def pass_struct(data: bytes, position: int) -> int:
 
 
 def pass_value(data: bytes, position: int, kind: int) -> int:
-    """Where a value of a kind ends.
+    """Return the end of a value of a kind.
 
     Raises:
-        TypeError: there is no such kind.
+        TypeError: the kind does not exist.
     """
     if kind in INTEGERS:
         while data[position] & 0x80:
@@ -222,7 +222,7 @@ def _pass_list(data: bytes, position: int) -> int:
     kind, length = head & 15, head >> 4
     if length == 15:
         length, position = varint(data, position)
-    if kind in BOOLEANS:  # in a list one is a byte of its own
+    if kind in BOOLEANS:  # in a list, each boolean is a byte
         return position + length
     for _ in range(length):
         position = pass_value(data, position, kind)
@@ -285,7 +285,7 @@ def _write_varint(out: bytearray, number: int) -> None:
     out.append(number)
 
 
-# Fields of Thrift's structs, checked: a field of another kind is a TypeError or a ValueError.
+# Checked access to fields of structs: a field of another kind is a TypeError or a ValueError.
 
 
 def structs(fields: Struct, key: int) -> list[Struct]:
@@ -316,7 +316,7 @@ def number(fields: Struct, key: int) -> int | None:
 
 
 def natural(fields: Struct, key: int) -> int:
-    """The integer in a field, which must be there and not below zero."""
+    """The integer in a field, which is required and not negative."""
     found = number(fields, key)
     if found is None or found < 0:
         raise ValueError(f"expected a number from 0 in field {key}, found {found}")
@@ -327,5 +327,5 @@ def text(fields: Struct, key: int) -> bytes:
     """The bytes of a string in a field."""
     kind, value = fields[key]
     if kind != BINARY:
-        raise TypeError(f"expected a text in field {key}, found a value of type {kind}")
+        raise TypeError(f"expected a string in field {key}, found a value of type {kind}")
     return bytes(value)

@@ -74,9 +74,9 @@ class AzureFiles(FsspecFiles):
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Take a class that asks for credentials of the environment once, not for minutes.
+        """Use a class that tries the environment's credentials once, not for minutes.
 
-        A service that was never reached is told at once, too.
+        It also reports a service that cannot be reached at once.
         """
         return _impatient(made), arguments
 
@@ -118,7 +118,7 @@ class FixedTokenCredential:
         self._token = token
 
     async def get_token(self, *_scopes: str, **_options: Any) -> Any:
-        """The token, said to be valid for an hour: only the service knows better."""
+        """Return the token with a nominal lifetime of an hour; the real one is unknown here."""
         core: Any = import_module("azure.core.credentials")
         return core.AccessToken(self._token, now_ms() // 1000 + 3600)
 
@@ -132,20 +132,20 @@ class FixedTokenCredential:
 class ImpatientCredential:
     """A credential whose refusal ends the request.
 
-    The client of the storage takes it for a failure of the network, and asks eight times.
+    Otherwise the storage client would treat it as a network failure and retry eight times.
 
     Args:
-        inner: of azure.identity's asynchronous ones.
+        inner: an asynchronous credential of azure.identity.
     """
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     async def get_token(self, *scopes: str, **options: Any) -> Any:
-        """The token of the credential.
+        """Return the token of the credential.
 
         Raises:
-            PermissionError: it has none.
+            PermissionError: the credential has no token.
         """
         refused: Any = import_module("azure.core.exceptions").ClientAuthenticationError
         try:
@@ -203,7 +203,7 @@ def _impatient(made: Any) -> Any:
 
         def do_connect(self) -> None:
             super().do_connect()
-            # Neither adlfs nor the client lets anybody say which failures are repeated.
+            # Neither adlfs nor the client has a setting for which failures are retried.
             for policy in self.service_client._pipeline._impl_policies:  # noqa: SLF001
                 if hasattr(policy, "get_backoff_time") and hasattr(policy, "increment"):
                     policy.__class__ = _first_contact(policy.__class__)

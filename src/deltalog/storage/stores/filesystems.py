@@ -45,16 +45,17 @@ _MODULES: Final = {
 def open_files(
     kind: StoreKind, arguments: Mapping[str, Any], location: str, lock: CommitLock | None
 ) -> Files:
-    """The calls of a kind over the quickest client that can do what the arguments say.
+    """Return the calls of a kind over the fastest client that supports the arguments.
 
     Args:
-        kind: of the store.
-        arguments: of the class of the file system.
+        kind: the kind of the store.
+        arguments: the arguments of the file system's class.
         location: as in `make_filesystem`.
         lock: as in `files_over`.
 
     Raises:
-        InvalidInputError: as `make_filesystem`, or the user wants a client that cannot do it.
+        InvalidInputError: as `make_filesystem`, or the client that the user chose does not support
+            the arguments.
         StorageError: as `make_filesystem`.
     """
     make = partial(make_filesystem, kind, arguments, location)
@@ -68,10 +69,10 @@ def open_files(
 
 
 def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
-    """The calls over an fsspec file system: those of its kind, if it is the class they rely on."""
+    """Return the calls over an fsspec file system: its kind's calls if its class fits them."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # It has only the name: pyarrow's S3 file system, for example, checks first and then writes.
+        # Only the name fits: pyarrow's S3 file system, for example, checks first and then writes.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
     return files
@@ -91,16 +92,16 @@ def class_named(name: str) -> Any:
 def filesystem_options(
     kind: StoreKind, options: Mapping[str, Any], location: str, *, own: bool = True
 ) -> dict[str, Any]:
-    """The keyword arguments of the fsspec class of a kind.
+    """Return the keyword arguments of the fsspec class of a kind.
 
     Args:
-        kind: of the store.
-        options: the user's, in any of the known spellings.
+        kind: the kind of the store.
+        options: the user's options, in any of the known spellings.
         location: the URL to open; an Azure URL names its account.
-        own: whether these options were given for this kind; else unknown ones are left out.
+        own: whether the user gave these options for this kind; otherwise unknown ones are ignored.
 
     Raises:
-        InvalidInputError: a value is no number, duration, truth value or JSON where one is due.
+        InvalidInputError: a value is not the expected number, duration, boolean or JSON.
     """
     files = files_class(kind)
     arguments = translate(kind, files.option_names, options, own=own)
@@ -109,11 +110,11 @@ def filesystem_options(
 
 
 def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str) -> Any:
-    """An fsspec file system without a listings cache, shared by all who ask for the same one.
+    """Return an fsspec file system without a listings cache; equal arguments share one.
 
     Args:
-        kind: of the store.
-        arguments: of the file system's class.
+        kind: the kind of the store.
+        arguments: the arguments of the file system's class.
         location: a URL, from which HDFS and others take host and port.
 
     Raises:
@@ -141,8 +142,8 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
 
 
 def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str, str]) -> None:
-    """Refuse an argument that the class drops, and that is nearly one of its own or an option."""
-    if not options:  # a class that may hand on whatever it does not know
+    """Refuse an argument that the class ignores and that is probably misspelt."""
+    if not options:  # a class that may pass on unknown arguments
         return
     makers = [vars(cls)["__init__"] for cls in made.__mro__[:-1] if "__init__" in vars(cls)]
     own = {name for maker in makers for name in signature(maker).parameters}
@@ -154,7 +155,7 @@ def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str,
 
 
 def own_path(kind: StoreKind, authority: str, path: str) -> str:
-    """The path that the file system of a kind takes for a URL, which `split_location` split."""
+    """Return a kind's own path for the parts of a URL from `split_location`."""
     match kind.address:
         case Address.PATH:
             return path
@@ -167,7 +168,7 @@ def own_path(kind: StoreKind, authority: str, path: str) -> str:
 
 
 def renewed(filesystem: Any) -> Any:
-    """The user's file system; after a fork one that is made with the same arguments."""
+    """Return the user's file system; after a fork, a new one with the same arguments."""
     if getattr(filesystem, "_pid", os.getpid()) == os.getpid():
         return filesystem
     arguments = {**filesystem.storage_options, "skip_instance_cache": True}
@@ -175,10 +176,10 @@ def renewed(filesystem: Any) -> Any:
 
 
 def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
-    """The fsspec file system or `LocalFiles` to use for what the user gave, and the path in it.
+    """Return the fsspec file system or `LocalFiles` for the user's file system, and the path.
 
     Raises:
-        InvalidInputError: it is neither fsspec's nor pyarrow's.
+        InvalidInputError: the file system is neither fsspec's nor pyarrow's.
     """
     if filesystem is None or isinstance(filesystem, LocalFiles):
         return filesystem, location
@@ -196,7 +197,7 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
 
 
 def kind_of_filesystem(filesystem: Any) -> StoreKind:
-    """The kind whose name a file system of the user's bears; `files_over` looks closer."""
+    """Return the kind by the name of a user's file system; `files_over` checks the class."""
     if isinstance(filesystem, LocalFiles):
         return LOCAL
     protocol = filesystem.protocol
@@ -207,7 +208,7 @@ _PLAIN: Final = (str, int, float, bool, bytes, type(None))
 
 
 class _SharedFilesystems:
-    """File systems by class and arguments: making a client can take tenths of a second."""
+    """A cache of file systems by class and arguments: a new client may take tenths of a second."""
 
     def __init__(self) -> None:
         self.forget()
@@ -234,7 +235,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _frozen(value: Any) -> Any:
-    """Options in a hashable form; None when a value among them has none."""
+    """Return options in a hashable form; None if a value cannot be hashed."""
     if isinstance(value, Mapping):
         parts = [(name, _frozen(inner)) for name, inner in sorted(value.items())]
         return None if any(part[1] is None for part in parts) else tuple(parts)
@@ -255,17 +256,17 @@ def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     return ArrowFSWrapper(filesystem), location
 
 
-# Whole folders of tables: they are deleted with all that is in them, and renamed.
+# Deleting and renaming whole folders of tables.
 
 
 _SOME_FILE: Final = "*"
 
 
 def check_deletable(store: Store) -> None:
-    """Refuse a table whose folder or log is a link: what is behind it may be another table's.
+    """Refuse a table whose folder or log is a link: the target may belong to another table.
 
     Raises:
-        UnsafePathError: it is.
+        UnsafePathError: the folder or the log is a link.
 
     Cost: a few system calls; no request.
     """
@@ -273,7 +274,7 @@ def check_deletable(store: Store) -> None:
         return
     home = native_home(store)
     home.check([_SOME_FILE, f"{LOG_DIRECTORY}/{_SOME_FILE}"])
-    # That a caller has named a link for the folder allows to write there, not to delete it all.
+    # A caller who names a link as the folder allows writing behind it, but not deleting everything.
     if os.path.islink(home.root):  # noqa: PTH114  # a string
         raise UnsafePathError(
             f"cannot delete the table at {store.root}: its folder is a link, and nothing is "
@@ -282,9 +283,9 @@ def check_deletable(store: Store) -> None:
 
 
 def delete_table_files(store: Store) -> None:
-    """Delete all files of a table; the log goes first, so that no table is left that lacks files.
+    """Delete all files of a table; the log goes first, so that no table without its files is left.
 
-    Local folders and links go too; links are not followed.
+    Local folders and links are deleted too; links are not followed.
 
     Raises:
         UnsafePathError: as `check_deletable`; nothing is deleted.
@@ -302,7 +303,7 @@ def make_folder(store: Store) -> None:
     """Make the local folder that is a store's root.
 
     Raises:
-        UnsafePathError: it would be behind a link where none may be.
+        UnsafePathError: a link on the path is not allowed.
     """
     home = native_home(store)
     with home.open(home.root, makes=True, syncs=True):
@@ -310,10 +311,10 @@ def make_folder(store: Store) -> None:
 
 
 def remove_folder(store: Store) -> None:
-    """Remove the local folder that is a store's root, if nothing is in it.
+    """Remove the local folder that is a store's root, if it is empty.
 
     Raises:
-        UnsafePathError: it is a link, where none may be.
+        UnsafePathError: the folder is a link that is not allowed.
     """
     home = native_home(store)
     home.check([_SOME_FILE])
@@ -325,8 +326,8 @@ def rename_table_folder(store: Store, target: Store) -> None:
     """Rename the local folder of a table.
 
     Raises:
-        UnsafePathError: the folder, or one above one of both, is a link where none may be.
-        OSError: there are files.
+        UnsafePathError: one of the folders, or a parent, is a link that is not allowed.
+        OSError: the target contains files.
     """
     native_home(store).check([_SOME_FILE])
     old, new = native_home(store), native_home(target)
@@ -338,13 +339,13 @@ def rename_table_folder(store: Store, target: Store) -> None:
 
 
 def remove_folders(folder: str, *, itself: bool = True) -> None:
-    """Delete the folders below a local one that hold no files; links go, and are not followed.
+    """Delete the empty folders and the links below a local folder; links are not followed.
 
     Args:
-        folder: absolute.
-        itself: whether it is deleted too.
+        folder: an absolute path.
+        itself: whether the folder itself is deleted too.
     """
-    with suppress(OSError):  # somebody put a file there meanwhile
+    with suppress(OSError):  # another process has put a file there
         if hasattr(os, "fwalk"):
             for _, directories, _, descriptor in os.fwalk(folder, topdown=False):
                 for name in directories:

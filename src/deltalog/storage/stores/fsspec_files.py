@@ -1,7 +1,7 @@
 """The calls of a store over an fsspec file system.
 
-Paths are the file system's own (stripped of the scheme). The store maps foreign exceptions, which
-pass through here. Every listing is a new request, even if the file system has a cache.
+Paths are the file system's own (without the scheme). Foreign exceptions pass through; the store
+maps them. Every listing is a new request, even if the file system has a cache.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IssuedCredentials:
-    """Credentials that open one directory for a while.
+    """Temporary credentials for one directory.
 
     Args:
-        kind: Delta Sharing's name of them.
-        values: by Delta Sharing's names.
-        expires_ms: when they end.
+        kind: Delta Sharing's name of this kind of credentials.
+        values: the values by Delta Sharing's names.
+        expires_ms: the time of expiry.
     """
 
     kind: str
@@ -42,16 +42,16 @@ class IssuedCredentials:
 
 
 class FsspecFiles:
-    """Any fsspec file system; a kind of store that can do more has a class below this one.
+    """Calls over any fsspec file system; kinds of stores with more abilities have subclasses.
 
     Args:
         filesystem: an fsspec file system.
-        kind: its row.
+        kind: the row of its kind.
         lock: makes a lock that replaces a missing put-if-absent.
     """
 
     option_names: ClassVar[Mapping[str, str]] = {}
-    """What the options of this kind become, see `options.translate`."""
+    """The argument for each option of this kind; see `options.translate`."""
     whole: ClassVar[Mapping[str, Any]] = {}
     """Arguments of `cat_file` and `cat_ranges` when a whole file is read."""
 
@@ -73,7 +73,7 @@ class FsspecFiles:
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """The fsspec class to use, and its arguments, once its package is imported."""
+        """Return the fsspec class to use, and its arguments."""
         return made, arguments
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
@@ -87,7 +87,7 @@ class FsspecFiles:
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
         """The files directly in `directory`, unordered; None if there are more than `most`.
 
-        Where the service cannot stop, there may be more than `most`.
+        If the service cannot stop early, there may be more than `most`.
         """
         self._forget(directory)
         try:
@@ -96,12 +96,12 @@ class FsspecFiles:
             return []
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_short`, of a directory that exists. Cost: lists the whole directory."""
+        """`list_short` for an existing directory. Cost: lists the whole directory."""
         del most
         return self.list_names(directory, "")
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """As `list_directory`, of a directory that exists. Cost: lists the whole directory."""
+        """`list_directory` for an existing directory. Cost: lists the whole directory."""
         return [file for file in self._level(directory)[0] if file.path >= first]
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
@@ -118,7 +118,7 @@ class FsspecFiles:
             path = _own_name(entry)
             name = path.rstrip("/").rpartition("/")[2]
             if not name or path.strip("/") == directory.strip("/"):
-                continue  # some stores answer with the directory's marker, or the file itself
+                continue  # some stores return the directory's marker, or the file itself
             if entry.get("type") == "directory":
                 directories.append(name)
             elif not path.endswith("/"):
@@ -173,7 +173,7 @@ class FsspecFiles:
         self.filesystem.pipe_file(path, data)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; gone ones are no error."""
+        """Delete objects; missing ones are not an error."""
         map_in_pool(self._delete, paths)
 
     def sign(self, path: str, seconds: int) -> str:
@@ -229,7 +229,7 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
 
 
 def milliseconds(moment: object) -> int:
-    """The time of a file, which file systems give as a datetime, seconds, or text of RFC 3339."""
+    """Convert the time of a file from a datetime, seconds, or a string of RFC 3339."""
     match moment:
         case None:
             return 0
@@ -244,7 +244,7 @@ def milliseconds(moment: object) -> int:
             raise InvalidInputError(f"expected a time of a file, found {moment!r}")
 
 
-# A seekable file over ranged reads, for readers that want a file.
+# A seekable file over ranged reads, for readers that need a file object.
 
 
 _BUFFER_BYTES: Final = 1024 * 1024
@@ -264,8 +264,8 @@ class RangedFile(io.RawIOBase):
     """A seekable file that requests a range for each read.
 
     Args:
-        read_range: gives the bytes from a start to an end.
-        size_bytes: length of the file.
+        read_range: returns the bytes from a start to an end.
+        size_bytes: the length of the file.
     """
 
     def __init__(self, read_range: Callable[[int, int], bytes], size_bytes: int) -> None:
@@ -275,11 +275,11 @@ class RangedFile(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -289,7 +289,7 @@ class RangedFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes from the position on; all by default."""
+        """Return up to `size` bytes from the position; by default all."""
         left = max(0, self._size - self._position)
         size = left if size is None or size < 0 else min(size, left)
         data = self._read_range(self._position, self._position + size) if size else b""
@@ -297,7 +297,7 @@ class RangedFile(io.RawIOBase):
         return data
 
     def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` from the position on, as far as the file goes."""
+        """Fill `buffer` from the position, up to the end of the file."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

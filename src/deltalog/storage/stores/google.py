@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Names a file that the SDK of Google reads by itself.
 _VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
-# What gcsfs can make credentials of.
+# The types of credential files that gcsfs supports.
 _FIELDS: Final[Mapping[Any, Sequence[str]]] = {
     "service_account": ("client_email", "private_key", "token_uri"),
     "authorized_user": ("client_id", "client_secret", "refresh_token"),
@@ -55,37 +55,37 @@ class GoogleFiles(FsspecFiles):
         if (path := arguments.pop("!key_file", None)) is not None:
             arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
-            # gcsfs takes a string for the path of a file.
+            # For gcsfs a string is the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
         if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
-            _key_in(path)  # without it Google's SDK would look for a machine of Google's, for long
+            _key_in(path)  # without a key, Google's SDK would search for a metadata server for long
         return arguments
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Take the plain class where an endpoint is named.
+        """Use the plain class if an endpoint is given.
 
-        The extended one asks Google over gRPC what kind of bucket it has, and waits a minute
-        where nobody answers. A service that was never reached is told at once.
+        The extended class asks Google over gRPC for the kind of the bucket, and waits a minute if
+        nobody answers. An unreachable service is reported at once.
         """
         if "endpoint_url" in arguments:
             made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
         return _impatient(made), arguments
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_short`. Cost: one request."""
+        """`list_short` for an existing directory. Cost: one request."""
         page, is_last = next(self._pages(directory, maxResults=most))
         return page if is_last else None
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """As `list_directory`. Cost: one request per 1,000 names from `first` on."""
+        """`list_directory` for an existing directory. Cost: one request per 1,000 names."""
         start = f"{directory}/{first}".partition("/")[2]
         return [file for page, _ in self._pages(directory, startOffset=start) for file in page]
 
     def _pages(self, directory: str, **more: object) -> Iterator[tuple[list[FileInfo], bool]]:
-        """The files of each page of a listing, and whether it is the last one."""
+        """Yield the files of each page of a listing, and whether it is the last page."""
         bucket, _, key = directory.partition("/")
         prefix = f"{key}/" if key else ""
         query = {"prefix": prefix, "delimiter": "/", **more}
@@ -104,7 +104,7 @@ class GoogleFiles(FsspecFiles):
             query["pageToken"] = token
 
     def sign(self, path: str, seconds: int) -> str:
-        """A URL signed in the fourth way: Delta clients do not take the second for remote."""
+        """Return a URL with a V4 signature: Delta clients do not recognise V2 URLs as remote."""
         return str(self.filesystem.sign(path, expiration=seconds, version="v4"))
 
     @staticmethod
@@ -115,7 +115,7 @@ class GoogleFiles(FsspecFiles):
         until_ms: int,
         seconds: int,
     ) -> IssuedCredentials:
-        """The server's own token, narrowed to reading below one key."""
+        """Return the server's own token, restricted to reading below one key."""
         del options, settings, seconds
         auth: Any = import_module("google.auth")
         downscoped: Any = import_module("google.auth.downscoped")
@@ -142,7 +142,7 @@ def _impatient(made: Any) -> Any:
     faults: Any = import_module("aiohttp")
     unreached = faults.ClientConnectorError, faults.ConnectionTimeoutError
     patient: Any = made._request  # noqa: SLF001  # gcsfs has no other way
-    once: Any = getattr(patient, "__wrapped__", None)  # without its repeats
+    once: Any = getattr(patient, "__wrapped__", None)  # without retries
     if once is None:
         return made
 
@@ -168,7 +168,7 @@ def _impatient(made: Any) -> Any:
 
 
 def _checked_file(path: str) -> str:
-    """The path of a file of credentials; gcsfs would send that of a missing one as a token."""
+    """Check the path of a credentials file; gcsfs would send a missing file's path as a token."""
     path = str(Path(path).expanduser())
     found = _key_in(path)
     kind = found.get("type")
@@ -187,7 +187,7 @@ def _checked_file(path: str) -> str:
 
 
 def _key_in(path: str) -> dict[str, Any]:
-    """The JSON object in a file of credentials; its content is never shown."""
+    """Read the JSON object in a file of credentials; errors never show its content."""
     try:
         found = _json.loads(Path(path).read_bytes())
     except OSError as error:
@@ -195,7 +195,7 @@ def _key_in(path: str) -> dict[str, Any]:
             f"cannot read the credentials of Google in {path!r}: {error.strerror}; the storage "
             f"option google_service_account, or the variable {_VARIABLE}, names a JSON file"
         ) from error
-    except DeltaError:  # whose message may quote the file
+    except DeltaError:  # its message may quote the file
         found = None
     if not isinstance(found, dict):
         raise InvalidInputError(
@@ -207,5 +207,5 @@ def _key_in(path: str) -> dict[str, Any]:
 def _parsed_key(key: str | bytes) -> Any:
     try:
         return _json.loads(key)
-    except DeltaError:  # whose message may quote the key
+    except DeltaError:  # its message may quote the key
         raise InvalidInputError("storage option 'service_account_key': expected JSON") from None

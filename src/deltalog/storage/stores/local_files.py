@@ -1,6 +1,6 @@
 """Local files by the system's own calls, and a cache of facts about unchanged files.
 
-Paths are absolute and decoded. The store maps foreign exceptions, which pass through here.
+Paths are absolute and decoded. Foreign exceptions pass through; the store maps them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _Fact = TypeVar("_Fact")
-_STEP_MS: Final = 20  # kernels look at their clocks every 1 to 10 ms
+_STEP_MS: Final = 20  # kernels read their clocks every 1 to 10 ms
 _LONG_STEP_MS: Final = 3_000
 _SECOND_NS: Final = 1_000_000_000
 
@@ -36,7 +36,7 @@ class LocalFiles:
 
     Args:
         syncs: whether a created file and its name are on the disk before the call returns.
-        home: of the table; files elsewhere are written and deleted under the caller's path.
+        home: the home of the table. The caller is responsible for paths of files elsewhere.
     """
 
     def __init__(self, *, syncs: bool = True, home: Home | None = None) -> None:
@@ -164,7 +164,7 @@ class LocalFiles:
 
 
 def local_path(text: str) -> str:
-    """The absolute path of a local table URI: taken literally, but for `~`."""
+    """Return the absolute path of a local table; only `~` is expanded."""
     if text.startswith("~"):
         text = str(Path(text).expanduser())
     return os.path.abspath(text)  # noqa: PTH100  # Path.resolve would follow links
@@ -180,13 +180,13 @@ def _file_info(path: str, found: os.stat_result) -> FileInfo:
 
 
 class FileState(NamedTuple):
-    """What changes when another file takes the place of a local one, or its content changes.
+    """The state of a local file: it differs after the file is changed or replaced.
 
     Attributes:
-        path: the operating system's.
-        size_bytes: its length.
-        changed_ns: when its content was changed, in steps; see `is_settled`.
-        number: of the file in its file system.
+        path: the operating system's path.
+        size_bytes: the length of the file.
+        changed_ns: the time of the last change, with limited resolution; see `is_settled`.
+        number: the inode number.
     """
 
     path: str
@@ -196,45 +196,45 @@ class FileState(NamedTuple):
 
 
 def local_state(native: str) -> FileState:
-    """The state of a local file. Raises FileNotFoundError."""
+    """Return the state of a local file, or raise FileNotFoundError."""
     found = os.stat(native)  # noqa: PTH116  # of each of many small files; Path costs more
     return FileState(native, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def is_settled(state: FileState) -> bool:
-    """Whether each change from now on will show in the state.
+    """Whether each change from now on will change the state.
 
-    File systems tell the time of a change in steps of some milliseconds, or of one or two seconds,
-    as whose times are whole: a second change within a step leaves the time as it is.
+    File systems record times in steps of some milliseconds, or of one or two seconds if they store
+    whole seconds. A second change within a step does not change the time.
     """
     step_ms = _STEP_MS if state.changed_ns % _SECOND_NS else _LONG_STEP_MS
     return now_ms() - state.changed_ns // 1_000_000 >= step_ms
 
 
 class Recent(Generic[_Fact]):
-    """What was read of local files lately; thread-safe, a forked child starts with nothing.
+    """A thread-safe cache of facts about local files; a forked child starts with an empty one.
 
     Args:
-        most: how many facts are kept.
+        most: the maximum number of facts.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.forget()
-        if hasattr(os, "register_at_fork"):  # the parent's lock may be held for ever
+        if hasattr(os, "register_at_fork"):  # the child would never get a lock that the parent held
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        """Keep none."""
+        """Empty the cache."""
         self._kept: dict[tuple[FileState, ...], _Fact] = {}
         self._lock = Lock()
 
     def get(self, *states: FileState) -> _Fact | None:
-        """What was read of files in these states."""
+        """Return the fact about files in these states, or None."""
         return self._kept.get(states)
 
     def keep(self, fact: _Fact, *states: FileState) -> None:
-        """Keep what was read of files that were in these states, and settled, before."""
+        """Keep a fact about files; their states were settled before the files were read."""
         with self._lock:
             if len(self._kept) >= self._most:
                 del self._kept[next(iter(self._kept))]

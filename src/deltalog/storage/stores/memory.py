@@ -30,12 +30,12 @@ class MemoryFiles(FsspecFiles):
         ]
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_directory`, of a directory that exists."""
+        """`list_directory` for an existing directory."""
         del most
         return self.list_directory(directory, "")
 
     def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        # `ls` gives the time of creation, everything else that of the last change.
+        # `ls` returns the time of creation, all other calls the time of the last change.
         files, directories = super()._level(directory)
         prefix = directory.rstrip("/") + "/"
         return [self._as_changed(prefix, file) for file in files], directories

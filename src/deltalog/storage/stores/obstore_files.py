@@ -1,7 +1,7 @@
-"""Amazon S3 and the services that speak its protocol, over obstore, where that is installed.
+"""Amazon S3 and compatible services over obstore, if that is installed.
 
-s3fs, created on demand, does what obstore cannot: a bucket in another region than configured, names
-with empty parts, one level of directories, signed URLs and uploads in parts.
+s3fs, created on demand, does what obstore does not support: a bucket in another region than the
+configured one, names with empty parts, one level of directories, signed URLs and uploads in parts.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 
-# When obstore is used instead of s3fs, and with which settings.
+# The rules for using obstore instead of s3fs, and its settings.
 
 
 _logger = logging.getLogger("deltalog.storage")
 
 
 def obstore_settings(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments of `ObstoreClients` for those of s3fs; None where s3fs is to be used.
+    """Convert the arguments of s3fs to those of `ObstoreClients`; None if s3fs must be used.
 
     Raises:
-        InvalidInputError: the user wants obstore, which cannot do it.
+        InvalidInputError: the user chose obstore, which does not support the arguments.
     """
     wanted = arguments.get(CLIENT)
     if wanted == "s3fs" or _process.was_forked:
@@ -66,7 +66,7 @@ class _BeyondObstoreError(Exception):
 
 
 class _Process:
-    """Whether obstore's threads are there: they do not survive a fork."""
+    """The process in which obstore's threads run: they do not survive a fork."""
 
     was_forked = False
 
@@ -78,7 +78,7 @@ _process = _Process()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.note_fork)
 
-# obstore reads all variables with this prefix, also those that s3fs does not know.
+# obstore reads all variables with this prefix, also those that s3fs ignores.
 _PREFIX: Final = "AWS_"
 _KNOWN_NAMES: Final = (
     "ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN REGION DEFAULT_REGION ENDPOINT_URL"
@@ -91,7 +91,7 @@ _KNOWN_VARIABLES: Final = frozenset(_PREFIX + name for name in _KNOWN_NAMES.spli
 _KNOWN_PREFIXES: Final = (f"{_PREFIX}LAMBDA_", f"{_PREFIX}XRAY_")
 _PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 _CERTIFICATES: Final = (f"{_PREFIX}CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-# Lines of the files of the SDK that are about credentials, which are known, and the console.
+# Settings in the SDK's files that concern only credentials, which are known, or the console.
 _KNOWN_LINES: Final = re.compile(
     r"aws_\w+|region|output|cli_\w+|sso_\w+|role_arn|role_session_name|source_profile"
     r"|credential_\w+|web_identity_token_file|mfa_serial|external_id|duration_seconds"
@@ -109,7 +109,7 @@ def _check_process() -> None:
         raise _BeyondObstoreError("it is not installed; pip install 'deltalog[s3]'")
     for name, value in os.environ.items():
         if name.startswith(_PREFIX):
-            if not value:  # obstore takes it for a value
+            if not value:  # obstore would use it as a value
                 raise _BeyondObstoreError(f"the variable {name} is empty")
             if name not in _KNOWN_VARIABLES and not name.startswith(_KNOWN_PREFIXES):
                 raise _BeyondObstoreError(f"the variable {name} is set")
@@ -174,7 +174,7 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(arguments: dict[str, Any], name: str) -> dict[str, Any]:
-    """The arguments that are given as one, taken out of the others."""
+    """Remove a dictionary of arguments from the others, and return it."""
     found = arguments.pop(name, None) or {}
     if not isinstance(found, dict):
         raise _BeyondObstoreError(f"the argument {name!r} is not a dictionary")
@@ -186,11 +186,11 @@ def _credentials(given: dict[str, Any]) -> dict[str, Any]:
     if (anonymous := given.pop("anon", False)) is True:
         return {"skip_signature": True}
     if anonymous is not False:
-        raise _BeyondObstoreError("it is not said whether requests are signed")
+        raise _BeyondObstoreError("it is not stated whether requests are signed")
     variables = [f"{_PREFIX}{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
     inherited = os.environ.get(f"{_PREFIX}SESSION_TOKEN")
     if key is None and secret is None and token is None:
-        # Files, processes, services and single sign-on are botocore's.
+        # Only botocore gets credentials from files, processes, services and single sign-on.
         key, secret = map(os.environ.get, variables)
         token = inherited or None
     elif token is None and inherited is not None:
@@ -200,7 +200,7 @@ def _credentials(given: dict[str, Any]) -> dict[str, Any]:
     if len(found) < (2 if token is None else 3):
         raise _BeyondObstoreError("the keys are neither given nor in the environment")
     if not all(isinstance(one, str) and _USUAL_TEXT.fullmatch(one) for one in found.values()):
-        raise _BeyondObstoreError("a key is no text")
+        raise _BeyondObstoreError("a key is not a string")
     return found
 
 
@@ -216,12 +216,12 @@ def _region(given: Any, *, has_endpoint: bool) -> str:
 
 
 def _endpoint(*given: Any) -> str:
-    """The URL of the service; an empty text for Amazon's own."""
+    """Return the URL of the service; an empty string for Amazon's own."""
     names = ("ENDPOINT_URL_S3", "ENDPOINT_URL")
     inherited = [os.environ.get(f"{_PREFIX}{name}") for name in names]
     found = next(filter(None, [*given, *inherited]), "")
     if not isinstance(found, str):
-        raise _BeyondObstoreError("the endpoint is no text")
+        raise _BeyondObstoreError("the endpoint is not a string")
     if not found:
         return ""
     parts = urlsplit(found)
@@ -233,43 +233,43 @@ def _endpoint(*given: Any) -> str:
 
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 3600:
-        raise _BeyondObstoreError("a timeout is no usual number")
+        raise _BeyondObstoreError("a timeout is not a plain number")
     return float(value)
 
 
-# Amazon S3 and the services that speak its protocol, over obstore, where that is installed.
+# The calls over obstore.
 
 
 _Result = TypeVar("_Result")
 
-# As many names as the service puts into a page of a listing.
+# The number of names in a page of the service's listings.
 _PAGE_NAMES: Final = 1000
-# s3fs sends more than this in parts, several at once.
+# s3fs sends larger bodies in parts, several at once.
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
-"""No ARN; no S3 Express, whose listings have no order."""
+"""Matches neither ARNs nor S3 Express buckets, whose listings have no order."""
 _UNSENT: Final = "error sending request"
 _REPEATED: Final = f"after {ATTEMPTS - 1} retries"
 _IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-"""Other names cannot be part of a host's: an upper-case letter would name another bucket."""
+"""Matches bucket names that may be part of a host name: hosts are not case-sensitive."""
 # Sorts after every other character.
 _LAST: Final = "\U0010ffff"
 
 
 class _AnsweredError(Exception):
-    """A first request failed after fewer repeats than are usual, and the service is there."""
+    """A first request failed after fewer retries than usual, but the service has answered."""
 
 
 class ObstoreClients:
-    """The clients of buckets, which share credentials and settings.
+    """The clients of buckets; they share credentials and settings.
 
     Args:
-        config: of obstore's S3Store.
+        config: the settings of obstore's S3Store.
         is_plain_http: whether the service is reached without TLS.
         accepts_any_certificate: whether certificates are not checked.
-        is_virtual: whether a bucket is part of the host's name, where it can be.
-        connect_seconds: until a connection is given up.
-        read_seconds: until an answer that has stopped is given up.
+        is_virtual: whether a bucket is part of the host name, if possible.
+        connect_seconds: the time limit of connecting.
+        read_seconds: the time limit between two pieces of an answer.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class ObstoreClients:
         self._left: set[str] = set()
 
     def client(self, bucket: str, *, writes: bool) -> Any:
-        """The client of a bucket; None where s3fs has to do it."""
+        """Return the client of a bucket; None if s3fs must be used."""
         with self._lock:
             if bucket in self._left or not _USUAL_BUCKET.fullmatch(bucket):
                 return None
@@ -312,25 +312,25 @@ class ObstoreClients:
         return self._is_reached
 
     def note_answer(self) -> None:
-        """Repeat requests from now on, as it is usual."""
+        """Use the usual number of retries from now on: the service has answered."""
         with self._lock:
             if not self._is_reached:
                 self._is_reached = True
                 self._made.clear()
 
     def leave(self, bucket: str) -> None:
-        """Let s3fs do everything in a bucket from now on."""
+        """Use only s3fs for a bucket from now on."""
         with self._lock:
             self._left.add(bucket)
 
     def _make(self, bucket: str, *, writes: bool) -> Any:
-        # While a body is sent nothing is read: a slow upload is no stopped answer.
+        # While a body is sent nothing is read: a slow upload is not a stalled answer.
         timeouts = {} if writes else {"read_timeout": self._read_timeout}
         return import_module("obstore.store").S3Store(
             bucket,
             config={
                 **self._config,
-                # A certificate for `*.s3.…` does not hold for `a.b.s3.…` either.
+                # A certificate for `*.s3.…` is not valid for `a.b.s3.…` either.
                 "virtual_hosted_style_request": self._is_virtual
                 and _IN_HOST.fullmatch(bucket) is not None,
             },
@@ -348,15 +348,15 @@ class ObstoreClients:
 
 
 class ObstoreFiles(S3Files):
-    """The calls of a store over obstore, and over s3fs what obstore cannot do.
+    """The calls of a store over obstore, or over s3fs for calls that obstore does not support.
 
-    obstore repeats a conditional put that failed on its way, as s3fs does: whoever is told that the
-    name is taken has to look whether his own first request took it, and does.
+    Like s3fs, obstore repeats a conditional put after a network failure. If the name then exists,
+    the caller checks whether its own first request created it.
 
     Args:
-        clients: of the buckets.
+        clients: the clients of the buckets.
         later: makes the s3fs file system with the same arguments.
-        kind: its row.
+        kind: the row of its kind.
         lock: as in `FsspecFiles`.
     """
 
@@ -375,10 +375,10 @@ class ObstoreFiles(S3Files):
         self._obstore = import_module("obstore")
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """As `list_directory`.
+        """`list_directory` for an existing directory.
 
-        Cost: one request per 1,000 names from `first` on, and one for each empty file. Of a
-        directory inside at most one page is read.
+        Cost: one request per 1,000 names from `first`, and one for each empty file. At most one
+        page is read of each subdirectory.
         """
 
         def ask(client: Any, key: str) -> list[FileInfo]:
@@ -389,7 +389,7 @@ class ObstoreFiles(S3Files):
         return self._with(directory, ask, lambda: otherwise(directory, first))
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_short`. Cost: usually one request, which answers up to 1,000 names."""
+        """`list_short` for an existing directory. Cost: usually one request."""
 
         def ask(client: Any, key: str) -> list[FileInfo] | None:
             found: list[FileInfo] = []
@@ -466,7 +466,7 @@ class ObstoreFiles(S3Files):
         self._with(path, ask, lambda: otherwise(path, data), writes=True)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; gone ones are no error. Cost: one request per 1,000 of a bucket."""
+        """Delete objects; missing ones are not an error. Cost: a request per 1,000 of a bucket."""
         groups: dict[str, list[str]] = {}
         for path in paths:
             groups.setdefault(path.partition("/")[0], []).append(path)
@@ -483,7 +483,7 @@ class ObstoreFiles(S3Files):
         if all(map(_is_plain, keys)):
             try:
                 self._with(paths[0], ask, lambda: otherwise(paths))
-            except FileNotFoundError:  # some services say so of one that is gone, and stop there
+            except FileNotFoundError:  # some services report a missing object, and stop there
                 otherwise(paths)
         else:
             otherwise(paths)
@@ -494,10 +494,10 @@ class ObstoreFiles(S3Files):
     def _level_pages(
         self, client: Any, directory: str, first: str
     ) -> Iterator[tuple[list[FileInfo], bool]]:
-        """The files directly in a directory, page by page, and whether a page is full.
+        """Yield the files directly in a directory, page by page, and whether a page is full.
 
-        obstore lists all depths from a name on. A page that ends inside another directory is
-        followed by what comes after that directory.
+        obstore lists all depths from a name. If a page ends inside a subdirectory, the next page
+        begins after that subdirectory.
         """
         prefix = f"{directory}/" if directory else ""
         # A listing begins after a name, so it gets a string that sorts before it.
@@ -525,7 +525,7 @@ class ObstoreFiles(S3Files):
             start = skip
 
     def _without_markers(self, client: Any, key: str, files: list[FileInfo]) -> list[FileInfo]:
-        """The files without directories' markers, whose names obstore shows without their slash."""
+        """Drop the markers of directories; obstore lists their names without the slash."""
         found = {file.path: file for file in files}
         for file in files:
             if not file.size_bytes:
@@ -536,10 +536,10 @@ class ObstoreFiles(S3Files):
         return list(found.values())
 
     def _ask(self, client: Any, key: str, ask: Callable[[Any, str], _Result]) -> _Result:
-        """What obstore answers.
+        """Call obstore.
 
         Raises:
-            _AnsweredError: it is to be asked again, as the service has answered for the first time.
+            _AnsweredError: call again; the service has answered for the first time.
         """
         is_first = not self._clients.is_reached
         try:
@@ -562,7 +562,7 @@ class ObstoreFiles(S3Files):
         *,
         writes: bool = False,
     ) -> _Result:
-        """What obstore answers, or s3fs where obstore cannot know."""
+        """Call obstore, or s3fs if obstore does not support the request."""
         bucket, _, key = path.partition("/")
         client = self._clients.client(bucket, writes=writes) if _is_plain(key) else None
         if client is None:
@@ -572,7 +572,7 @@ class ObstoreFiles(S3Files):
             return self._ask(client, key, ask)
         except _AnsweredError:
             return self._with(path, ask, otherwise, writes=writes)
-        except errors.InvalidPathError:  # an object with such a name is among those listed
+        except errors.InvalidPathError:  # a listing contains such a name
             return otherwise()
         except FileNotFoundError as error:
             raise _fault(error) from None
@@ -580,18 +580,18 @@ class ObstoreFiles(S3Files):
             fault = _fault(error, is_taken=isinstance(error, errors.AlreadyExistsError))
             if not _is_elsewhere(fault):
                 raise fault from None
-        # s3fs asks where the bucket is and goes there.
+        # s3fs finds the bucket's region and uses it.
         self._clients.leave(bucket)
         return otherwise()
 
 
 class ObstoreFaultError(OSError):
-    """What obstore raised, without its inner state.
+    """An error of obstore, without its inner state.
 
     Args:
-        message: of the service, or of obstore.
+        message: the message of the service or of obstore.
         error_code: the service's name of the error.
-        status: of the answer.
+        status: the HTTP status of the answer.
     """
 
     def __init__(self, message: str, error_code: str | None, status: str | None) -> None:
@@ -601,7 +601,7 @@ class ObstoreFaultError(OSError):
 
 
 class _MadeLater:
-    """A file system that is made when it is first used."""
+    """A file system that is created at its first use."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -614,7 +614,7 @@ class _MadeLater:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether obstore takes a key as it is: it drops slashes at the ends and refuses others."""
+    """Whether obstore uses a key unchanged: it drops outer slashes and refuses some keys."""
     parts = key.split("/")
     return key == "" or (
         not any(part in {"", ".", ".."} for part in parts)
@@ -627,11 +627,11 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
 
 
 def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
-    """What obstore raised, as the exception that says the same of any file."""
+    """Convert obstore's error to the general exception of the same meaning."""
     text = str(error).partition("\n\nDebug source")[0]
     if _UNSENT in text:
         text = f"{text} (no connection: see that the endpoint is right and reached from here)"
-    # obstore tells reads, deletions and listings apart only by what the service answered.
+    # obstore's errors of reads, deletions and listings differ only by the service's answer.
     code = re.search(r"<Code>(\w+)</Code>|\(code: (\w+)\)", text)
     status = re.search(r"status code: (\d{3})\b", text)
     name = (code[1] or code[2]) if code else None
@@ -641,7 +641,7 @@ def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
         text = f"{re.split(r'<[?]xml|<Error', text)[0].strip()} {name}: {reason[1]}"
     if isinstance(error, FileNotFoundError) or number == "404" or name == "NoSuchKey":
         return FileNotFoundError(text)
-    if is_taken and number != "409":  # what 409 means is said by the name
+    if is_taken and number != "409":  # the error code states the meaning of 409
         return FileExistsError(text)
     return ObstoreFaultError(text, name, number)
 

@@ -1,7 +1,7 @@
-"""Amazon S3 and the services that speak its protocol, over s3fs.
+"""Amazon S3 and compatible services, over s3fs.
 
-The client below s3fs is used directly, because fsspec's own calls can neither start a listing at a
-name nor delete many objects with one request.
+Calls use s3fs's own client directly, because fsspec's calls can neither start a listing at a name
+nor delete many objects with one request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Options of deltalake that have no counterpart in s3fs, or none that changes a result.
+# Options of deltalake without a counterpart in s3fs, or without effect on results.
 _WITHOUT_EFFECT: Final = (
     "bucket bucket_name copy_if_not_exists conditional_put s3_locking_provider locking_provider"
     " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
@@ -32,7 +32,7 @@ _WITHOUT_EFFECT: Final = (
     " access_key_id_dynamodb secret_access_key_dynamodb session_token_dynamodb"
 )
 CLIENT: Final = "!client"
-"""The argument that tells which client the user wants."""
+"""The argument with the client that the user chose."""
 # Amazon's limit for one request.
 _MOST_DELETED: Final = 1000
 
@@ -66,12 +66,12 @@ class S3Files(FsspecFiles):
         "s3_client": CLIENT,
         **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
     }
-    # s3fs asks for the size first, to fetch large files in parts; ours are small.
+    # s3fs would request the size first, to fetch large files in parts; these files are small.
     whole: ClassVar[Mapping[str, Any]] = {"max_concurrency": 1}
 
     @staticmethod
     def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
-        """Set what more than one argument of s3fs says."""
+        """Set the values that several arguments of s3fs share."""
         del location
         if (value := arguments.pop("!virtual_hosted", None)) is not None:
             style = "virtual" if truth("virtual_hosted_style_request", value) else "path"
@@ -88,11 +88,11 @@ class S3Files(FsspecFiles):
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Set what botocore's defaults are too old or too small for.
+        """Replace unsuitable defaults of botocore.
 
-        URLs are signed in the fourth way: no new region and no Delta client accepts the second. As
-        many connections are open at once as requests may be under way, instead of ten. A service
-        that was never reached is told at once.
+        URLs get V4 signatures: new regions and Delta clients do not accept V2. The number of
+        connections is the number of concurrent requests, not ten. An unreachable service is
+        reported at once.
         """
         ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
         config = {**ours, **arguments.get("config_kwargs", {})}
@@ -100,20 +100,20 @@ class S3Files(FsspecFiles):
         return _impatient(made), {**given, "config_kwargs": config}
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """As `list_short`. Cost: one request."""
+        """`list_short` for an existing directory. Cost: one request."""
         page, is_last = next(self._pages(directory, MaxKeys=most))
         return page if is_last else None
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """As `list_directory`. Cost: one request per 1,000 names from `first` on."""
-        # `StartAfter` leaves out the name itself, so it gets a string that sorts before it.
+        """`list_directory` for an existing directory. Cost: one request per 1,000 names."""
+        # `StartAfter` excludes the name itself, so pass a string that sorts just before it.
         _, _, key = directory.partition("/")
         start = {"StartAfter": f"{key}/{first[:-1]}".lstrip("/")} if first else {}
         pages = self._pages(directory, **start)
         return [file for page, _ in pages for file in page if file.path >= first]
 
     def _pages(self, directory: str, **more: object) -> Iterator[tuple[list[FileInfo], bool]]:
-        """The files of each page of a listing, and whether it is the last one."""
+        """Yield the files of each page of a listing, and whether it is the last page."""
         bucket, _, key = directory.partition("/")
         prefix = f"{key}/" if key else ""
         query = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **self.filesystem.req_kw}
@@ -141,9 +141,9 @@ class S3Files(FsspecFiles):
         return FileInfo(path, int(found["ContentLength"]), milliseconds(found["LastModified"]))
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; gone ones are no error.
+        """Delete objects; missing ones are not an error.
 
-        Cost: one request per 1,000 of a bucket; they are sent together.
+        Cost: one request per 1,000 objects of a bucket; the requests are sent together.
         """
         some: list[list[str]] = []
         for _, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
@@ -170,7 +170,7 @@ class S3Files(FsspecFiles):
         until_ms: int,
         seconds: int,
     ) -> IssuedCredentials:
-        """Credentials of the role `roleArn`, narrowed to reading below one key."""
+        """Return credentials of the role `roleArn`, restricted to reading below one key."""
         del until_ms
         botocore: Any = import_module("botocore.session")
         _, bucket, key = split_location(location)
@@ -206,7 +206,7 @@ def _impatient(made: Any) -> Any:
             client = await super().set_session(*args, **options)
             watched = self.__dict__.setdefault("_first_contact", FirstContact("s3"))
             watched.watch(client.meta.events)
-            if self.cache_regions:  # clients of other buckets are made later
+            if self.cache_regions:  # clients of other buckets are created later
                 watched.watch(self.session.get_component("event_emitter"))
             return client
 
@@ -214,7 +214,7 @@ def _impatient(made: Any) -> Any:
 
 
 def _reading_below(bucket: str, place: str) -> dict[str, Any]:
-    """A policy that allows to read and list below one key, whatever else the role may do."""
+    """Return a policy that allows only reading and listing below one key."""
     return {
         "Version": "2012-10-17",
         "Statement": [

@@ -1,6 +1,6 @@
-"""What the log tells of a table's columns: nulls, minimum and maximum, without a look at the data.
+"""A description of a table's columns from the log: nulls, minimum and maximum; reads no data.
 
-Owns when a statistic is the very value: a bound that may be wider than the rows is none here.
+A statistic counts only if it is exact: a bound that may be wider than the rows counts as missing.
 
 Protocol: Per-file Statistics
 """
@@ -57,15 +57,15 @@ _OF_A_FILE: Final[dict[str, pa.DataType]] = {NUM_RECORDS: pa.int64(), TIGHT_BOUN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDescription:
-    """What the log tells exactly of one column; a struct's members are columns.
+    """What the log states exactly about one column; a struct's members are columns.
 
     Args:
         column: its name, dotted inside of structs.
         type: as Spark names it.
-        nulls: rows without a value; None if the log does not tell.
-        min: the least value; None if the log does not tell, or there is none.
+        nulls: number of rows without a value; None if unknown.
+        min: the least value; None if it is unknown, or if there are no values.
         max: the greatest value, likewise.
-        missing: what the log does not tell, each with the reason.
+        missing: each unknown statistic, with the reason.
     """
 
     column: str
@@ -78,15 +78,15 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableDescription(Rows):
-    """The columns of one version, as far as the log tells them exactly.
+    """The columns of one version, as far as the log describes them exactly.
 
-    Its rows, as Arrow or pandas, are the columns of the table: `column`, `type`, `nulls`, `min` and
-    `max` as a string, and `missing`.
+    As Arrow or pandas, it has one row per column of the table: `column`, `type`, `nulls`, `min`
+    and `max` as a string, and `missing`.
 
     Args:
         table: its location.
-        version: that is described.
-        num_rows: of the table; None if the log does not tell.
+        version: the described version.
+        num_rows: rows of the table; None if unknown.
         columns: in the order of the schema.
     """
 
@@ -97,11 +97,11 @@ class TableDescription(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """A row per column of the table."""
+        """One row per column of the table."""
         return _SCHEMA
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows at once: they are few."""
+        """Yield all rows in one batch: there are few."""
         rows = [
             {
                 "column": one.column,
@@ -116,7 +116,7 @@ class TableDescription(Rows):
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
 
     def __repr__(self) -> str:
-        """Show what there is, a line per column."""
+        """Show the description, one line per column."""
         lines = [self._title]
         for row in self.to_table().to_pylist():
             facts = [f"{name} {row[name]}" for name in _SCHEMA.names[2:] if row[name] is not None]
@@ -137,9 +137,9 @@ class TableDescription(Rows):
 def describe_columns(snapshot: Snapshot) -> TableDescription:
     """Describe the columns of a version by partition values and statistics.
 
-    A value is told only if it is that of the rows. Bounds of files with a deletion vector may be
-    those of deleted rows; strings and times may have been cut, decimals rounded, and a NaN is in no
-    statistic.
+    Only exact values are returned. Bounds of files with a deletion vector may be
+    those of deleted rows. Strings and times may be truncated, decimals rounded, and statistics
+    ignore NaN.
 
     Raises:
         UnsupportedFeatureError: the table has a reader feature that deltalog does not support.
@@ -168,12 +168,12 @@ def describe_columns(snapshot: Snapshot) -> TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a version, and what is known of their rows.
+    """The files of a version, and their row counts.
 
     Args:
         snapshot: the version.
         live: rows that are not deleted, per file; NULL if that is unknown.
-        is_tight: whether statistics are those of the live rows.
+        is_tight: whether statistics describe exactly the live rows.
     """
 
     snapshot: Snapshot
@@ -199,7 +199,7 @@ class _Files:
         return _sum(self.live)
 
     def partition(self, name: str, key: str, field: Field) -> ColumnDescription:
-        """Partition values are exact; they count where rows have them."""
+        """Describe a partition column: values are exact, and count if a file has live rows."""
         stored = self.snapshot.files(["partitionValues"])["partitionValues"]
         zone = self.snapshot.context.time_zone
         values = pa.chunked_array(
@@ -219,12 +219,12 @@ class _Files:
         )  # fmt: skip
 
     def column(self, name: str, path: Path, field: Field) -> ColumnDescription:
-        """The statistics of a data column, as far as they are exact in every file."""
+        """Describe a data column by its statistics, as far as they are exact in every file."""
         stats = self.snapshot.stats(stats_schema([(path, field)], tight_bounds=False))
         stored_nulls = _leaf(stats, (NULL_COUNT, *path))
         is_all_null = compute.fill_null(compute.equal(stored_nulls, stats[NUM_RECORDS]), False)  # noqa: FBT003
         is_empty = compute.fill_null(compute.equal(self.live, 0), False)  # noqa: FBT003
-        # Of files with deleted rows the count is told where it is none or all of them.
+        # In a file with deleted rows, a null count is exact if it is zero or all rows.
         nulls = compute.if_else(
             is_empty,
             0,
@@ -273,14 +273,14 @@ class _Files:
 
 
 def _doubt(field: Field) -> str | None:
-    """Why stored bounds of a column may be others than those of its rows; None if they are."""
+    """Return why stored bounds of a column may be inexact; None if they are exact."""
     if not has_bounds(field):
-        return "none are kept of this type"
+        return "statistics have no bounds for this type"
     if field.type in (STRING, BINARY):
-        return "texts may be cut"
+        return "strings may be truncated"
     bounds = bounds_of(field.type)
     if bounds is not None and bounds.has_millis:
-        return "times may be cut to milliseconds"
+        return "times may be truncated to milliseconds"
     return None if is_taken_as_stored(field) else "values may be rounded"
 
 
@@ -306,11 +306,11 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
     least, most = readable_values(pa.array([compute.min(lows)], lows.type)) + readable_values(
         pa.array([compute.max(highs)], highs.type)
     )
-    # A writer says -0.0 for a zero of either sign.
+    # Writers store -0.0 for a zero of either sign.
     return (0.0 if isinstance(least, float) and least == 0 else least), most
 
 
-# The commits of a table as a list that can be looked at.
+# The commits of a table as a list for display.
 
 
 _MOST_SHOWN: Final = 50
@@ -320,11 +320,11 @@ class CommitHistory(list[dict[str, Any]]):
     """The commits, newest first: a list of dictionaries, with a card and a data frame."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per commit; `timestamp` is a moment in UTC."""
+        """Return a row per commit; `timestamp` is a datetime in UTC."""
         pandas = require_library("pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(self))
         if "timestamp" in frame:
-            # A log may say a time that pandas does not have: it is unknown then.
+            # A time in the log that is out of pandas' range becomes unknown.
             moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True, errors="coerce")
             frame["timestamp"] = moments
         return frame
@@ -350,7 +350,7 @@ class CommitHistory(list[dict[str, Any]]):
 
 
 def _listed(members: object) -> str:
-    """Members of a commit's information; a log may hold anything there."""
+    """Return members of a commit's information; a log may contain anything there."""
     if not isinstance(members, dict):
         return "" if members is None else dumps(members).decode()
     return ", ".join(

@@ -1,8 +1,8 @@
 """The difference between two versions of a table: rows, schema, settings; without a change feed.
 
-Owns which files must be read: a file with the same deletion vector in both versions has the same
-rows in both, and of a file with another deletion vector only the rows that one of the two vectors
-marks are read. Rows are compared by `rows.row_diff`.
+Files with the same deletion vector in both versions are not read: they have the same rows in both.
+Of a file whose deletion vector differs, only the rows that one of the two vectors marks are read.
+`row_diff` compares the rows.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking
 """
@@ -59,8 +59,8 @@ _SHOWN: Final = 8
 class TableDiff(Rows):
     """The difference between two versions; no data is read until rows are requested.
 
-    Its rows have the table's columns, `_metadata.row_id` where they are matched by it, and
-    `_change_type`: `insert`, `delete`, and if rows can be identified (by row id or by key)
+    Its rows have the table's columns, `_metadata.row_id` if it identifies rows, and
+    `_change_type`: `insert` or `delete`; and if rows can be identified (by row id or by key),
     `update_preimage` directly followed by `update_postimage`. Otherwise the order is undefined.
 
     Args:
@@ -83,7 +83,7 @@ class TableDiff(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are compared, the row id if rows are matched by it, `_change_type`."""
+        """The compared columns, the row id if it identifies rows, and `_change_type`."""
         return self.new_spec.output.append(pa.field(CHANGE_TYPE, pa.string()))
 
     @property
@@ -124,8 +124,8 @@ class TableDiff(Rows):
         if not self.new_spec.output.names:
             raise InvalidInputError(
                 f"cannot compare rows of versions {self.before.version} and {self.after.version} "
-                f"of {self.after.store.root}: they have no column in common; schema_changes tells "
-                "what happened"
+                f"of {self.after.store.root}: they have no column in common; schema_changes has "
+                "the differences"
             )
         gone, come, masked = self._files
         old = self._tasks(self.before, self.old_spec, gone, masked, newer=False)
@@ -233,13 +233,13 @@ class TableDiff(Rows):
     ) -> Iterator[ScanTask]:
         """Tasks for the rows that only this version has or may have."""
         others = self._other_vectors(newer=newer)
-        other = self.before if newer else self.after  # whose vectors those are
+        other = self.before if newer else self.after  # the version that has `vectors`
         for batch in files.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["canonical"] not in masked:
                     yield make_task(snapshot, spec, row)
                     continue
-                # Live here but not there: marked by that deletion vector and not by this one.
+                # Rows live only in this version: the other vector marks them, this one does not.
                 there = others[row["canonical"]]
                 if there is not None:
                     yield make_task(
@@ -251,7 +251,7 @@ class TableDiff(Rows):
                     )
 
     def _other_vectors(self, *, newer: bool) -> dict[str, dict[str, Any] | None]:
-        """The other version's deletion vectors of the files that both versions have."""
+        """Return the other version's deletion vectors of the files that both versions have."""
         gone, come, masked = self._files
         if not masked:
             return {}
@@ -269,7 +269,7 @@ class TableDiff(Rows):
                 yield with_change_type(batch, kind)
 
     def _cast(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Give the batches exactly the output schema; only nullability may differ."""
+        """Yield the batches with exactly the output schema; only nullability may differ."""
         shown = self.new_spec.output
         for batch in batches:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=shown)
@@ -284,15 +284,15 @@ class TableDiff(Rows):
 
 
 def _check_one_log(before: Snapshot, after: Snapshot) -> None:
-    # One log may give its table another id, as CREATE OR REPLACE does.
+    # The table's id may change within one log: CREATE OR REPLACE changes it.
     if before.metadata.id == after.metadata.id:
         return
     for one in (before, after):
         if not one.is_in_place():
             raise VersionNotFoundError(
                 f"cannot compare versions {before.version} and {after.version} of "
-                f"{after.store.root}: they are of two tables, as the table was made anew; open it "
-                "anew"
+                f"{after.store.root}: the table was replaced in between; open the new "
+                "table"
             )
 
 
@@ -307,21 +307,21 @@ def diff_snapshots(
     """Compare two versions of one table.
 
     Rows have the schema of `after`. If row tracking is on in both versions, rows are matched by row
-    id, so a rewritten file is no difference; otherwise by `key`; otherwise equal rows cancel each
-    other out, and a changed row appears as one removed and one added.
+    id, so a rewritten file is no difference; otherwise by `key`. Without both, equal rows cancel
+    each other out, and a changed row appears as one removed and one added.
 
     Args:
         before: usually the earlier version.
         after: the later one.
         key: columns that identify a row, instead of row ids.
-        columns: compare and return only these and `key`; None is all.
+        columns: compare and return only these and `key`; None means all.
         memory_bytes: memory for the comparison before it spills to disk.
 
     Raises:
         InvalidInputError: unknown columns, or a key that cannot be compared. If the versions have
-            no column in common, it is raised when rows are requested.
+            no column in common, the error comes when rows are requested.
         UnsupportedFeatureError: deltalog cannot read rows of a version.
-        VersionNotFoundError: the table was made anew since one of them was read.
+        VersionNotFoundError: the table was replaced since one of the versions was read.
 
     Cost: protocol and metadata of both; rows are read when they are requested.
     """
@@ -341,7 +341,7 @@ def diff_snapshots(
     if missing:
         raise InvalidInputError(
             f"cannot compare versions {before.version} and {after.version} of "
-            f"{after.store.root} by {', '.join(missing)}: the columns differ, or are missing in one"
+            f"{after.store.root} by {', '.join(missing)}: they differ or are missing in one version"
         )
     hidden: tuple[str, ...] = ()
     if compared and not identity and _have_row_ids(before, after):
@@ -370,7 +370,7 @@ def diff_snapshots(
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
-    # A column may have the very name by which rows are matched.
+    # A column may have the same name as the row id column.
     is_taken = any(ROW_ID in one.configuration.schema.names for one in (before, after))
     return same and both and not is_taken
 
@@ -394,7 +394,7 @@ def _shown(text: str | None) -> str:
     return "nothing" if text is None else text
 
 
-# The differences between schemas and settings of two versions.
+# Differences between the schemas and settings of two versions.
 
 
 Row = tuple[str, str, str | None, str | None]
@@ -425,7 +425,7 @@ def shared_columns(before: TableConfiguration, after: TableConfiguration) -> Sha
     alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
     for field in after.schema:
         same = by_identity.get(_identity(field, mode))
-        # After a table was replaced, a column of the same name is another column.
+        # In a replaced table, a column of the same name is another column.
         alike = alike and (same is not None or name_key(field.name) not in by_name)
     names = set()
     for field in after.schema:
@@ -495,7 +495,7 @@ def _order_changes(then: Sequence[str], now: Sequence[str]) -> list[Row]:
 
 
 def setting_changes(before: Snapshot, after: Snapshot) -> pa.Table:
-    """Differences in everything but the schema: properties, features, other settings."""
+    """Differences except those of the schema: properties, features, other settings."""
     then, now = _settings(before), _settings(after)
     rows: list[Row] = [
         (kind, name, then.get((kind, name)), now.get((kind, name)))

@@ -1,6 +1,6 @@
 """A table described for people: the notebook card, `detail()`, and results of operations.
 
-Owns the words and the layout; what they say comes from a snapshot.
+This module owns the words and the layout; a snapshot provides the facts.
 
 Protocol: none
 """
@@ -32,11 +32,11 @@ _PREVIEW_ROWS: Final = 5
 
 
 class ShownFacts(dict[str, Any]):
-    """A dictionary with a notebook card: what an operation did, or what a table is.
+    """A dictionary with a notebook card: the result of an operation, or a table's details.
 
     Args:
         facts: names and values.
-        title: of the card.
+        title: title of the card.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ def _number(name: str, value: float) -> str:
 
 
 def describe(snapshot: Snapshot) -> ShownFacts:
-    """What Spark's `DESCRIBE DETAIL` tells, with its keys.
+    """Return the details of Spark's `DESCRIBE DETAIL`, under the same keys.
 
     Cost: the size of every file, from the log.
     """
@@ -128,7 +128,7 @@ def describe(snapshot: Snapshot) -> ShownFacts:
 
 
 def _clustering(snapshot: Snapshot) -> list[str]:
-    """Clustering columns by the names that users know."""
+    """Return the clustering columns by their logical names."""
     configuration = snapshot.configuration
     paths = logical_clustering_columns(
         snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
@@ -137,12 +137,12 @@ def _clustering(snapshot: Snapshot) -> list[str]:
 
 
 def total_size_bytes(snapshot: Snapshot) -> int:
-    """Size of all live data files together."""
+    """Return the total size of the live data files."""
     return exact_sum(snapshot.files(["size"])["size"])
 
 
 def readable_size(size_bytes: int) -> str:
-    """A size as people write it: `12.3 MiB`."""
+    """Return a size as people write it: `12.3 MiB`."""
     size, unit = float(size_bytes), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -150,9 +150,9 @@ def readable_size(size_bytes: int) -> str:
 
 
 def card(snapshot: Snapshot) -> str:
-    """A small HTML card: where, which version, how large, what it needs, which columns.
+    """Return a small HTML card: location, version, size, protocol, columns.
 
-    Cost: size and number of rows of every file, from the log; and the first rows of a file.
+    Cost: size and number of rows of every file, from the log; and the first rows of one file.
     """
     from deltalog._util import cards  # only in notebooks
 
@@ -167,7 +167,7 @@ def card(snapshot: Snapshot) -> str:
 
 
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
-    """Yield a few rows of the first columns, or why there are none to show."""
+    """Yield a few rows of the first columns, or the reason why rows cannot be shown."""
     from deltalog._util import cards  # only in notebooks
     from deltalog.data.scan.plan import plan_scan  # only in notebooks
     from deltalog.schema.check import readable_tuples  # only in notebooks
@@ -201,14 +201,14 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _num_rows(snapshot: Snapshot) -> str:
-    """Return the number of rows as the log has it; blank if it has none, or cannot be trusted."""
+    """Return the number of rows from the log; blank if it is missing or not reliable."""
     from deltalog.data.scan.plan import check_rows_readable  # only in notebooks
     from deltalog.data.scan.prune import prune  # only in notebooks
 
     try:
         check_rows_readable(snapshot)
         found = prune(snapshot, None).num_live_rows()
-    except DeltaError:  # a card shows what can be shown
+    except DeltaError:  # the card leaves out what cannot be read
         return ""
     return "" if found is None else f"{found:,}"
 

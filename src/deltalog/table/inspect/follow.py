@@ -1,9 +1,9 @@
 """Follow a table: its current rows, then new rows as they are committed, each row once.
 
-Owns the order of files, the progress of offsets, and which commits cannot be returned as new rows.
-A step never mixes rows of two schemas. The rules are those of Delta's streaming source, with one
-exception: rows have the schema of their own version, so a follower that was stopped by a schema
-change can continue from its offset, whatever the change was.
+This module owns the order of files, the progress of offsets, and the rule which commits cannot be
+returned as new rows. A step never mixes rows of two schemas. The rules are those of Delta's
+streaming source, with one exception: rows have the schema of their own version. So a follower that
+stopped at any schema change can continue from its offset.
 
 Protocol: Add File and Remove File, Change Data Files
 """
@@ -72,14 +72,14 @@ class Follower:
 
     Args:
         snapshot: the latest version of the table.
-        start: None starts with the rows of `snapshot`; a version or a moment with the changes of
+        start: None starts with the rows of `snapshot`; a version or a timestamp with the changes of
             that version; `latest` with the changes after `snapshot`.
-        options: what is returned and how.
-        until: where to stop, as if nothing came later; an offset from another follower.
+        options: what to return, and how.
+        until: where to stop, as if there were nothing later; an offset from another follower.
         clock: sleeps between two polls.
 
     Raises:
-        InvalidInputError: the offset is of another table, or unknown columns.
+        InvalidInputError: the offset is of another table, or a column does not exist.
         VersionNotFoundError: the version was cleaned up.
         UnsupportedFeatureError: deltalog cannot read the table's rows.
     """
@@ -102,8 +102,8 @@ class Follower:
         self._offset = _start_of(snapshot, start)
         if self._offset.table_id != snapshot.metadata.id:
             raise InvalidInputError(
-                f"cannot follow {snapshot.store.root}: the offset is of table "
-                f"{self._offset.table_id}, and this one is {snapshot.metadata.id}"
+                f"cannot follow {snapshot.store.root}: the offset belongs to table "
+                f"{self._offset.table_id}, but this table is {snapshot.metadata.id}"
             )
         if self._offset.version > snapshot.version:
             self._view = snapshot
@@ -113,11 +113,11 @@ class Follower:
         self._known: CommitTable | None = None
         self._known_from, self._known_to = 0, -1
         self._snapshot_files: pa.Table | None = None
-        self._before: tuple[int, FileInfo] | None = None  # the commit that was taken last
+        self._before: tuple[int, FileInfo] | None = None  # the last processed commit
 
     @property
     def offset(self) -> Offset:
-        """Where the next step starts; it also moves past commits without rows to return."""
+        """The start of the next step; it also moves past commits without rows to return."""
         return self._offset
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Follower:
         """Return the next step, or None if nothing is left at present.
 
         Raises:
-            RowsChangedError: rows were deleted or rewritten, and no option says what to do.
+            RowsChangedError: rows were deleted or rewritten, and no option allows that.
             IncompatibleChangesError: the schema changed; continue from `offset` in a new follower.
             VersionNotFoundError: the next commits were cleaned up.
             ChangeDataFeedNotEnabledError: the feed was requested, but is off.
@@ -142,7 +142,7 @@ class Follower:
             try:
                 self._take_commits(budget)
             except DeltaError:
-                if not budget.tasks:  # else return what was found; the next poll raises again
+                if not budget.tasks:  # else return the files found; the next poll raises again
                     raise
         if not budget.tasks:
             return None
@@ -159,7 +159,7 @@ class Follower:
             yield step
 
     def __iter__(self) -> Self:
-        """Itself."""
+        """Return the follower itself."""
         return self
 
     def __next__(self) -> Step:
@@ -171,7 +171,7 @@ class Follower:
         raise StopIteration
 
     def __aiter__(self) -> Self:
-        """Itself."""
+        """Return the follower itself."""
         return self
 
     async def __anext__(self) -> Step:
@@ -186,13 +186,13 @@ class Follower:
         raise StopAsyncIteration
 
     def __repr__(self) -> str:
-        """Table and position."""
+        """Show the table and the position."""
         at = self._offset
         what = "all rows of version" if at.is_starting_version else "changes from version"
         return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
 
     def _take_snapshot(self, budget: StepBudget) -> None:
-        """Take files of the starting version, oldest first, in an order that offsets rely on."""
+        """Take files of the starting version, oldest first, in an order that never changes."""
         if self._snapshot_files is None:
             files = self._view.files(TASK_COLUMNS)
             order = [("modificationTime", "ascending"), ("path", "ascending")]
@@ -246,12 +246,12 @@ class Follower:
         if missing is not None:
             raise VersionNotFoundError(
                 f"cannot follow {self._root} from version {missing}: that commit was cleaned "
-                f"up, and the latest version is {last}; start anew"
+                f"up, and the latest version is {last}; start again without the offset"
             )
         return commits
 
     def _check_still_there(self, version: int, commit: FileInfo, listing: LogListing) -> None:
-        """Raise an error if the commit that was taken last is gone, but for clean-up."""
+        """Raise if the last processed commit was replaced; it may have been cleaned up."""
         found = listing.commits.get(version)
         is_cleaned_up = found is None and max(listing.commits, default=-1) > version
         if is_cleaned_up or (found is not None and is_same_commit(commit, found.info)):
@@ -259,17 +259,17 @@ class Follower:
         latest = load_snapshot(self._context)
         if latest.metadata.id != self._offset.table_id:
             raise IncompatibleChangesError(
-                f"cannot follow {self._root} beyond version {version}: it is another table "
-                f"since ({latest.metadata.id}); follow that one from its start"
+                f"cannot follow {self._root} beyond version {version}: the table was replaced "
+                f"(new id {latest.metadata.id}); follow the new table from its start"
             )
         raise VersionNotFoundError(
-            f"cannot follow {self._root} beyond version {version}: the log has another "
-            f"commit of that version by now, or none, and its latest version is {latest.version}; "
-            "start anew"
+            f"cannot follow {self._root} beyond version {version}: the log now has another "
+            f"commit of that version, or none, and its latest version is {latest.version}; "
+            "start again without the offset"
         )
 
     def _take_commit(self, file: LogFile, table: CommitTable, budget: StepBudget) -> bool:
-        """Take files of one commit; return whether the step may go on with the next commit."""
+        """Take files of one commit; return whether the step may continue with the next commit."""
         if self._is_beyond(file.version, 1) or not self._enter(file.version, table, budget):
             return False
         if self._options.changes:
@@ -290,7 +290,7 @@ class Follower:
         return True
 
     def _is_beyond(self, version: int, index: int) -> bool:
-        """Whether a file of a version, counted from 1, is after the end."""
+        """Return whether a file of a version, counted from 1, is after the end."""
         until = self._until
         return until is not None and (version, index) > (until.version, until.index)
 
@@ -302,8 +302,8 @@ class Follower:
         view = self._load(version)
         if view.metadata.id != self._offset.table_id:
             raise IncompatibleChangesError(
-                f"cannot follow {self._root} beyond version {version - 1}: it is another "
-                f"table since ({view.metadata.id}); follow that one from its start"
+                f"cannot follow {self._root} beyond version {version - 1}: the table was replaced "
+                f"(new id {view.metadata.id}); follow the new table from its start"
             )
         if _shape(view) != _shape(self._view):
             if budget.tasks:
@@ -311,21 +311,21 @@ class Follower:
             if self._options.on_schema_change == "raise":
                 raise IncompatibleChangesError(
                     f"cannot follow {self._root} beyond version {version - 1}: its schema "
-                    f"changed in version {version}; every row before was given: follow on from "
+                    f"changed in version {version}; all earlier rows were returned: continue from "
                     f"the offset {self._offset.to_json()}, or with on_schema_change='evolve'"
                 )
         self._view, self._spec = view, self._read_spec(view)
         return True
 
     def _appended(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
-        """New files of a commit that is an append, or that options treat as one."""
+        """Return the new files of a commit that is an append, or that options treat as one."""
         adds, removes = _changing(table.adds, version), _changing(table.removes, version)
         if removes.num_rows and not self._may_pass(version, adds.num_rows):
             return
         yield from make_tasks(self._view, self._spec, adds)
 
     def _may_pass(self, version: int, num_adds: int) -> bool:
-        """Whether the options allow to return the files that a non-append commit adds."""
+        """Return whether options allow returning the new files of a commit that is no append."""
         options = self._options
         if options.skip_change_commits:
             return False
@@ -335,13 +335,13 @@ class Follower:
             return False
         what = "rewrote rows" if num_adds else "deleted rows"
         hint = (
-            "ignore_changes=True gives rewritten rows again"
+            "ignore_changes=True returns rewritten rows again"
             if num_adds
-            else ("ignore_deletes=True passes over deletes")
+            else ("ignore_deletes=True skips deletes")
         )
         raise RowsChangedError(
             f"cannot follow {self._root} beyond version {version - 1}: version {version} "
-            f"{what}; {hint}, skip_change_commits=True passes over the whole commit, and "
+            f"{what}; {hint}, skip_change_commits=True skips the whole commit, and "
             "changes=True follows the change data feed"
         )
 
@@ -356,7 +356,7 @@ class Follower:
         )
 
     def _read(self, files: Sequence[LogFile]) -> CommitTable:
-        """The actions of the first commit; those directly after it are read along, and cached."""
+        """Return the actions of the first commit; also read and cache the commits after it."""
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
             self._known = read_commits(self._context.store, files)
@@ -422,14 +422,14 @@ def _start_of(
 
 
 def _changing(files: pa.Table, version: int) -> pa.Table:
-    """The files of one commit that change data."""
+    """Return the files of one commit that change data."""
     changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
     here = compute.equal(files.column(VERSION_COLUMN), version)
     return files.filter(compute.and_(here, changing))
 
 
 def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
-    """The parts of a schema that decide the form of rows and where their values are stored."""
+    """Return the parts of a schema that define the form of rows and where values are stored."""
     configuration = view.configuration
     mode = configuration.column_mapping_mode
     return [
@@ -438,7 +438,7 @@ def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
     ]
 
 
-# The values of following a table: offsets, options, steps, and the size limit of a step.
+# Values: offsets, options, steps, and the size limit of a step.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,8 +446,8 @@ class Offset:
     """The position of a follower: everything before it was returned.
 
     Args:
-        table_id: of the table's metadata.
-        version: the next version, or the one partly returned.
+        table_id: id in the table's metadata.
+        version: the next version, or a version that was partly returned.
         index: how many of its files were returned.
         is_starting_version: whether all files of the version are returned, not just its changes.
     """
@@ -470,10 +470,10 @@ class Offset:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Offset:
-        """Parse the text from `to_json`.
+        """Parse the string from `to_json`.
 
         Raises:
-            InvalidInputError: it is no offset.
+            InvalidInputError: the string is not an offset.
         """
         data = text.encode() if isinstance(text, str) else text
         try:
@@ -490,7 +490,7 @@ class Offset:
         except (DeltaError, KeyError, TypeError):
             pass
         raise InvalidInputError(
-            f"cannot follow from {text!r}: expected what Offset.to_json() gave"
+            f"cannot follow from {text!r}: expected a string from Offset.to_json()"
         ) from None
 
 
@@ -500,16 +500,16 @@ class FollowOptions:
 
     Args:
         changes: return the change data feed instead of new rows: `_change_type` and so on.
-        columns: to return; None is all.
+        columns: to return; None means all.
         predicate: over the table's columns and, of changes, those of the feed; resolved against
             the schema of each version.
         max_files: most files of a step.
         max_bytes: most bytes of a step; a single file may be larger.
         ignore_deletes: skip commits that only delete.
-        ignore_changes: of commits that rewrite files, return all rows of the new files, including
+        ignore_changes: return all rows of rewritten files, including
             unchanged ones; skip commits that only delete.
         skip_change_commits: skip commits that delete or rewrite, including the files they add.
-        on_schema_change: `raise` stops before the first row of another schema; `evolve` goes on.
+        on_schema_change: `raise` stops before the first row of another schema; `evolve` continues.
         poll_seconds: how long to wait when there is nothing new.
     """
 
@@ -574,7 +574,7 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
     """Return where to start, from any form in which callers store it.
 
     Raises:
-        InvalidInputError: it is no offset, version or moment.
+        InvalidInputError: it is not an offset, version or timestamp.
     """
     if start is None or isinstance(start, Offset):
         return start
@@ -585,7 +585,9 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
     if isinstance(start, str) and start.lstrip().startswith("{"):
         return Offset.from_json(start)
     if isinstance(start, bool):
-        raise InvalidInputError(f"cannot follow from {start!r}: expected a version or an offset")
+        raise InvalidInputError(
+            f"cannot follow from {start!r}: expected a version, a timestamp or an offset"
+        )
     return as_bound(start)
 
 
@@ -598,7 +600,7 @@ class StepBudget:
         self._bytes = options.max_bytes
 
     def admits(self, size_bytes: int | None) -> bool:
-        """Whether a file of this size fits."""
+        """Return whether a file of this size fits."""
         if not self.tasks:
             return True
         if len(self.tasks) >= self.max_files:

@@ -1,6 +1,7 @@
 """Create checkpoints: write, verify by reading back, then update `_last_checkpoint`.
 
-Owns the choice of the layout, which part of the state a checkpoint keeps, and `_last_checkpoint`.
+This module owns the choice of the layout, which part of the state a checkpoint keeps, and
+`_last_checkpoint`.
 
 Protocol: Checkpoints, Last Checkpoint File
 """
@@ -63,7 +64,7 @@ class CheckpointInfo:
         num_actions: rows of all its files.
         num_adds: number of live files.
         num_removes: number of tombstones.
-        size_bytes: of all its files together.
+        size_bytes: size of all its files together.
     """
 
     files: CheckpointFiles
@@ -92,9 +93,9 @@ class CheckpointWork(Protocol):
         """Write the checkpoint of a log's state.
 
         Args:
-            state: of the version.
+            state: state of the version.
             content: everything except files and tombstones.
-            layout: of the checkpoint.
+            layout: layout of the checkpoint.
             part_rows: maximum number of files in a part or sidecar.
             at_ms: the time at which expiry of tombstones is judged.
         """
@@ -121,7 +122,7 @@ def create_checkpoint(
     Args:
         snapshot: the version.
         layout: None follows `delta.checkpointPolicy`.
-        part_rows: maximum number of files in a part or sidecar; None is one file if classic.
+        part_rows: maximum number of files in a part or sidecar; None means one file if classic.
         at_ms: the time at which expiry of tombstones and application transactions is judged; None
             is now.
         work: reads the files of the version; None does it in this process.
@@ -170,7 +171,7 @@ def create_checkpoint(
 
 
 def check_can_checkpoint(snapshot: Snapshot) -> None:
-    """Refuse a checkpoint that would be wrong or unusable.
+    """Raise for a checkpoint that would be wrong or unusable.
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
@@ -320,7 +321,7 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
 
     Args:
         snapshot: the version, or a piece of it.
-        state: of the same version or piece.
+        state: state of the same version or piece.
         at_ms: the time at which expiry of tombstones is judged.
     """
     return CheckpointContent(

@@ -1,7 +1,7 @@
 """Version checksums: derived from the previous checksum and the commit, or counted from all files.
 
-Owns when the incremental way is correct. A checksum is optional: if anything is in doubt, none is
-written.
+This module owns when the incremental way is correct. A checksum is optional: if anything is in
+doubt, none is written.
 
 Protocol: Version Checksum File
 """
@@ -251,7 +251,7 @@ def allows_maintenance(snapshot: Snapshot, operation: MaintenanceOperation) -> b
 
 
 def check_maintenance(snapshot: Snapshot, operation: MaintenanceOperation, doing: str) -> None:
-    """Refuse an operation that the table's catalog does not allow.
+    """Raise for an operation that the table's catalog does not allow.
 
     "By default, maintenance operations are prohibited unless the managing catalog explicitly
     permits the client to run them."

@@ -1,8 +1,8 @@
 """Log clean-up: delete log files that no version within the retention period needs.
 
-Owns which files those are. It keeps everything from a checkpoint on: the newest one that is not
-after the last expired commit. It deletes nothing before it has verified that checkpoint by reading
-it.
+This module owns which files those are. It keeps everything from a checkpoint on: the newest one
+that is not after the last expired commit. It deletes nothing before it has verified that checkpoint
+by reading it.
 
 Protocol: Metadata Cleanup, Checkpoint Protection
 """
@@ -72,8 +72,8 @@ def cleanup_metadata(
 
     Args:
         snapshot: the latest version.
-        retention_ms: how long versions are kept; None is `delta.logRetentionDuration`.
-        at_ms: the end of the retention period; None is now.
+        retention_ms: how long versions are kept; None means `delta.logRetentionDuration`.
+        at_ms: the end of the retention period; None means now.
 
     Returns:
         The deleted paths, relative to the table's root.
@@ -116,7 +116,7 @@ def cleanup_once_a_day(snapshot: Snapshot, *, at_ms: int) -> None:
         snapshot: the latest version.
         at_ms: now.
 
-    Cost: that of `cleanup_metadata`, or none.
+    Cost: as `cleanup_metadata`, or none.
     """
     table = snapshot.store.root, snapshot.metadata.id
     cutoff_ms = _cutoff_ms(snapshot, None, at_ms)
@@ -291,7 +291,7 @@ def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
     provenance and no change files: history and the change feed read the commits.
 
     Args:
-        snapshot: of the table, at `end` or later.
+        snapshot: snapshot of the table, at `end` or later.
         start: the first version.
         end: the last version, inclusive.
 

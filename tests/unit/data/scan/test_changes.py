@@ -349,7 +349,7 @@ def test_a_column_that_came_later_is_null_before() -> None:
     [
         ([ID, C], [ID], "'c' is gone"),
         ([("id", "integer")], [ID], "was integer and is long"),
-        ([ID], [{**column("id", "long"), "nullable": False}], "could be NULL"),
+        ([ID], [{**column("id", "long"), "nullable": False}], "was nullable"),
         ([("s", struct_of(ID, C))], [("s", struct_of(ID))], "'s' 'c' is gone"),
         (
             [("l", {"type": "array", "elementType": "integer", "containsNull": True})],

@@ -98,7 +98,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rows_that_say_nothing_of_themselves() -> None:
-    with pytest.raises(InvalidInputError, match="Rows says no schema"):
+    with pytest.raises(InvalidInputError, match="Rows has no schema"):
         Rows().to_reader()
-    with pytest.raises(InvalidInputError, match="Rows gives no rows"):
+    with pytest.raises(InvalidInputError, match="Rows has no rows"):
         list(Rows())

@@ -21,7 +21,7 @@ def test_constraints_are_checked_against_the_rows() -> None:
     assert (after.protocol.min_reader_version, after.protocol.min_writer_version) == (1, 3)
     assert told(table) == ("ADD CONSTRAINT", {"name": "Big", "expr": "id > 0"})
     assert last(table)["commitInfo"]["isBlindAppend"] is False
-    with pytest.raises(InvalidInputError, match="there is one of that name"):
+    with pytest.raises(InvalidInputError, match="the name is taken by"):
         apply(table, alter.AddConstraints({"BIG": "id > 1"}))
     with pytest.raises(ConstraintViolationError, match="2 rows break it") as caught:
         apply(table, alter.AddConstraints({"c": "v > 'a'"}))

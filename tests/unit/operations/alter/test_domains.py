@@ -31,5 +31,5 @@ def test_domains_of_users() -> None:
     for name in ("delta.clustering", "DELTA.x", ""):
         with pytest.raises(InvalidInputError, match="domain"):
             apply(table, alter.SetDomainMetadata(name, "{}"))
-    with pytest.raises(InvalidInputError, match="there is none"):
+    with pytest.raises(InvalidInputError, match="it is missing"):
         apply(table, alter.RemoveDomainMetadata("mine"))

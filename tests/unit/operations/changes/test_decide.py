@@ -175,9 +175,7 @@ def test_a_merge_explains_the_choice() -> None:
     assert "changed files: rows are marked by deletion vectors\n" in explained(
         use_deletion_vectors=True
     )
-    assert "changed files: rows that stay are written once more" in explained(
-        use_deletion_vectors=False
-    )
+    assert "changed files: remaining rows are rewritten" in explained(use_deletion_vectors=False)
 
 
 @pytest.mark.parametrize("text", ["-0.1", "1.5", "half", "nan", ""])

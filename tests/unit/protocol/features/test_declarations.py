@@ -65,7 +65,7 @@ def test_rules_that_delta_rs_has_stored_are_kept_and_no_new_ones_made() -> None:
     check_declarations(rules, after, known=before, known_configuration=rules)
     assert [rule.needs(("homeTeam",)) for rule in dependents(rules, before)] == [True, True]
     for known, configuration in ((before, {}), (StructType([column]), rules)):
-        with pytest.raises(InvalidInputError, match="double quotes make a text"):
+        with pytest.raises(InvalidInputError, match="double quotes mean a string"):
             check_declarations(rules, after, known=known, known_configuration=configuration)
 
 
@@ -88,7 +88,7 @@ def test_rules_name_columns_in_any_case_and_depth() -> None:
 
 def test_a_default_without_bound_is_refused_soon(tmp_path: Path) -> None:
     text = "levenshtein(repeat('a', 100000), repeat('b', 100000))"
-    with pytest.raises(InvalidInputError, match="takes more than"):
+    with pytest.raises(InvalidInputError, match="needs more than"):
         deltalog.sql(
             f"CREATE TABLE delta.`{tmp_path}` (v INT DEFAULT {text}) USING DELTA "
             "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"

@@ -67,7 +67,7 @@ def test_words_of_delta_rs_are_read(stored: str, meant: str) -> None:
     ],
 )
 def test_a_text_that_could_be_meant_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="double quotes make a text"):
+    with pytest.raises(InvalidInputError, match="double quotes mean a string"):
         parse_rule(text, SCHEMA)
 
 
@@ -108,7 +108,7 @@ def test_a_rule_that_is_no_sql_is_an_error() -> None:
 
 def test_types_that_are_not_known_may_hold_any_text() -> None:
     schema = StructType([Field("Open", "long"), Field("odd", VariantType())])
-    with pytest.raises(InvalidInputError, match="double quotes make a text"):
+    with pytest.raises(InvalidInputError, match="double quotes mean a string"):
         parse_rule('"Open" = odd', schema)
 
 

@@ -105,7 +105,7 @@ def test_times_are_cut_down_to_milliseconds(moment: datetime, text: str) -> None
 
 
 def test_values_without_a_stored_form_are_a_defect() -> None:
-    with pytest.raises(InternalError, match="no statistic"):
+    with pytest.raises(InternalError, match="a statistic cannot have"):
         encode_stats({"minValues": {"x": b"bytes"}})
 
 

@@ -58,7 +58,7 @@ def test_a_catalog_that_is_not_there_is_told_soon(closed: str, number: int) -> N
     attempts = Attempts()
     url = places(closed)[number]
     catalog = UnityCatalog(url, catalog="c", token=WORD, http_options=options(attempts))
-    with pytest.raises(CatalogUnavailableError, match=r"after 3 attempts.*see that the address"):
+    with pytest.raises(CatalogUnavailableError, match=r"after 3 attempts.*check that the address"):
         catalog.list_schemas()
     assert attempts.count == 3
 
@@ -132,7 +132,7 @@ def test_one_that_answered_before_is_waited_for(once: str) -> None:
     with pytest.raises(SharingUnavailableError, match="after 6 attempts") as raised:
         fetch(http, once)
     assert attempts.count == 1 + 6
-    assert "see that the address" not in str(raised.value)
+    assert "check that the address" not in str(raised.value)
 
 
 def test_where_a_redirect_leads_is_another_server(closed: str) -> None:

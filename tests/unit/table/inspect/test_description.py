@@ -58,9 +58,9 @@ def test_what_the_log_tells_exactly_is_told(described: TableDescription) -> None
     }
     assert {name: one.missing for name, one in columns.items() if one.missing} == {
         "share": ("max: it may be NaN",),
-        "text": ("min, max: texts may be cut",),
-        "at": ("min, max: times may be cut to milliseconds",),
-        "part.list": ("min, max: none are kept of this type",),
+        "text": ("min, max: strings may be truncated",),
+        "at": ("min, max: times may be truncated to milliseconds",),
+        "part.list": ("min, max: statistics have no bounds for this type",),
     }
 
 

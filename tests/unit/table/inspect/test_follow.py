@@ -281,7 +281,7 @@ def test_a_replaced_table_is_another_one() -> None:
     line = data[commit_path(0)].splitlines()
     meta = next(text for text in line if b'"metaData"' in text)
     data[commit_path(1)] += meta.replace(b'"id":"', b'"id":"x', 1) + b"\n"
-    with pytest.raises(IncompatibleChangesError, match="another table"):
+    with pytest.raises(IncompatibleChangesError, match="table was replaced"):
         follower.poll()
 
 

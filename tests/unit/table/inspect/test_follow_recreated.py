@@ -34,7 +34,7 @@ def test_a_table_that_was_made_anew(versions: int, changes: bool, tmp_path: Path
     assert follower.poll() is None
     shutil.rmtree(place)
     append(place, *range(100, 100 + versions))
-    with pytest.raises(IncompatibleChangesError, match="another table"):
+    with pytest.raises(IncompatibleChangesError, match="table was replaced"):
         follower.poll()
 
 
@@ -45,7 +45,7 @@ def test_a_table_with_fewer_versions_than_before(tmp_path: Path) -> None:
     follower.poll()
     shutil.rmtree(place)
     append(place, 100)
-    with pytest.raises(IncompatibleChangesError, match="another table"):
+    with pytest.raises(IncompatibleChangesError, match="table was replaced"):
         follower.poll()
 
 

@@ -60,7 +60,7 @@ def test_a_step_can_be_made_again_from_its_two_offsets(start: int | None, max_fi
 
 def test_an_offset_of_another_table_is_an_error() -> None:
     offset = follow(make(), "latest").offset
-    with pytest.raises(InvalidInputError, match="offset is of table"):
+    with pytest.raises(InvalidInputError, match="offset belongs to table"):
         follow(make(), offset)
 
 

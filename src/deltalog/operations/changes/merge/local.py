@@ -1,7 +1,7 @@
 """Run a MERGE in this process: find matching rows, apply clauses, stage files.
 
-Owns the order of the work: the source's keys limit the files that are read, clauses are chosen for
-pairs and single rows, and files are changed as by UPDATE and DELETE.
+This module owns the order of the work: the source's keys limit the files that are read, clauses are
+chosen for pairs and single rows, and files are changed as by UPDATE and DELETE.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
 """
@@ -68,7 +68,7 @@ class LocalMerge:
         SchemaMismatchError: the source has columns that the table lacks.
         AmbiguousMergeError: several rows of the source would change the same row.
 
-    Cost: that of `find_matches`, on the first use of its result.
+    Cost: as `find_matches`, on the first use of its result.
     """
 
     def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
@@ -223,7 +223,7 @@ class LocalMerge:
         lines.append(f"  changed files: {choice}")
         reach = reach_of_merge(plan, source)
         if reach.is_none:
-            return "\n".join([*lines, "  files: no row of the table is concerned"])
+            return "\n".join([*lines, "  files: no row of the table can match"])
         pruned = prune(snapshot, reach.file_predicate)
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
@@ -254,7 +254,7 @@ def _without_keys(condition: MergeCondition) -> str:
     """Describe how pairs are found if the condition has no equality."""
     within = condition.within
     if within is None:
-        return "none, so every pair is looked at"
+        return "none, so every pair is compared"
     ends = (within.low, within.target, within.high)
     shown = " <= ".join(to_sql(end) for end in ends if end is not None)
     return f"none; rows are looked up by {shown}"
@@ -272,11 +272,11 @@ def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Actio
 
 
 class MergeUpdate:
-    """Computes the new versions of matching rows by their clauses; a `rows.apply.RowUpdate`.
+    """Computes the new versions of matching rows by their clauses; an `apply.RowUpdate`.
 
     Args:
-        spec: of the new files.
-        plan: of the merge.
+        spec: spec of the new files.
+        plan: plan of the merge.
         source: the source's rows.
         matches: the rows that change, each with its clause and its source row.
 
@@ -373,8 +373,8 @@ class Inserts:
     """Inserts the source rows that match no row of the table.
 
     Args:
-        spec: of the new files.
-        plan: of the merge.
+        spec: spec of the new files.
+        plan: plan of the merge.
         source: the source's rows.
         matched: numbers of the source rows that match.
     """

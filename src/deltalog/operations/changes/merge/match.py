@@ -1,7 +1,7 @@
 """Find the table rows that a merge changes, each with its clause and its source row.
 
-Owns the first half of a merge: it prunes files, reads the columns of conditions and keys, and
-collects the matching rows. `pairs` evaluates which rows match.
+This module owns the first half of a merge: it prunes files, reads the columns of conditions and
+keys, and collects the matching rows. `pairs` evaluates which rows match.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def find_matches(
     """Join the table with the source, and choose a clause for each row.
 
     Args:
-        snapshot: of the table.
-        plan: of the merge.
+        snapshot: snapshot of the table.
+        plan: plan of the merge.
         source: the source's rows.
         progress: counted in files read.
 
@@ -256,7 +256,7 @@ def reach_of(
     """Return the predicates that limit which rows of the table a merge reads.
 
     Args:
-        plan: of the merge.
+        plan: plan of the merge.
         keys: the values of each key in the source rows that may match.
         ends: the range ends of each of these rows, as in `MergeCondition.within`.
         num_source_rows: the number of these rows.

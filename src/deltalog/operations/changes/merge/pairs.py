@@ -1,10 +1,10 @@
 """Match the rows of a batch with the source, and choose the clause of each pair.
 
-Owns the evaluation of pairs. Keys or ranges are looked up first. Then the rest of the condition and
-the clauses' conditions are evaluated on the remaining pairs. Does no I/O on the table, so that
-several batches can be matched at once. Without keys, a few table rows at a time are finished, as
-only one pair per row is kept. If several source rows would change a table row, the error shows both
-sides.
+This module owns the evaluation of pairs. Keys or ranges are looked up first. Then the rest of the
+condition and the clauses' conditions are evaluated on the remaining pairs. It does no I/O on the
+table, so that several batches can be matched at once. Without keys, a few table rows at a time are
+finished, as only one pair per row is kept. If several source rows would change a table row, the
+error shows both sides.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PairMatcher:
     """Matches batches of the table with the source, and has an index of the source's keys.
 
     Args:
-        plan: of the merge.
+        plan: plan of the merge.
         source: the source's rows.
         table: location of the table, for messages.
 
@@ -403,7 +403,7 @@ class KeyIndex:
         return len(self._steps) == 1 and self._ranges[0] is not None and self._ranges[0].is_small
 
     def _look_up(self, columns: Sequence[Array]) -> tuple[Array | None, Array]:
-        """Return the rows that may have a key (None is all), and for each its key's number."""
+        """Return the rows that may have a key (None means all), and for each its key's number."""
         base: Array | None = None
         for values, known in zip(columns, self._ranges, strict=True):
             if known is not None:
@@ -554,7 +554,7 @@ class RangeIndex:
         """Return all pairs of a value and a range that contains it.
 
         Args:
-            values: of the other side, one per row.
+            values: values of the other side, one per row.
 
         Returns:
             Row numbers of the other side, ascending, and of the ranges' side. None if there are so

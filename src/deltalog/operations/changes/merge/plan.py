@@ -1,6 +1,6 @@
 """Plan a merge: resolve names and types of its condition and clauses.
 
-Owns what each clause assigns, and which columns of either side decide. Does no I/O.
+This module decides what each clause assigns and which columns conditions read. It does no I/O.
 
 Protocol: none
 """
@@ -74,8 +74,8 @@ class ResolvedClause:
     """One clause, resolved.
 
     Args:
-        given: as the caller gave it.
-        condition: resolved over `Names.schema`; None is always true.
+        given: as given by the caller.
+        condition: resolved over `Names.schema`; None means always true.
         assigned: the new values of columns; None for DELETE.
     """
 
@@ -89,9 +89,9 @@ class MergePlan:
     """A merge with all names and types resolved.
 
     Args:
-        request: as the caller gave it.
-        configuration: of the table after the merge, with new columns.
-        names: of both sides, with the table's schema before the merge.
+        request: as given by the caller.
+        configuration: configuration of the table after the merge, with new columns.
+        names: names of both sides, with the table's schema before the merge.
         condition: when rows match.
         matched: WHEN MATCHED clauses.
         not_matched: WHEN NOT MATCHED clauses.
@@ -112,7 +112,7 @@ class MergePlan:
 
     @property
     def target_columns(self) -> list[str]:
-        """The columns of the table that decide what happens to its rows."""
+        """The columns of the table that conditions read."""
         clauses = (*self.matched, *self.not_matched_by_source)
         found = _columns_of(
             TARGET, [*self.condition.residual, *(clause.condition for clause in clauses)]
@@ -125,7 +125,7 @@ class MergePlan:
 
     @property
     def source_columns(self) -> list[str]:
-        """The columns of the source that decide what happens to pairs."""
+        """The columns of the source that conditions read."""
         clauses = self.matched
         return _columns_of(
             SOURCE, [*self.condition.residual, *(clause.condition for clause in clauses)]
@@ -141,8 +141,8 @@ def plan_merge(
     """Resolve a merge against the schemas of both sides.
 
     Args:
-        request: as the caller gave it.
-        configuration: of the table.
+        request: as given by the caller.
+        configuration: configuration of the table.
         source: schema of the source.
         session: the current time and the time zone.
 
@@ -181,7 +181,7 @@ def plan_condition(
     """Resolve the condition of a merge, and split it by sides.
 
     Args:
-        request: as the caller gave it.
+        request: as given by the caller.
         target: schema of the table.
         source: schema of the source.
         session: the current time and the time zone.
@@ -293,7 +293,7 @@ def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str
     taken = [name for name in names if name_key(name) in known]
     if names and not taken:
         raise InvalidInputError(
-            f"{clause} takes nothing: the source has the columns "
+            f"{clause} assigns nothing: the source has the columns "
             f"{', '.join(map(repr, names))}, and the table {', '.join(map(repr, target.names))}"
         )
     return taken
@@ -336,9 +336,9 @@ def first_true(
     """Return for each row the number of the first condition that is true; NULL if none is.
 
     Args:
-        conditions: of the clauses in their order; None is always true.
+        conditions: conditions of the clauses in their order; None means always true.
         num_rows: the number of rows.
-        scope: returns the input of a condition, for the rows at some places; None is all.
+        scope: returns the input of a condition, for the rows at some places; None means all.
         first: the number of the first condition.
 
     Cost: each condition is evaluated for the rows that have no earlier clause.
@@ -544,7 +544,7 @@ def taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
 
     Args:
         whole: over the structs `target` and `source`.
-        schema: of these.
+        schema: schema of the two structs.
     """
     keys: list[Key] = []
     target_only: list[Expression] = []
@@ -587,7 +587,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     data_type = type_of(ends[0], schema)
     if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
-    if type_of(ends[1], schema) != data_type:  # moments in two units have no common form
+    if type_of(ends[1], schema) != data_type:  # timestamps in two units have no common form
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 

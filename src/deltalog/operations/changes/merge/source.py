@@ -1,4 +1,4 @@
-"""Hold the rows of a merge's source, which are read more than once.
+"""The rows of a merge's source, stored because they are read more than once.
 
 Small sources are kept in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
 are addressed by their number.
@@ -53,7 +53,7 @@ class MergeSource:
         memory_bytes: a larger source goes to a temporary file.
 
     Attributes:
-        schema: of the source.
+        schema: schema of the source.
 
     Raises:
         InvalidInputError: `data` is not of a supported type, or two columns have the same name
@@ -146,7 +146,7 @@ class MergeSource:
 
         Args:
             rows: row numbers, without NULL.
-            names: of columns.
+            names: names of columns.
         """
         names = list(names)
         if len(self._batches) == 1:
@@ -253,12 +253,12 @@ class Names:
     Args:
         target: schema of the table.
         source: schema of the source.
-        target_alias: of the table in SQL, besides the name `target`.
-        source_alias: of the source in SQL, besides the name `source`.
+        target_alias: another name of the table in SQL, besides `target`.
+        source_alias: another name of the source in SQL, besides `source`.
         parameters: values for `:name` in SQL.
 
     Attributes:
-        schema: of the rows that expressions see: `target` and `source` are structs.
+        schema: schema of the rows that expressions see: `target` and `source` are structs.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ class Names:
         """Parse SQL, or accept an expression, and qualify its columns with their sides.
 
         Args:
-            sql: as the caller gave it.
+            sql: SQL or an expression, as given by the caller.
             sides: the sides that have a row where the expression is evaluated.
 
         Raises:
@@ -324,7 +324,7 @@ class Names:
         if side is not None and len(path) > 1:
             if side not in sides:
                 raise InvalidInputError(
-                    f"cannot use {column.name!r} here: there is no row of the {side}"
+                    f"cannot use {column.name!r} here: this clause has no row of the {side}"
                 )
             return Column((side, *path[1:]))
         found = [

@@ -1,6 +1,6 @@
-"""Run the checks, on a table that can be opened and on one that cannot.
+"""Run the checks of a table, also of one that cannot be opened.
 
-Owns which checks there are and their order.
+This module owns the list of checks and their order.
 
 Protocol: none
 """
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     CheckFunction = Callable[[Patient], Iterator[Finding]]
 
 
-# Check protocol, metadata and schema: are they consistent, and who can read and write the table.
+# Checks of protocol, metadata and schema: are they consistent, and which engines can use them?
 
 
 _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
@@ -104,7 +104,7 @@ def check_access(patient: Patient) -> Iterator[Finding]:
 
 
 def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
-    """Report the rules that are stored in words of delta-rs, which Spark does not have."""
+    """Report rules that are stored in the SQL of delta-rs, which Spark does not understand."""
     schema = configuration.schema
     for rule in _rules(configuration):
         if not is_of_delta_rs(rule.text, schema):
@@ -113,14 +113,14 @@ def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
             check="access",
             severity=Severity.WARNING,
             message=f"{OtherEngine.SPARK} cannot write it: the {_KINDS[rule.kind]} {rule.name!r} "
-            f"({rule.text}) is in the words of delta-rs; Spark takes names in double quotes for "
-            "texts, and knows no get_field and no arrow_cast",
+            f"({rule.text}) is in the SQL of delta-rs; Spark reads names in double quotes as "
+            "strings, and has neither get_field nor arrow_cast",
             advice=_advice_to_respell(rule, in_words_of_spark(rule.text, schema)),
         )
 
 
 def _rules(configuration: TableConfiguration) -> Iterator[Check]:
-    """What writers evaluate for each row."""
+    """Return the expressions that writers evaluate for each row."""
     properties, schema = configuration.metadata.configuration, configuration.schema
     yield from table_checks(properties, schema, invariants=configuration.supports("invariants"))
     if configuration.supports("generatedColumns"):
@@ -145,7 +145,7 @@ def check_features(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="feature-misplaced",
             severity=Severity.WARNING,
-            message=f"{name} is in one list of features only; readers and writers must know it",
+            message=f"{name} is in one list of features only; readers and writers must support it",
             advice="strict readers refuse the table; upgrade_table_protocol or add_feature "
             "writes both lists",
         )
@@ -155,8 +155,8 @@ def check_features(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="feature-unknown",
                 severity=Severity.WARNING,
-                message=f"nobody here knows the table feature {spelled}",
-                advice="a newer deltalog may",
+                message=f"this deltalog does not know the table feature {spelled}",
+                advice="a newer deltalog may support it",
             )
             continue
         for needed in feature.requires:
@@ -174,9 +174,9 @@ def check_features(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="feature-unsupported",
                 severity=Severity.WARNING,
-                message=f"properties or schema ask for {name}, and the protocol does not have it",
+                message=f"properties or schema require {name}, but the protocol does not have it",
                 advice=f"it has no effect in one engine and breaks another: add_feature({name!r}) "
-                "or unset what asks for it",
+                "or unset the property",
             )
 
 
@@ -199,7 +199,7 @@ def check_properties(patient: Patient) -> Iterator[Finding]:
                 check="property-unknown",
                 severity=Severity.INFO,
                 message=str(error),
-                advice="it has no effect here; unset it, or leave it to the engine that knows it",
+                advice="it has no effect here; unset it, or leave it to the engine that uses it",
             )
 
 
@@ -220,14 +220,14 @@ def check_schema(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="schema",
             severity=Severity.WARNING,
-            message=f"{_MAX_COLUMN_ID} is {stated or 'missing'}, and a column has the id "
+            message=f"{_MAX_COLUMN_ID} is {stated or 'missing'}, but a column has the id "
             f"{max(ids, default=0)}",
             advice="the next column could get an id that is in use; add no column with engines "
-            "that go by it",
+            "that rely on it",
         )
 
 
-# Run the checks, on a table that can be opened and on one that cannot.
+# Running the checks.
 
 
 # Checks of the log alone.
@@ -238,7 +238,7 @@ _OF_LOGS: Final[Mapping[str, CheckFunction]] = {
     "checkpoints": check_checkpoints,
     "compactions": check_compactions,
 }
-# Checks for which the table must open.
+# Checks that need an open table.
 _OF_TABLES: Final[Mapping[str, CheckFunction]] = {
     "length": check_length,
     "access": check_access,
@@ -271,12 +271,12 @@ def examine(
     """Examine a table with all or some checks; nothing is changed.
 
     Args:
-        context: of the table.
+        context: context of the table.
         snapshot: the version to examine; None opens the latest.
-        checks: names of `CHECKS`; None is all.
+        checks: names of `CHECKS`; None means all.
         num_samples: how many data files and deletion vectors are read, evenly spread.
         num_commits: how many of the newest commits are read.
-        now_ms: milliseconds since 1970, UTC; None is now.
+        now_ms: milliseconds since 1970, UTC; None means now.
         progress: called after each check with the number done and the total.
 
     Raises:

@@ -48,7 +48,7 @@ _NUM_RECORDS: Final = "numRecords"
 
 
 def check_paths(patient: Patient) -> Iterator[Finding]:
-    """Check live files: missing, of another size, outside the table, or where none may be."""
+    """Check live files: missing, of another size, outside the table, or in a forbidden place."""
     snapshot = patient.snapshot
     files = snapshot.files(["path", "size"])
     sizes: list[Any] = files.column("size").to_pylist()
@@ -73,25 +73,25 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="file-size",
                 severity=Severity.ERROR,
-                message=f"{path} has {found[known]} bytes, and the log says {size}",
-                advice="it was overwritten or cut: restore it from a backup",
+                message=f"{path} has {found[known]} bytes, but the log records {size}",
+                advice="it was overwritten or truncated: restore it from a backup",
                 path=path,
             )
-    there = existing(snapshot, [*doubtful, *elsewhere])  # a listing may be behind
+    there = existing(snapshot, [*doubtful, *elsewhere])  # a listing may be stale
     gone = [path for path in (*doubtful, *elsewhere) if path not in there]
     for path in gone[:MANY]:
         yield Finding(
             check="file-missing",
             severity=Severity.ERROR,
-            message=f"{path} is live, and is not there",
-            advice="restore it from a backup; or repair() takes such files out of the table",
+            message=f"{path} is live, but does not exist",
+            advice="restore it from a backup; or repair() removes such files from the table",
             path=path,
         )
     if len(gone) > MANY:
         yield Finding(
             check="file-missing",
             severity=Severity.ERROR,
-            message=f"{len(gone) - MANY} more live files are not there",
+            message=f"{len(gone) - MANY} more live files do not exist",
         )
     if elsewhere:
         yield Finding(
@@ -99,13 +99,13 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
             severity=Severity.INFO,
             message=f"{len(elsewhere)} files are named by absolute paths outside of the table, "
             f"such as {elsewhere[0]}",
-            advice="a shallow clone: vacuum of the other table may delete them; clone it deep to "
-            "be free of that",
+            advice="a shallow clone: vacuum of the other table may delete them; make a deep "
+            "clone to prevent that",
         )
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Report files that no version needs, and hidden temporary ones of killed writers."""
+    """Report files that no version needs, and hidden temporary files of killed writers."""
     try:
         unneeded = plan_vacuum(
             patient.snapshot,
@@ -119,8 +119,8 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
     is_ours = allows_maintenance(patient.snapshot, MaintenanceOperation.DATA_CLEANUP)
     left = compute.equal(unneeded.column("reason"), TEMPORARY)
     for check, files, reason in (
-        ("orphans", unneeded.filter(compute.invert(left)), "are needed by no version that is kept"),
-        ("temporary-files", unneeded.filter(left), "were left by writers that did not end"),
+        ("orphans", unneeded.filter(compute.invert(left)), "are needed by no retained version"),
+        ("temporary-files", unneeded.filter(left), "were left by writers that did not finish"),
     ):
         if files.num_rows:
             size = compute.sum(files.column("size_bytes")).as_py() or 0
@@ -167,7 +167,7 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="deletion-vector",
             severity=Severity.ERROR,
-            message=f"{files.num_rows} files have deletion vectors, and the protocol does not "
+            message=f"{files.num_rows} files have deletion vectors, but the protocol does not "
             "have the table feature",
             advice="add_feature('deletionVectors')",
         )
@@ -190,7 +190,7 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
                 check="deletion-vector",
                 severity=Severity.ERROR,
                 message=f"the deletion vector of {path} cannot be read: {error}",
-                advice="restore it from a backup; without it nobody knows which rows are deleted",
+                advice="restore it from a backup; without it, the deleted rows are unknown",
                 path=path,
             )
         ]
@@ -200,8 +200,8 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
             Finding(
                 check="deletion-vector",
                 severity=Severity.WARNING,
-                message=f"{path} has a deletion vector and no numRecords, which it must have",
-                advice="strict readers refuse it: optimize.purge() writes the file anew",
+                message=f"{path} has a deletion vector, but lacks the required numRecords",
+                advice="strict readers refuse it: optimize.purge() rewrites the file",
                 path=path,
             )
         ]
@@ -210,10 +210,10 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
             Finding(
                 check="deletion-vector",
                 severity=Severity.ERROR,
-                message=f"the deletion vector of {path} names row {last}, and the log says that "
-                f"it has {count}",
-                advice="restore a version before it, or write the table anew from its source: "
-                "nobody knows which row is meant",
+                message=f"the deletion vector of {path} marks row {last}, but according to the "
+                f"log the file has {count} rows",
+                advice="restore a version before it, or rewrite the table from its source: "
+                "it is unknown which row was deleted",
                 path=path,
             )
         ]
@@ -223,8 +223,8 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
                 check="deletion-vector",
                 severity=Severity.WARNING,
                 message=f"the deletion vector of {path} has maxRowIndex "
-                f"{descriptor.max_row_index}, and its last row is {last}",
-                advice="rows are right; optimize.purge() writes the file anew",
+                f"{descriptor.max_row_index}, but its last row is {last}",
+                advice="rows are correct; optimize.purge() rewrites the file",
                 path=path,
             )
         ]
@@ -232,7 +232,7 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
 
 
 def check_row_ids(patient: Patient) -> Iterator[Finding]:
-    """Check row ids: every file has them, without overlaps, and below the high water mark."""
+    """Check that row ids exist, do not overlap, and are below the high water mark."""
     snapshot = patient.snapshot
     if not snapshot.configuration.row_ids_enabled:
         return
@@ -243,8 +243,8 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="row-ids",
             severity=Severity.ERROR,
-            message=f"{missing} files have no row ids, and row tracking is on",
-            advice="they were committed by a writer that does not know row tracking",
+            message=f"{missing} files have no row ids, but row tracking is on",
+            advice="they were committed by a writer that does not support row tracking",
         )
     table = files.append_column(_NUM_RECORDS, rows)
     table = table.filter(
@@ -260,14 +260,14 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
                 check="row-ids",
                 severity=Severity.ERROR,
                 message=f"{count} files share row ids with others",
-                advice="rows of different files cannot be told apart by their ids",
+                advice="an id may belong to several rows",
             )
     highest, mark = compute.max(last).as_py(), snapshot.row_id_high_water_mark
     if highest is not None and (mark is None or mark < highest):
         yield Finding(
             check="row-ids",
             severity=Severity.ERROR,
-            message=f"the high water mark of row ids is {mark}, and {highest} is in use",
+            message=f"the high water mark of row ids is {mark}, but {highest} is in use",
             advice="the next files would get ids that are in use",
         )
 
@@ -276,7 +276,7 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
 
 
 def check_stored_pages(patient: Patient) -> Iterator[Finding]:
-    """Check the pages of some files; those of other tables, as of a shallow clone, are passed."""
+    """Check the pages of some files; skip files of other tables, as in a shallow clone."""
     files = patient.sample(patient.snapshot.files(["path", "size"]))
     sizes: list[Any] = files.column("size").to_pylist()
     for path, size in zip(decoded(files.column("path")), sizes, strict=True):
@@ -286,19 +286,19 @@ def check_stored_pages(patient: Patient) -> Iterator[Finding]:
         try:
             _check(patient.store, own, size)
         except DataFileMissingError:
-            continue  # `paths` tells
+            continue  # the check `paths` reports it
         except DeltaError as error:
             yield Finding(
                 check="pages",
                 severity=Severity.ERROR,
                 message=f"{path}: {error}",
-                advice="its bytes are not those that were written: restore it from a backup",
+                advice="its bytes have changed since they were written: restore it from a backup",
                 path=path,
             )
 
 
 def _check(store: Store, path: str, size_bytes: int | None) -> None:
-    """Check all pages of a file; encrypted ones are passed.
+    """Check all pages of a file; skip encrypted pages.
 
     Raises:
         DeltaError: a page is damaged, or the file cannot be read.
@@ -323,10 +323,10 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
         reader.close()
 
 
-# Check statistics against the rows of some data files: wrong ones make queries lose rows.
+# Checks of statistics against rows of some data files: queries lose rows if they are wrong.
 
 
-_ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows writes it anew"
+_ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows rewrites it"
 
 
 @dataclass(slots=True)
@@ -417,18 +417,18 @@ def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int
 def _problems(stats: pa.Table, leaves: Sequence[_Leaf], num_rows: int) -> Iterator[str]:
     stated = _value(stats, ("numRecords",))
     if stated is not None and stated.as_py() != num_rows:
-        yield f"numRecords is {stated.as_py()}, and it has {num_rows} rows"
+        yield f"numRecords is {stated.as_py()}, but it has {num_rows} rows"
     for leaf in leaves:
         nulls = _value(stats, ("nullCount", *leaf.physical))
         if nulls is not None and nulls.as_py() != leaf.nulls:
-            yield f"nullCount of {leaf.name} is {nulls.as_py()}, and {leaf.nulls} are NULL"
+            yield f"nullCount of {leaf.name} is {nulls.as_py()}, but {leaf.nulls} are NULL"
         bounds = correction(leaf.field)
         low = _value(stats, ("minValues", *leaf.physical), bounds.lower)
         if low is not None and leaf.low is not None and compute.less(leaf.low, low).as_py():
-            yield f"the minimum of {leaf.name} is {_shown(low)}, and {_shown(leaf.low)} occurs"
+            yield f"the minimum of {leaf.name} is {_shown(low)}, but {_shown(leaf.low)} occurs"
         high = _value(stats, ("maxValues", *leaf.physical), bounds.upper)
         if high is not None and leaf.high is not None and compute.greater(leaf.high, high).as_py():
-            yield f"the maximum of {leaf.name} is {_shown(high)}, and {_shown(leaf.high)} occurs"
+            yield f"the maximum of {leaf.name} is {_shown(high)}, but {_shown(leaf.high)} occurs"
 
 
 def _shown(value: pa.Scalar[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Check the files of the log: complete, allowed by the protocol, not too many.
+"""Check that the files of the log are complete, valid and not too many.
 
 Protocol: Delta Log Entries, Action Reconciliation, In-Commit Timestamps
 """
@@ -46,8 +46,8 @@ def check_gaps(patient: Patient) -> Iterator[Finding]:
                 check="log-gap",
                 severity=Severity.WARNING if newest >= after - 1 else Severity.ERROR,
                 message=f"commits are missing: {missing}",
-                advice="restore them from a backup; versions before the gap need a checkpoint "
-                "after it to be left behind",
+                advice="restore them from a backup; or create a checkpoint after the gap, "
+                "which loses the versions before it",
                 version=before + 1,
             )
     whole = {info.name for found in patient.listing.checkpoints for info in found.files}
@@ -74,8 +74,8 @@ def check_length(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="log-length",
             severity=Severity.WARNING,
-            message=f"{num_commits} commits lie after the newest checkpoint; who opens the table "
-            "reads them all",
+            message=f"{num_commits} commits lie after the newest checkpoint; opening the table "
+            "reads all of them",
             advice="create_checkpoint()",
         )
     oldest_ms = patient.now_ms - properties.log_retention_ms
@@ -96,13 +96,13 @@ def check_length(patient: Patient) -> Iterator[Finding]:
 
 
 def _is_blank(patient: Patient, file: FileInfo) -> bool:
-    """Whether a commit has no action. Cost: reads very short ones."""
+    """Return whether a commit has no action. Cost: reads very short commits."""
     if file.size_bytes > _BLANK_BYTES:
         return False
     try:
         return not file.size_bytes or not patient.store.read(file.path).strip()
     except DeltaError:
-        return False  # what cannot be read is reported as such
+        return False  # another finding reports an unreadable commit
 
 
 def check_commits(patient: Patient) -> Iterator[Finding]:
@@ -116,8 +116,8 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 message=f"the commit of version {file.version} is empty: it counts as a version "
                 "without actions",
-                advice="if its writer was cut off, or it was emptied later, restore the file from "
-                "a backup; if not, nothing is missing",
+                advice="if its writer was killed, or it was emptied later, restore the file from "
+                "a backup; otherwise nothing is missing",
                 path=file.info.path,
                 version=file.version,
             )
@@ -158,7 +158,7 @@ def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
                     check="commit-repeats",
                     severity=Severity.WARNING,
                     message=f"version {version} has {count} {kind} actions of one file",
-                    advice="readers differ in which one they take; write the file's rows anew",
+                    advice="readers disagree on which one counts; rewrite the rows of the file",
                     path=path,
                     version=version,
                 )
@@ -170,7 +170,7 @@ def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
             check="commit-contradicts",
             severity=Severity.WARNING,
             message=f"version {version} adds and removes the same file",
-            advice="readers differ in whether it is there; deltalog takes it for removed",
+            advice="readers disagree on whether the file is live; for deltalog it is removed",
             path=path,
             version=version,
         )
@@ -199,8 +199,8 @@ def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iter
             yield Finding(
                 check="commit-time",
                 severity=Severity.ERROR,
-                message=f"version {version} has the in-commit timestamp {time_ms}, which must be "
-                f"there and after the one before ({last_ms})",
+                message=f"version {version} has the in-commit timestamp {time_ms}: expected "
+                f"a timestamp after the previous one ({last_ms})",
                 advice="time travel by timestamp is not reliable around this version",
                 version=version,
             )
@@ -208,7 +208,7 @@ def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iter
 
 
 def check_live_paths(patient: Patient) -> Iterator[Finding]:
-    """Check for files live more than once, with different deletion vectors (ledger B-02)."""
+    """Check for files that are live several times with different deletion vectors (ledger B-02)."""
     paths = patient.snapshot.files(["path"]).column("path")
     counts = compute.value_counts(paths)
     for found in counts.to_pylist() if len(counts) < len(paths) else ():
@@ -217,17 +217,17 @@ def check_live_paths(patient: Patient) -> Iterator[Finding]:
                 check="live-twice",
                 severity=Severity.ERROR,
                 message=f"a file is live {found['counts']} times, with different deletion vectors",
-                advice="its rows are read more than once: write them anew",
+                advice="its rows are read more than once: rewrite them",
                 path=found["values"],
             )
 
 
-# Check checkpoints, `_last_checkpoint` and checksums against the log.
+# Checks of checkpoints, `_last_checkpoint` and checksums against the log.
 
 
 _MOST: Final = 5
 _MOST_TEXT: Final = 200
-_ADVICE: Final = "no reader needs it: delete it, create_checkpoint() writes it anew"
+_ADVICE: Final = "no reader needs it: delete it, create_checkpoint() rewrites it"
 
 
 def check_hint(patient: Patient) -> Iterator[Finding]:
@@ -237,15 +237,15 @@ def check_hint(patient: Patient) -> Iterator[Finding]:
         data = patient.store.read(LAST_CHECKPOINT_PATH)
     except ObjectNotFoundError:
         if newest is not None:
-            yield _hint(f"it is missing, and there is a checkpoint of version {newest}")
+            yield _hint(f"it is missing, but there is a checkpoint of version {newest}")
         return
     hint = parse_hint(data)
     if hint is None:
-        yield _hint("it is torn, or its checksum does not fit")
+        yield _hint("it is incomplete, or its checksum does not match")
     elif all(found.version != hint.version for found in patient.listing.checkpoints):
         yield _hint(f"it names version {hint.version}, which has no complete checkpoint")
     elif newest is not None and hint.version < newest:
-        yield _hint(f"it names version {hint.version}, and the newest checkpoint is {newest}")
+        yield _hint(f"it names version {hint.version}, but the newest checkpoint is {newest}")
 
 
 def _hint(message: str) -> Finding:
@@ -253,7 +253,7 @@ def _hint(message: str) -> Finding:
         check="last-checkpoint",
         severity=Severity.WARNING,
         message=f"_last_checkpoint: {message}",
-        advice="readers list more than they have to; create_checkpoint() writes it anew",
+        advice="readers list more than they have to; create_checkpoint() rewrites it",
         path=LAST_CHECKPOINT_PATH,
     )
 
@@ -295,7 +295,7 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
     try:
         expected = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
     except DeltaError:
-        return  # the log before was cleaned up: there is nothing to compare with
+        return  # the earlier log was cleaned up: there is nothing to compare with
     for name, value in facts.items():
         if name == "files":
             extra, missing = value - expected[name], expected[name] - value
@@ -307,7 +307,7 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
 
 
 def check_compactions(patient: Patient) -> Iterator[Finding]:
-    """Check that the newest compacted logs say what their commits say."""
+    """Check that the newest compacted logs agree with their commits."""
     commits = patient.listing.commits
     for file in patient.listing.compactions[-_MOST:]:
         covered = [commits.get(at) for at in range(file.version, file.end_version + 1)]
@@ -315,9 +315,9 @@ def check_compactions(patient: Patient) -> Iterator[Finding]:
         message = ""
         try:
             if len(known) < len(covered):
-                message = "covers commits that are gone"
+                message = "covers commits that no longer exist"
             elif _live_keys(patient, [file]) != _live_keys(patient, known):
-                message = "names other files than its commits"
+                message = "lists other files than its commits"
         except DeltaError as error:
             message = f"cannot be read: {error}"
         if message:
@@ -325,14 +325,14 @@ def check_compactions(patient: Patient) -> Iterator[Finding]:
                 check="compaction",
                 severity=Severity.WARNING,
                 message=f"{file.info.name} {message}",
-                advice="readers may trust it: delete it, compact_logs() writes it anew",
+                advice="readers may trust it: delete it, compact_logs() rewrites it",
                 path=file.info.path,
                 version=file.version,
             )
 
 
 def _live_keys(patient: Patient, files: Sequence[LogFile]) -> tuple[set[str], set[str]]:
-    """The files that some commits leave added, and removed."""
+    """Return the files that are added and removed after some commits."""
     table = read_commits(patient.store, files)
     root = patient.store.root
     adds, removes = (
@@ -353,9 +353,9 @@ def _short(value: object) -> str:
 
 
 def _facts(state: LogState) -> dict[str, Any]:
-    """The facts that must be equal, whichever files a version is built from.
+    """Return the facts that must not depend on the files from which a version was built.
 
-    Transactions are left out: they may have expired in one of them.
+    Transactions are left out: they may have expired in some of these files.
     """
     protocol, metadata = state.read_protocol_and_metadata()
     live = state.files(["path", "deletionVector"])
@@ -380,7 +380,7 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
     advice = "Spark fails or recounts because of it; delete the file"
     if stated is None:
         old = _is_of_old_form(data)  # old versions of Spark wrote only counts
-        what = "lacks protocol or metadata, as those of old writers do" if old else "is damaged"
+        what = "lacks protocol or metadata, as files of old writers do" if old else "is damaged"
         yield Finding(
             check="checksum",
             severity=Severity.INFO if old else Severity.WARNING,
@@ -403,7 +403,7 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="checksum",
                 severity=Severity.WARNING,
-                message=f"{info.name} says {name} is {said}, and the log says {found}",
+                message=f"in {info.name} {name} is {said}, but in the log it is {found}",
                 advice=advice,
                 path=info.path,
                 version=snapshot.version,
@@ -414,7 +414,7 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="checksum",
                 severity=Severity.WARNING,
-                message=f"{info.name} has the domains {sorted(said_domains)}, and the log has "
+                message=f"{info.name} has the domains {sorted(said_domains)}, but the log has "
                 f"{sorted(snapshot.domain_metadata)}",
                 advice=advice,
                 path=info.path,

@@ -1,6 +1,6 @@
-"""Findings of the doctor, and the report that holds them.
+"""Findings of the doctor, and the report with them.
 
-Owns the order of findings and how they are printed. What to report is decided by the checks.
+This module owns the order and the printed form of findings. The checks decide what to report.
 
 Protocol: none
 """
@@ -74,7 +74,7 @@ class Report:
     Args:
         table: its location.
         version: the version examined; None if none can be opened.
-        findings: the worst first.
+        findings: the most severe first.
         checks: names of the checks that ran.
     """
 
@@ -90,7 +90,7 @@ class Report:
 
     @property
     def worst(self) -> Severity | None:
-        """The worst severity; None if nothing was found."""
+        """The highest severity; None if there are no findings."""
         return self.findings[0].severity if self.findings else None
 
     def of(self, check: str) -> tuple[Finding, ...]:
@@ -109,7 +109,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line: the number of findings of each severity."""
+        """Return one line: the number of findings of each severity."""
         at = "no version" if self.version is None else f"version {self.version}"
         counts = Counter(finding.severity for finding in self.findings)
         parts = [
@@ -120,11 +120,11 @@ class Report:
         return f"{self.table} at {at}: {', '.join(parts) or 'nothing found'}"
 
     def __repr__(self) -> str:
-        """The summary, and every finding."""
+        """Return the summary and every finding."""
         return "\n".join([printable(self.summary), *(str(finding) for finding in self.findings)])
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         rows = [
             (finding.severity, finding.check, finding.message, finding.advice)
             for finding in self.findings
@@ -133,15 +133,15 @@ class Report:
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Sort the worst first; findings of equal severity keep their order."""
+    """Sort the most severe first; findings of equal severity keep their order."""
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-# The input of the checks: one table, and how thoroughly to examine it.
+# The input of the checks: a table, and how thoroughly to examine it.
 
 
 MANY: Final = 20
-"""Most findings of one kind that are reported one by one; the rest is only counted."""
+"""Most findings of one kind to report one by one; the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ class Patient:
     """A table to examine.
 
     Args:
-        store: of the table.
+        store: store of the table.
         listing: the whole log.
-        opened: the version; None if it cannot be opened.
+        opened: the opened version; None if it cannot be opened.
         now_ms: the current time.
         num_samples: how many data files are read.
         num_commits: how many of the newest commits are read.
@@ -168,7 +168,7 @@ class Patient:
     def snapshot(self) -> Snapshot:
         """The version, for checks that need one."""
         if self.opened is None:
-            raise InternalError("a check of an open table was made of one that is not")
+            raise InternalError("a check that needs an open table ran on one that cannot be opened")
         return self.opened
 
     @cached_property
@@ -182,7 +182,7 @@ class Patient:
         return {info.path: info.size_bytes for info in self.store.list_all("")}
 
     def sample(self, files: pa.Table) -> pa.Table:
-        """A sample of the rows, evenly spread, with the first and the last."""
+        """Return an evenly spread sample of the rows, with the first and the last."""
         count = files.num_rows
         if count <= self.num_samples:
             return files
@@ -194,5 +194,5 @@ class Patient:
 
 
 def decoded(column: Any) -> list[str]:
-    """Decode a column of paths as they stand in the log."""
+    """Decode a column of paths of the log."""
     return [decode_path(text) for text in column.to_pylist()]

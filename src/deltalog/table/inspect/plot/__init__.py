@@ -1,7 +1,7 @@
-"""Pictures of a table: what its log and its files look like, in bounded size.
+"""Plots of a table: its log and its files, in bounded size.
 
-`measures` counts, in Arrow; `drawing` draws by matplotlib, which the extra `plot` brings; `plots`
-is what `DeltaTable.plot` gives.
+`plots` contains `DeltaTable.plot` and counts in Arrow; `drawing` draws with matplotlib, which the
+extra `plot` installs.
 """
 
 from __future__ import annotations

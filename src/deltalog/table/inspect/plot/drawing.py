@@ -1,7 +1,7 @@
-"""Measures drawn by matplotlib, as SVG that takes the colours of the page.
+"""Measures drawn by matplotlib, as SVG in the colours of the page.
 
-Owns how each measure looks, and that names from a log are only ever shown. matplotlib is imported
-when something is drawn; its state for the whole process (`pyplot`) is left alone.
+This module owns the look of each measure, and makes names from a log harmless. matplotlib is
+imported on first use; its state for the whole process (`pyplot`) is left alone.
 
 Protocol: none
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INK: Final = "#010203"
-"""Letters and lines: nearly black in a picture by itself, the page's colour in a page."""
+"""Colour of text and lines: nearly black in a file, the page's own colour in a page."""
 _COLOURS: Final = (
     "#3b82c4", "#e08a3c", "#4aa36b", "#b35fa8", "#c75d5d", "#7a6fd0", "#9c8f3a", "#8a8a8a",
 )  # fmt: skip
@@ -55,7 +55,7 @@ _STYLE: Final = {
     ),
     **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
 }
-_WIDTH: Final = 7.2  # inches, as matplotlib has it
+_WIDTH: Final = 7.2  # inches, matplotlib's unit
 _HEIGHT: Final = 2.6
 _MOST_LETTERS: Final = 40
 _NO_FACTS: Final = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -65,13 +65,13 @@ _NO_FACTS: Final = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 class Plot:
     """A picture of a table, and the numbers in it.
 
-    In a notebook it shows itself. `figure()` is matplotlib's, to be changed or saved as anything.
+    A notebook shows it directly. `figure()` returns matplotlib's figure, to be changed or saved.
 
     Args:
-        title: what is shown.
-        data: the numbers; `deltalog.table.inspect.plot` puts together what would be too many.
+        title: title of the picture.
+        data: the numbers; `deltalog.table.inspect.plot` combines them when there are too many.
         draw: draws the numbers into an empty figure.
-        height: of the picture, in inches.
+        height: height of the picture, in inches.
     """
 
     title: str
@@ -83,13 +83,13 @@ class Plot:
         """Return the picture as a new `matplotlib.figure.Figure`.
 
         Raises:
-            InvalidInputError: matplotlib is not installed; the extra `plot` brings it.
+            InvalidInputError: matplotlib is not installed; the extra `plot` installs it.
         """
         with require_library("matplotlib", extra="plot").rc_context(_STYLE):
             return self._drawn()
 
     def to_svg(self) -> str:
-        """Return the picture as an SVG element whose letters have the colour of the page.
+        """Return the picture as an SVG element whose text has the colour of the page.
 
         Raises:
             InvalidInputError: as for `figure`.
@@ -99,7 +99,7 @@ class Plot:
             require_library("matplotlib", extra="plot").rc_context(_STYLE),
             warnings.catch_warnings(),
         ):
-            # Letters that matplotlib's own font lacks: the page has them.
+            # The page's font has characters that matplotlib's font lacks.
             warnings.filterwarnings("ignore", "Glyph", UserWarning)
             self._drawn().savefig(text, format="svg", metadata=_NO_FACTS)
         svg = text.getvalue().decode("utf-8")
@@ -107,10 +107,10 @@ class Plot:
         return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1).strip()
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
-        """Write the picture to a file, whose ending says as what.
+        """Write the picture to a file; the file extension decides the format.
 
         Args:
-            path: of the file.
+            path: path of the file.
             options: those of matplotlib's `savefig`.
 
         Raises:
@@ -126,7 +126,7 @@ class Plot:
         return figure
 
     def __repr__(self) -> str:
-        """Show the title and how many numbers there are."""
+        """Show the title and the number of data rows."""
         return f"Plot({self.title!r}, {self.data.num_rows} rows)"
 
     def _repr_html_(self) -> str:
@@ -135,13 +135,13 @@ class Plot:
 
 
 def draw_commits(figure: Any, data: pa.Table) -> None:
-    """Draw bars over time, an operation upon the other."""
+    """Draw bars over time, with operations stacked."""
     dates: Any = require_library("matplotlib.dates", extra="plot")
     axes = figure.subplots()
     rows = data.to_pylist()
     begins = sorted({row["begin_ms"] for row in rows})
     gaps = [later - earlier for earlier, later in pairwise(begins)]
-    width = min(gaps, default=60_000) / 86_400_000  # days, as matplotlib counts
+    width = min(gaps, default=60_000) / 86_400_000  # days, matplotlib's unit
     below: defaultdict[int, int] = defaultdict(int)
     for place, name in enumerate(dict.fromkeys(row["operation"] for row in rows)):
         own = [row for row in rows if row["operation"] == name]
@@ -167,14 +167,14 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
 
 
 def _moment(time_ms: int) -> datetime:
-    # A log may say a time that no axis has: it stands at the end.
+    # A time in the log that is out of an axis' range is drawn at its end.
     ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     least, most = (round(end.timestamp() * 1000) for end in ends)
     return datetime.fromtimestamp(min(max(time_ms, least), most - 1000) / 1000, UTC)
 
 
 def draw_file_sizes(figure: Any, data: pa.Table) -> None:
-    """Draw two panels of bars by size: how many files, and how many bytes."""
+    """Draw two panels of bars by file size: the number of files, and of bytes."""
     rows = data.to_pylist()
     panels = figure.subplots(1, 2)
     for axes, measure, colour in zip(panels, ("files", "bytes"), _COLOURS, strict=False):
@@ -195,7 +195,7 @@ def draw_file_sizes(figure: Any, data: pa.Table) -> None:
 
 
 def draw_partition_sizes(figure: Any, data: pa.Table) -> None:
-    """Draw a bar for each partition, the largest above."""
+    """Draw a bar for each partition, the largest at the top."""
     rows = data.to_pylist()
     axes = figure.subplots()
     places = range(len(rows))
@@ -212,7 +212,7 @@ def _files(number: int) -> str:
 
 
 def draw_clustering(figure: Any, data: pa.Table) -> None:
-    """Draw a line for each column: how many files may hold a value."""
+    """Draw a line for each column: how many files may contain a value."""
     axes = figure.subplots()
     rows = data.to_pylist()
     for place, name in enumerate(dict.fromkeys(row["column"] for row in rows)):
@@ -221,7 +221,7 @@ def draw_clustering(figure: Any, data: pa.Table) -> None:
             [*(100 * row["position"] for row in own), 100],
             [row["files"] for row in (*own, own[-1])],
             where="post",
-            clip_on=False,  # a line at 0 is one, too
+            clip_on=False,  # keeps a line at 0 visible
             zorder=3,
             color=_COLOURS[place % len(_COLOURS)],
             label=label(name),
@@ -234,7 +234,7 @@ def draw_clustering(figure: Any, data: pa.Table) -> None:
 
 
 def draw_log(figure: Any, data: pa.Table) -> None:
-    """Draw a mark for each range of versions: the bytes of its files, by kind."""
+    """Draw the bytes of the log's files by kind, a mark for each range of versions."""
     axes = figure.subplots()
     rows = [row for row in data.to_pylist() if row["bytes"]]
     for place, kind in enumerate(("commit", "checkpoint", "compaction", "checksum")):
@@ -259,7 +259,7 @@ def draw_log(figure: Any, data: pa.Table) -> None:
 
 
 def draw_scan(figure: Any, data: pa.Table) -> None:
-    """Draw what was read of all files and bytes, and what dropped the rest."""
+    """Draw the share of files and bytes that a scan reads, and why the rest is skipped."""
     axes = figure.subplots()
     rows = data.to_pylist()
     colours = {"read": 0, "pruned": 7, "pruned by partition values": 1, "pruned by statistics": 2}
@@ -292,7 +292,7 @@ def draw_scan(figure: Any, data: pa.Table) -> None:
 
 
 def _in_sizes(axis: Any, *, most: int | None = None) -> None:
-    """Let an axis show sizes with their units; a linear one from 0 to the most at round sizes."""
+    """Label an axis with sizes and units; a linear axis starts at 0 and has round sizes."""
     tickers: Any = require_library("matplotlib.ticker", extra="plot")
     if most is not None:
         axis.set_major_locator(tickers.MultipleLocator(1 << max(0, most // 4).bit_length()))
@@ -302,7 +302,7 @@ def _in_sizes(axis: Any, *, most: int | None = None) -> None:
 
 
 def label(name: str) -> str:
-    """Return a name from a log as a picture can show it: in one line, cut, without controls."""
+    """Return a name from a log for display: one line, shortened, without control characters."""
     shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
-    shown = shown.lstrip("_") or shown  # matplotlib leaves names that begin so out of legends
+    shown = shown.lstrip("_") or shown  # matplotlib's legends omit names that begin with it
     return shown if len(shown) <= _MOST_LETTERS else shown[: _MOST_LETTERS - 1] + "…"

@@ -1,4 +1,4 @@
-"""`DeltaTable.plot`: which pictures there are of a version of a table.
+"""`DeltaTable.plot`: the pictures of a version of a table.
 
 Protocol: none
 """
@@ -37,10 +37,10 @@ _ROW_HEIGHT = 0.24  # inches
 
 
 class TablePlots:
-    """Pictures of one version of a table; they read its log, and no data.
+    """Pictures of one version of a table, drawn from its log; no data is read.
 
-    A notebook shows a `Plot`; its `data` are the numbers, as an Arrow table of at most some hundred
-    rows however large the table is. Drawing needs matplotlib: `pip install 'deltalog[plot]'`.
+    A notebook shows a `Plot`; its `data` are the numbers: an Arrow table of at most some hundred
+    rows, however large the table is. Drawing needs matplotlib: `pip install 'deltalog[plot]'`.
 
     Args:
         snapshot: the version.
@@ -50,15 +50,15 @@ class TablePlots:
         self._snapshot = snapshot
 
     def __repr__(self) -> str:
-        """Show which pictures there are."""
+        """Show the names of the pictures."""
         names = ", ".join(name for name in vars(type(self)) if not name.startswith("_"))
         return f"<plots of {self._title}: {names}>"
 
     def commits(self, limit: int | None = 1000) -> Plot:
-        """Draw when what was committed.
+        """Draw the number of commits over time, by operation.
 
         Args:
-            limit: the newest commits only; None is all.
+            limit: only this many of the newest commits; None means all.
 
         Cost: a request per commit, sent together.
         """
@@ -67,7 +67,7 @@ class TablePlots:
         return Plot(title=title, data=commits(history), draw=drawing.draw_commits)
 
     def file_sizes(self) -> Plot:
-        """Draw how many files are how large.
+        """Draw the number of files by size.
 
         Cost: the size of every file, from the log.
         """
@@ -75,10 +75,10 @@ class TablePlots:
         return Plot(title=f"File sizes of {self._title}", data=data, draw=drawing.draw_file_sizes)
 
     def partition_sizes(self, most: int = 30) -> Plot:
-        """Draw how large the partitions are.
+        """Draw the sizes of the partitions.
 
         Args:
-            most: so many of the largest ones; the rest is one bar.
+            most: number of the largest partitions; one bar shows the rest.
 
         Raises:
             InvalidInputError: the table has no partition columns.
@@ -97,16 +97,16 @@ class TablePlots:
         )
 
     def clustering(self, columns: str | Sequence[str] | None = None) -> Plot:
-        """Draw how many files may hold a value: few where rows that are alike lie together.
+        """Draw how many files may contain a value: few where similar rows are stored together.
 
-        `optimize.z_order`, `optimize.cluster` and partitions make it less. A query for one value
-        reads as many files as the line is high there.
+        A query for one value reads as many files as the line shows at this value.
+        `optimize.z_order`, `optimize.cluster` and partitions lower the line.
 
         Args:
-            columns: names; None are the clustering columns, or the first six with statistics.
+            columns: names; None means the clustering columns, or the first six with statistics.
 
         Raises:
-            InvalidInputError: an unknown column, or one of a type that has no least value.
+            InvalidInputError: a column does not exist, or its type has no least value.
 
         Cost: the statistics of these columns of every file, from the log.
         """
@@ -120,7 +120,7 @@ class TablePlots:
         )
 
     def log(self) -> Plot:
-        """Draw how large commits, checkpoints and the other files of the log are.
+        """Draw the sizes of commits, checkpoints and the other files of the log.
 
         Cost: one listing of the log.
         """
@@ -133,16 +133,16 @@ class TablePlots:
         *,
         parameters: Sequence[object] | Mapping[str, object] | None = None,
     ) -> Plot:
-        """Draw how much of the files a scan reads, and what dropped the rest.
+        """Draw the share of files that a scan reads, and why the rest is skipped.
 
         Args:
             predicate: as for `DeltaTable.scan`, whose `explain()` names the conditions.
             parameters: values for `?` or `:name` in SQL.
 
         Raises:
-            InvalidInputError: an unknown column, or a predicate that is not understood.
+            InvalidInputError: a column does not exist, or the predicate is invalid.
 
-        Cost: the statistics that the predicate names, and the sizes, from the log.
+        Cost: the statistics of the predicate's columns, and the sizes, from the log.
         """
         shown = self._snapshot
         condition = arguments.as_condition(
@@ -168,11 +168,11 @@ class TablePlots:
         return f"{shown}, version {self._snapshot.version}"
 
 
-# What pictures of a table show: counts of its files and commits, in tables of bounded size.
+# Data of the pictures: counts of files and commits, in tables of bounded size.
 
 
 _PER_DOUBLING: Final = 2
-"""Bins of sizes for each power of two."""
+"""Number of size bins for each power of two."""
 _MOST_MOMENTS: Final = 60
 _MOST_OPERATIONS: Final = 7
 _MOST_VERSIONS: Final = 200
@@ -201,11 +201,11 @@ def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
     """Count commits by time and operation.
 
     Args:
-        history: of `Snapshot.history`.
+        history: from `Snapshot.history`.
 
     Returns:
-        `COMMITS`: a row per span of time and operation; at most 60 spans of equal length, and 8
-        operations, of which `others` are the rarest.
+        `COMMITS`: one row per time span and operation; at most 60 spans of equal length and 8
+        operations; `others` combines the rarest.
     """
     named = Counter(map(_operation, history))
     most = len(named) if len(named) <= _MOST_OPERATIONS + 1 else _MOST_OPERATIONS
@@ -228,7 +228,7 @@ def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _operation(commit: dict[str, Any]) -> str:
-    """Return the operation of a commit; a log may hold anything there."""
+    """Return the operation of a commit; a log may contain anything there."""
     named = commit.get("operation")
     return named if isinstance(named, str) and named else "unknown"
 
@@ -237,7 +237,7 @@ def file_sizes(snapshot: Snapshot) -> pa.Table:
     """Count the live files by size.
 
     Returns:
-        `FILE_SIZES`: two rows for each power of two, where there are files.
+        `FILE_SIZES`: two rows for each power of two that has files.
 
     Cost: the size of every file, from the log.
     """
@@ -273,8 +273,8 @@ def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
     """Add up the live files of each partition.
 
     Args:
-        snapshot: whose files.
-        most: how many partitions are told apart, the largest ones; the row `others` has the rest.
+        snapshot: the version.
+        most: number of the largest partitions to list; the row `others` has the rest.
 
     Returns:
         `PARTITION_SIZES`, the largest first.
@@ -328,19 +328,19 @@ def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
 
 
 def clustering(snapshot: Snapshot, columns: Sequence[str] | None) -> pa.Table:
-    """Count for values of a column the files that may hold them.
+    """Count for values of a column the files that may contain them.
 
     Args:
-        snapshot: whose files.
-        columns: None are the clustering columns, or the first ones with statistics.
+        snapshot: the version.
+        columns: None means the clustering columns, or the first ones with statistics.
 
     Returns:
         `CLUSTERING`: for each column at most 100 rows, from its least to its greatest value.
-        `position` is the share of the bounds that are less; `files` the average number of files
-        there, `most_files` the greatest. A file without statistics may hold any value.
+        `position` is the share of smaller bounds, `files` the average number of files
+        there, `most_files` the greatest. A file without statistics may contain any value.
 
     Raises:
-        InvalidInputError: an unknown column, or one that has no statistics of this kind.
+        InvalidInputError: a column does not exist, or has no such statistics.
 
     Cost: the statistics of these columns of every file, from the log.
     """
@@ -390,7 +390,7 @@ def _overlap(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> pa.Tabl
     if not steps.num_rows:
         return CLUSTERING.empty_table()
     begun, ended = (compute.cumulative_sum(steps[f"{side}_sum"]) for side in ("low", "high"))
-    # Files that begin at this value or before, less those that end before it.
+    # Files that begin at or before this value, minus files that end before it.
     held = compute.add(compute.subtract(begun, compute.subtract(ended, steps["high_sum"])), unknown)
     places = pa.chunked_array([arrow.arange(0, steps.num_rows)])
     width = -(-steps.num_rows // _MOST_POINTS)
@@ -418,7 +418,7 @@ def _chunks(values: Any) -> list[Any]:
 
 
 def _bounds(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> tuple[Any, Any]:
-    """Return the least and the greatest value of each file; NULL where the log tells none."""
+    """Return the least and the greatest value of each file; NULL where the log has none."""
     configuration = snapshot.configuration
     mode = configuration.column_mapping_mode
     stored = tuple(physical_path(configuration.schema, path, mode))
@@ -445,8 +445,8 @@ def log_growth(snapshot: Snapshot) -> pa.Table:
     """Add up the files of the log by version and kind.
 
     Returns:
-        `LOG`: at most 200 ranges of versions of equal length, each by its first version; `kind` is
-        `commit`, `checkpoint`, `compaction` or `checksum`. Checkpoints are without their sidecars.
+        `LOG`: at most 200 ranges of versions of equal length, named by the first version; `kind` is
+        `commit`, `checkpoint`, `compaction` or `checksum`. Sidecars of checkpoints are not counted.
 
     Cost: one listing of the log.
     """
@@ -479,7 +479,7 @@ def scan_outcome(pruned: Pruned) -> pa.Table:
     """Count files and bytes that a scan reads, and those that it does not.
 
     Returns:
-        `SCAN`: `measure` is `files` or `bytes`, `outcome` what became of them.
+        `SCAN`: `measure` is `files` or `bytes`, `outcome` is `read` or how it was pruned.
 
     Cost: the sizes of the files, from the log.
     """

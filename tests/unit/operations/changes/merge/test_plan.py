@@ -43,7 +43,7 @@ def test_a_star_leaves_out_what_the_table_lacks() -> None:
 def test_a_star_that_takes_nothing_is_no_merge() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
     nothing = Clause(when=When.MATCHED, action=Action.UPDATE, except_columns=("id",))
-    with pytest.raises(InvalidInputError, match="takes nothing: the source has the columns 'y'"):
+    with pytest.raises(InvalidInputError, match="assigns nothing: the source has the columns 'y'"):
         table.merge(rows(1, y=1), "t.id = s.id", nothing)
 
 

@@ -177,7 +177,7 @@ def test_inequalities_of_two_columns_are_ranges(
     [
         ("t.id > s.n AND t.id <= s.id", "none; rows are looked up by n <= id <= id"),
         ("t.at > s.at", "none; rows are looked up by at <= at"),
-        ("t.name > s.name", "none, so every pair is looked at"),
+        ("t.name > s.name", "none, so every pair is compared"),
     ],
 )
 def test_an_explanation_says_how_pairs_are_found(condition: str, shown: str) -> None:

@@ -18,7 +18,7 @@ from tests.support.examining import commit, look, make, problems
     ("harm", "word"),
     [
         (lambda files: files.pop(LAST_CHECKPOINT_PATH), "missing"),
-        (lambda files: files.update({LAST_CHECKPOINT_PATH: b"{"}), "torn"),
+        (lambda files: files.update({LAST_CHECKPOINT_PATH: b"{"}), "incomplete"),
         (lambda files: files.update({LAST_CHECKPOINT_PATH: b'{"version":7}'}), "names version 7"),
     ],
 )
@@ -65,7 +65,7 @@ def test_a_checksum_that_differs_from_the_log() -> None:
     path = log_path("00000000000000000001.crc")
     table.kept.files[path] = table.kept.files[path].replace(b'"numFiles":3', b'"numFiles":4')
     (finding,) = look(table, checks=["checksum"]).findings
-    assert "num_files is 4, and the log says 3" in finding.message
+    assert "num_files is 4, but in the log it is 3" in finding.message
     table.kept.files[path] = b"{"
     assert problems(look(table, checks=["checksum"])) == ["checksum"]
     table.kept.files[path] = b'{"tableSizeBytes":0,"numFiles":0,"numMetadata":1,"numProtocol":1}'
@@ -81,8 +81,8 @@ def test_a_compacted_log_that_is_damaged_or_was_cut() -> None:
     whole = table.kept.files[path]
     for data, word in (
         (whole[:-9], "cannot be read"),
-        (whole[: whole.rindex(b'{"add')], "names other files"),
-        (b"{}", "names other files"),
+        (whole[: whole.rindex(b'{"add')], "lists other files"),
+        (b"{}", "lists other files"),
     ):
         table.kept.files[path] = data
         (finding,) = look(table, checks=["compactions"]).findings
@@ -91,4 +91,4 @@ def test_a_compacted_log_that_is_damaged_or_was_cut() -> None:
     table.kept.files[path] = whole
     del table.kept.files[commit_path(1)]
     (finding,) = look(table, checks=["compactions"]).of("compaction")
-    assert "covers commits that are gone" in finding.message
+    assert "covers commits that no longer exist" in finding.message

@@ -43,7 +43,7 @@ def test_temporary_files_of_writers_that_were_killed() -> None:
     table.wait(8)
     (finding,) = look(table, checks=["orphans"]).findings
     assert finding.check == "temporary-files"
-    assert f"1 files, 5 bytes, were left by writers that did not end, such as {left}" in str(
+    assert f"1 files, 5 bytes, were left by writers that did not finish, such as {left}" in str(
         finding
     )
 

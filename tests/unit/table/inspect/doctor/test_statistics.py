@@ -32,8 +32,8 @@ def test_bounds_that_are_cut_or_rounded_are_not_wrong() -> None:
 WRONG = [
     ({"numRecords": 2}, "numRecords is 2"),
     ({"nullCount": {"id": 1, "f": 1}}, "nullCount of id is 1"),
-    ({"minValues": {"id": 5}}, "the minimum of id is 5, and 4 occurs"),
-    ({"maxValues": {"id": 3}}, "the maximum of id is 3, and 4 occurs"),
+    ({"minValues": {"id": 5}}, "the minimum of id is 5, but 4 occurs"),
+    ({"maxValues": {"id": 3}}, "the maximum of id is 3, but 4 occurs"),
 ]
 
 
@@ -51,7 +51,7 @@ def test_values_that_python_does_not_have_are_told() -> None:
     table.create(pa.table({"d": late}))
     commit(table, 0, lambda line: with_stats(line, maxValues={"d": "2024-01-01"}))
     (finding,) = look(table, checks=["statistics"]).findings
-    assert "the maximum of d is datetime.date(2024, 1, 1), and '+12921-08-18' occurs" in (
+    assert "the maximum of d is datetime.date(2024, 1, 1), but '+12921-08-18' occurs" in (
         finding.message
     )
 
