@@ -1,6 +1,8 @@
 """No module needs itself: imports in functions count, and so do modules that a string names.
 
-Imports for type checkers do not count here; `lint-imports` counts those too, and no strings.
+Imports for type checkers do not count here; `lint-imports` counts those too, and no strings. Nor
+does the table of `_util/moved.py`: only old names are looked up in it, and our own code has none
+(one would count as an import of the root).
 """
 
 from __future__ import annotations
@@ -29,6 +31,12 @@ IMPORT_BY_NAME = {
     "data/scan/rows.py": "an optional library",
     "spark/session/workers.py": "code that is sent to workers, which may have no deltalog",
     "storage/stores/filesystems.py": "the classes of store kinds",
+}
+# Files that call what the root states for them (`_util/lazy_names.higher`), and what that is.
+CALL_HIGHER = {
+    "catalogs/protocol.py": "transactions of a catalog, which `table` makes",
+    "sharing/client/follow.py": "frames of Spark, which `spark` makes",
+    "sharing/client/snapshots.py": "frames of Spark, which `spark` makes",
 }
 # Files that write into the `__dict__` of other objects, and why.
 WRITE_ATTRIBUTES = {
@@ -179,6 +187,7 @@ class Facts(NamedTuple):
 
     imports: frozenset[str]
     imports_by_name: bool
+    calls_higher: bool
     patches: list[int]
     dicts: list[int]
 
@@ -192,6 +201,7 @@ def _facts() -> dict[str, Facts]:
         found[name] = Facts(
             frozenset(imports - {name}),
             any(_imported_by_name(tree)),
+            any(isinstance(node, ast.alias) and node.name == "higher" for node in ast.walk(tree)),
             list(_patches(tree)),
             list(_dicts_of_others(tree)),
         )
@@ -234,6 +244,11 @@ def test_no_module_needs_itself() -> None:
 def test_imports_by_name_are_those_of_other_libraries() -> None:
     found = _files(name for name, facts in _facts().items() if facts.imports_by_name)
     assert found == set(IMPORT_BY_NAME)
+
+
+def test_few_files_call_what_is_above_them() -> None:
+    found = _files(name for name, facts in _facts().items() if facts.calls_higher)
+    assert found == set(CALL_HIGHER)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from deltalog.data.scan.pieces import (
     read_fetched,
 )
 from deltalog.data.scan.row_groups import FooterPruning
-from deltalog.data.scan.task import FileTask, live_runs, noting
+from deltalog.data.scan.task import FileTask, ReadSpec, live_runs, noting
 from deltalog.data.scan.transform import FileProjection, kept_projection, load_bitmap, project_file
 from deltalog.expressions import columns
 from deltalog.protocol.column_mapping import Mode
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.data.scan.pieces import KeptRows, RowParts
-    from deltalog.data.scan.task import ReadSpec
     from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.storage.parquet.reader import ParquetReader
 
+# Pickles of 0.2 name `ReadSpec` beside `ScanTask`.
+__all__ = ["ReadSpec", "ScanTask", "read_pieces", "read_task", "read_tasks"]
 
 _FEW_FILES: Final = 2
 """Up to this many local files with few requested rows are read without other threads."""
