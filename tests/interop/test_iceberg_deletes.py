@@ -327,8 +327,8 @@ def test_entries_that_cannot_be_followed_are_refused(
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([("{one}", 10)], "row 10 of .* is deleted, which has 10 rows"),
-        ([("{one}", 1 << 40)], "which has 10 rows"),
+        ([("{one}", 10)], "row 10 of .* is deleted, but the file has 10 rows"),
+        ([("{one}", 1 << 40)], "but the file has 10 rows"),
         ([("{one}", -1)], "a position is invalid"),
     ],
 )
@@ -421,7 +421,7 @@ def test_damaged_vectors_are_refused(
     puffin.write_bytes(change(puffin.read_bytes()))
     refused(metadata, words, error)
     puffin.unlink()
-    refused(metadata, "the file is gone", DataFileMissingError)
+    refused(metadata, "the file is missing", DataFileMissingError)
 
 
 def snapshot_of(metadata: Path) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@
 - Trees: `nodes`, `trees`, `literals`, `filters`, `folding`.
 - SQL: `sql`, `spark_dialect`, `sql_nodes` (text → tree), `render` (tree → text).
 - Types: `analyze` resolves a tree; `functions` and `signatures` have the types of functions,
-  `coercion` and `implicit` the casts that Spark adds, `aliases` the functions that abbreviate others.
-- Values: `arrow` evaluates a tree on Arrow arrays. Kernels of functions are in `strings`, `numbers`,
+  `coercion` and `implicit` the casts that Spark adds, `aliases` the functions that abbreviate
+  others.
+- Values: `arrow` evaluates a tree on Arrow arrays. Kernels of functions are in `strings`,
+  `numbers`,
   `datetimes`, `containers`, `arrays`, `hashing` and `java_functions`; functions without an Arrow
   kernel, called row by row, in `strings_by_row`.
 - Other engines: `polars`, `daft`, `substrait`, `arrow_filters`.

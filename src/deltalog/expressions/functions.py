@@ -1,9 +1,10 @@
 """The table of functions: the types of their arguments and results.
 
 Owns argument types and result types. Aliases, and functions that abbreviate another expression, are
-in `aliases`. Values are computed by the tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one
-row) and `ROWS_WITH_NULLS` of `strings`, `strings_by_row`, `numbers`, `datetimes`, … A function in neither table is an error, so that a
-constraint with it is refused and never skipped (ledger E-04).
+in `aliases`. The tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one row) and
+`ROWS_WITH_NULLS` of `strings`, `strings_by_row`, `numbers`, `datetimes`, … compute the values. A
+function in neither table is an error, so that a constraint with it is refused and never skipped
+(ledger E-04).
 """
 
 from __future__ import annotations

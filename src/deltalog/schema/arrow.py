@@ -136,7 +136,7 @@ def with_query_type(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that `told_of_query` recorded; None if there is none, or values were cast.
+    """Return the type that `with_query_type` recorded; None if there is none, or values were cast.
 
     A caller's own metadata may have any value under this key.
     """

@@ -1,6 +1,7 @@
 """Bytes: stores, HTTP, Parquet files.
 
-- `store`: the protocol that all stores have; `fsspec_store` is the implementation over file systems.
+- `store`: the protocol that all stores have; `fsspec_store` is the implementation over file
+  systems.
 - `stores`: what differs from kind to kind. `http`: the HTTP client. `parquet`: Parquet files.
 - `pool`: threads for reads. `atomic`, `staging`, `links`: files of local disks. `faults`: errors.
 

@@ -1,8 +1,8 @@
 """One commit: content, conflicts, retry, and maintenance after it.
 
 - `pending`: collects the content. `assemble`: makes the bytes of the commit.
-- `commit`: the entry point. `commit_loop`: retries. `committer`: one attempt, on a store or through a
-  catalog.
+- `commit`: the entry point. `commit_loop`: retries. `committer`: one attempt, on a store or through
+  a catalog.
 - `conflicts`: the rules, checked against each commit that won the race. `rebase`: calls them, and
   moves the transaction onto the winner; `masks`: writes united deletion vectors.
 - `post_commit`: the steps after a commit; `maintenance`: checkpoints, checksums and clean-up.

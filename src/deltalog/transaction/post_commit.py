@@ -258,7 +258,8 @@ def after_commit(
         txn_id: id of the transaction.
 
     Cost: one request for the checksum; at every checkpoint interval that of
-    `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`; a compaction if it is enabled.
+    `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`; a compaction if it is
+    enabled.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)

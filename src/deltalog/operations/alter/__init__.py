@@ -1,8 +1,8 @@
 """Operations that change a table's metadata.
 
 - `columns`: add, rename, move, drop and change columns; the base class `Alteration`.
-- `properties`: properties, name and description; constraints, domains, features, clustering columns,
-  row ids of existing rows.
+- `properties`: properties, name and description; constraints, domains, features, clustering
+  columns, row ids of existing rows.
 - `iceberg`: UniForm. `drop_feature`: needs several commits, so it is a function that runs several
   operations.
 
