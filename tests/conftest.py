@@ -15,12 +15,14 @@ pytest_plugins = ["tests.support.emulators"]
 REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
 
 settings.register_profile(
-    "deltalog",
+    "long",
     deadline=None,  # two cores shared by two workers: a slow moment is no defect
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("quick", settings.get_profile("deltalog"), max_examples=25)
+# `make test-long` tries a property with 100 examples; the tiers, which run more often, with fewer.
+settings.register_profile("deltalog", settings.get_profile("long"), max_examples=50)
+settings.register_profile("quick", settings.get_profile("long"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deltalog"))
 
 TESTS = Path(__file__).parent

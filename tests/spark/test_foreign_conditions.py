@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog.errors import ConstraintViolationError, InvalidInputError
+from tests.support.reference_scenarios import FULL
 
 
 @pytest.fixture
@@ -63,12 +64,19 @@ def _rows(spark: SparkSession) -> list[tuple[int, str]]:
 def test_rows_are_those_that_spark_finds(lake: SparkSession, condition: str) -> None:
     args = GIVEN if ":" in condition else None
     every, rows = dict(_rows(lake)), CONDITIONS[condition]
-    changed = lake.sql(f"UPDATE c SET v = concat('', default.c.v) WHERE {condition}", args)
-    assert changed.collect() == [(len(rows),)]
+    # All three find rows in one way, so most conditions need one of them: they take turns.
+    is_odd = list(CONDITIONS).index(condition) % 2
+    if is_odd or FULL:
+        changed = lake.sql(f"UPDATE c SET v = concat(default.c.v, '+') WHERE {condition}", args)
+        assert changed.collect() == [(len(rows),)]
+        every |= {one: f"{every[one]}+" for one in rows}
+        assert dict(_rows(lake)) == every
+    if is_odd and not FULL:
+        return
     if "SELECT" in condition or len(rows) == 2:
         replaced = f"INSERT INTO c REPLACE WHERE {condition} SELECT * FROM c WHERE {condition}"
         assert lake.sql(replaced, args).collect()[0]["num_inserted_rows"] == len(rows)
-    assert dict(_rows(lake)) == every
+        assert dict(_rows(lake)) == every
     assert lake.sql(f"DELETE FROM c WHERE {condition}", args).collect() == [(len(rows),)]
     assert {one for one, _ in _rows(lake)} == every.keys() - rows
 

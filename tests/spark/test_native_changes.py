@@ -152,7 +152,8 @@ def test_changes_are_those_of_the_core(
     found = feed(registered, tmp_path)
     assert is_native(found)
     assert rows(found) == rows(open_changes(latest, start=0).to_table())
-    for version in range(latest.version + 1):
+    # Each costs a job: the first one, one amid them, and the last.
+    for version in sorted({0, latest.version // 2 + 1, latest.version}):
         own = open_changes(latest, start=version, end=version).to_table()
         assert rows(feed(registered, tmp_path, version, endingVersion=version)) == rows(own)
 
