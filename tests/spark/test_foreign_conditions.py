@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import deltalog.spark
+from deltalog import write_deltalake
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from tests.support.reference_scenarios import FULL
 
 
 @pytest.fixture
-def lake(spark: SparkSession) -> Iterator[SparkSession]:
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     """A table `c` of six rows, a function of Python, one of SQL, and a variable."""
-    deltalog.spark.register(spark, name="delta")
-    spark.sql(
-        "CREATE TABLE c USING delta PARTITIONED BY (p) AS "
-        "SELECT int(id) AS id, chr(int(96 + id)) AS v, string(id % 2) AS p FROM range(1, 7)"
+    given = pa.table(
+        {"id": pa.array(range(1, 7), pa.int32()), "v": list("abcdef"), "p": list("101010")}
     )
+    write_deltalake(tmp_path / "c", given, partition_by="p")
+    deltalog.spark.register(spark, name="delta")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS c USING delta LOCATION '{tmp_path / 'c'}'")
     spark.udf.register("marked", lambda text: f"{text}!")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION twice(x INT) RETURNS INT RETURN x * 2")
     spark.sql("DECLARE OR REPLACE VARIABLE six INT DEFAULT 6")

@@ -28,7 +28,7 @@ def sorted_rows(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
-@pytest.mark.parametrize("name", SETTINGS if FULL else ["copied", "all"])
+@pytest.mark.parametrize("name", SETTINGS if FULL else ["all"])
 def test_two_clusters_share_a_table(
     spark: SparkSession,
     reference: Spark,  # the fixture
