@@ -17,4 +17,6 @@ def examples(whole: int) -> int:
     Args:
         whole: how many `make test-long` takes.
     """
-    return max(_FEWEST, whole * settings.default.max_examples // WHOLE)
+    profile = settings.default
+    assert profile is not None
+    return max(_FEWEST, whole * profile.max_examples // WHOLE)
