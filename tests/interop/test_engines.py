@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog import DeltaTable
-from tests.support.corpora import Entry, readable_entries
+from tests.support.corpora import Entry, covering, readable_entries
 from tests.support.reference_scenarios import FULL
 
 pytestmark = pytest.mark.corpus
@@ -170,7 +170,7 @@ def test_an_engine_gets_the_same_rows(entry: Entry, engine: str, data: st.DataOb
     assert _bag(ask(table.to_pyarrow_dataset(), columns, where)) == _bag(expected)
 
 
-@pytest.mark.parametrize("entry", readable_entries(), ids=str)
+@pytest.mark.parametrize("entry", covering(readable_entries()), ids=str)
 @settings(max_examples=2)
 @given(data=st.data())
 def test_frames_get_the_same_rows(entry: Entry, data: st.DataObject) -> None:

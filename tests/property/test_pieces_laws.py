@@ -131,7 +131,7 @@ def test_pieces_prune_as_the_whole_does(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(24))
 def test_a_large_table_is_pruned_as_a_small_one(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_large_table_is_pruned_as_a_small_one(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=examples(20))
 def test_statistics_of_pieces_are_those_of_the_whole(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:

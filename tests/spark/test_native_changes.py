@@ -26,6 +26,7 @@ from tests.spark.shapes import ROWS
 from tests.spark.test_door import is_native, plan
 from tests.support.reference import Spark
 from tests.support.reference import spark as reference
+from tests.support.reference_scenarios import FULL
 
 __all__ = ["reference"]
 
@@ -295,7 +296,7 @@ def test_a_file_that_was_vacuumed_is_missed(registered: SparkSession, tmp_path: 
         feed(registered, tmp_path).collect()
 
 
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("vectors", ["true", "false"] if FULL else ["true"])
 def test_changes_of_the_reference_are_read_as_it_reads_them(
     registered: SparkSession, reference: Spark, tmp_path: Path, vectors: str
 ) -> None:
