@@ -10,17 +10,20 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.requirements import known_ids
+from tests.support.tiers import MARKS, can_hold, is_of_spark, marks_of
 
 pytest_plugins = ["tests.support.emulators"]
 REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
 
 settings.register_profile(
-    "deltalog",
+    "long",
     deadline=None,  # two cores shared by two workers: a slow moment is no defect
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("quick", settings.get_profile("deltalog"), max_examples=25)
+# `make test-long` tries a property with 100 examples; the tiers, which run more often, with fewer.
+settings.register_profile("deltalog", settings.get_profile("long"), max_examples=50)
+settings.register_profile("quick", settings.get_profile("long"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deltalog"))
 
 TESTS = Path(__file__).parent
@@ -48,11 +51,24 @@ def reference() -> Path:
     return _tables("DELTALOG_REFERENCE")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files alone that have no test of this tier."""
+    is_ours = collection_path.is_relative_to(TESTS)
+    is_it = collection_path.is_dir() or collection_path.match("test_*.py")
+    if is_ours and is_it and not can_hold(collection_path, config.getoption("-m")):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of Spark into their tier; refuse requirement ids that no row has."""
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] in {"spark", "reference"}:
+        if is_of_spark(item.path):
             item.add_marker(pytest.mark.spark)
+        least, most = marks_of(item.path)
+        marks = {mark.name for mark in item.iter_markers()} & set(MARKS)
+        if not least <= marks <= most:
+            raise pytest.UsageError(f"{item.nodeid}: write its mark into its file: {marks}")
     ids = known_ids()
     wrong = [
         f"{item.nodeid}: {name!r}"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source import Source
+
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src"
-MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Home directories and mounts of the machines where this is developed, and package registries.
 OF_A_MACHINE = re.compile(rb"(?<![\w.])/(?:work|farm|root|home/\w+|Users/\w+)/")
@@ -32,31 +32,30 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_module_says_what_it_owns(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+def test_modules_say_what_they_own(source: Source) -> None:
+    assert [name for name, tree in source.trees.items() if not ast.get_docstring(tree)] == []
 
 
-def test_packages_state_what_they_offer() -> None:
+def test_packages_state_what_they_offer(source: Source) -> None:
     bare = [
-        _name(path)
-        for path in MODULES
-        if path.name == "__init__.py"
+        name
+        for name, tree in source.trees.items()
+        if name.endswith("__init__.py")
         and not any(
             isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node)
-            for node in ast.parse(path.read_text("utf-8")).body
+            for node in tree.body
         )
     ]
     assert bare == []
 
 
-def test_packages_offer_what_they_import() -> None:
+def test_packages_offer_what_they_import(source: Source) -> None:
     """A package's `__init__.py` re-exports; it defines nothing of its own."""
     wrong = [
-        f"{_name(path)}:{node.lineno}"
-        for path in MODULES
-        if path.name == "__init__.py" and path.parent != SOURCE / "deltalog"
-        for node in ast.parse(path.read_text("utf-8")).body
+        f"{name}:{node.lineno}"
+        for name, tree in source.trees.items()
+        if name.endswith("/__init__.py")
+        for node in tree.body
         for inner in (node, *ast.iter_child_nodes(node))
         if isinstance(inner, ast.FunctionDef | ast.ClassDef)
     ]

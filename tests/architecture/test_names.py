@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
+from tests.support.source import Source
+
+LOWERING = "_util/escaping.py"
 # What holds a name of a column, a table, a schema or a catalog.
 NAME = re.compile(
     r"(\w+\.)*(name|column|alias|table|alias_or_name|new_name|col|field)"
@@ -28,43 +28,20 @@ OTHER_WORDS = {
 }  # fmt: skip
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        if name != "_util/escaping.py":
-            yield name, ast.parse(path.read_text("utf-8"))
-
-
-def test_no_case_is_folded() -> None:
+def test_no_case_is_folded(source: Source) -> None:
     found = [
         f"{name}:{node.lineno}"
-        for name, tree in _modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "casefold"
+        for name, node in source.find(ast.Attribute)
+        if node.attr == "casefold" and name != LOWERING
     ]
     assert found == []
 
 
-def test_names_are_lowered_by_one_function() -> None:
-    found = [
-        f"{name}:{node.lineno}: {ast.unparse(node)}"
-        for name, tree in _modules()
-        if name not in OTHER_WORDS
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr == "lower"
-        and NAME.fullmatch(ast.unparse(node.value))
-    ]
-    assert found == []
-
-
-def test_the_files_with_other_words_have_some() -> None:
-    lowering = {
-        name
-        for name, tree in _modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr == "lower"
-        and NAME.fullmatch(ast.unparse(node.value))
+def test_names_are_lowered_by_one_function(source: Source) -> None:
+    found = {
+        (name, f"{name}:{node.lineno}: {ast.unparse(node)}")
+        for name, node in source.find(ast.Attribute)
+        if node.attr == "lower" and name != LOWERING and NAME.fullmatch(ast.unparse(node.value))
     }
-    assert lowering >= OTHER_WORDS
+    assert sorted(line for name, line in found if name not in OTHER_WORDS) == []
+    assert {name for name, _ in found} >= OTHER_WORDS, "exceptions that are needed no more"

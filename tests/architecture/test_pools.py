@@ -8,11 +8,10 @@ If ours waited for Arrow's, enough scans at once would wait forever
 from __future__ import annotations
 
 import ast
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
-FILES = sorted(SOURCE.rglob("*.py"))
+from tests.support.source import Source
+
 # By default these calls of pyarrow's use its threads; the argument makes the caller do the work.
 SERIAL = {
     "read_row_groups": "use_threads",
@@ -32,19 +31,13 @@ DOORS = {
 }
 
 
-@cache
-def _calls() -> list[tuple[str, ast.Call, str]]:
-    found = []
-    for path in FILES:
-        name = path.relative_to(SOURCE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call):
-                function = node.func
-                if isinstance(function, ast.Attribute):
-                    found.append((name, node, function.attr))
-                elif isinstance(function, ast.Name):
-                    found.append((name, node, function.id))
-    return found
+def _calls(source: Source) -> Iterator[tuple[str, ast.Call, str]]:
+    for name, node in source.find(ast.Call):
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            yield name, node, function.attr
+        elif isinstance(function, ast.Name):
+            yield name, node, function.id
 
 
 def _is_of_pyarrow(name: str, call: ast.Call, attribute: str) -> bool:
@@ -67,10 +60,10 @@ def _turns_off(call: ast.Call, option: str) -> bool:
     )
 
 
-def test_calls_that_would_use_threads_of_arrow_are_told_not_to() -> None:
+def test_calls_that_would_use_threads_of_arrow_are_told_not_to(source: Source) -> None:
     wrong = [
         f"{name}:{call.lineno} {attribute} without {SERIAL[attribute]}=False"
-        for name, call, attribute in _calls()
+        for name, call, attribute in _calls(source)
         if attribute in SERIAL
         and _is_of_pyarrow(name, call, attribute)
         and not _turns_off(call, SERIAL[attribute])
@@ -78,10 +71,10 @@ def test_calls_that_would_use_threads_of_arrow_are_told_not_to() -> None:
     assert not wrong
 
 
-def test_tables_are_filtered_by_masks_instead_of_expressions() -> None:
+def test_tables_are_filtered_by_masks_instead_of_expressions(source: Source) -> None:
     wrong = [
         f"{name}:{call.lineno} {attribute}({ast.unparse(argument)})"
-        for name, call, attribute in _calls()
+        for name, call, attribute in _calls(source)
         if attribute in PLANS and (name, attribute) not in DOORS
         for argument in call.args
         if any(
@@ -94,11 +87,11 @@ def test_tables_are_filtered_by_masks_instead_of_expressions() -> None:
     assert not wrong
 
 
-def test_only_one_file_lets_arrow_decode_parquet() -> None:
+def test_only_one_file_lets_arrow_decode_parquet(source: Source) -> None:
     """And another small files of which everything is in memory."""
     found = {
         name
-        for name, call, attribute in _calls()
+        for name, call, attribute in _calls(source)
         if attribute in {"read_row_groups", "read_row_group"}
         or (attribute == "iter_batches" and _turns_off(call, "use_threads"))
         or (attribute == "ParquetFile" and _is_of_pyarrow(name, call, attribute))
@@ -106,10 +99,10 @@ def test_only_one_file_lets_arrow_decode_parquet() -> None:
     assert found == {"storage/parquet/parts.py", "storage/parquet/excerpt.py"}
 
 
-def test_batches_of_arrows_reader_are_streamed_in_one_place() -> None:
+def test_batches_of_arrows_reader_are_streamed_in_one_place(source: Source) -> None:
     found = {
         file
-        for file, call, attribute in _calls()
+        for file, call, attribute in _calls(source)
         if attribute == "iter_batches" and isinstance(call.func, ast.Attribute)
         if ast.unparse(call.func.value) in {"reader", "file.reader", "self._file.reader"}
         and not file.startswith(("log/checkpoints/", "iceberg/"))  # a `ParquetReader` of ours

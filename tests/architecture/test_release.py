@@ -36,7 +36,7 @@ def _build(dist: Path, checker: Any, *, without: str = "", beside: str = "") -> 
                 wheel.writestr(name, b"")
         command = "[console_scripts]\ndeltalog = deltalog.__main__:main\n"
         wheel.writestr(f"{stem}.dist-info/entry_points.txt", command)
-    with tarfile.open(dist / f"{stem}.tar.gz", "w:gz") as source:
+    with tarfile.open(dist / f"{stem}.tar.gz", "w:gz", compresslevel=1) as source:
         for name in ["pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"]:
             source.add(ROOT / name, f"{stem}/{name}")
         for name in packaged:

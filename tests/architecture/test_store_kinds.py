@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, ClassVar
 
 import fsspec
@@ -22,8 +19,8 @@ from deltalog.errors import AccessDeniedError, AlreadyExistsError, StorageError
 from deltalog.storage import open_store
 from deltalog.storage.stores.filesystems import class_named, files_class, own_path
 from deltalog.storage.stores.fsspec_files import FsspecFiles
+from tests.support.source import Source
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 ROWS = tuple(dict.fromkeys(KINDS.values()))
 NAMES = KINDS.keys() - {"data"}  # a scheme, and an everyday word
 NAMED = re.compile(rf"(?:{'|'.join(sorted(NAMES))})(?::(?://.*)?)?", re.DOTALL)
@@ -59,24 +56,15 @@ OTHERWISE_MEANT = {
 }
 
 
-def _texts(tree: ast.Module) -> Iterator[str]:
-    """String constants that are no docstrings."""
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
-            yield node.value
-
-
-def test_only_the_table_and_the_kinds_own_modules_name_a_kind() -> None:
+def test_only_the_table_and_the_kinds_own_modules_name_a_kind(source: Source) -> None:
     own = {files_class(kind).__module__ for kind in ROWS} - {FsspecFiles.__module__}
-    paths = {path.relative_to(SOURCE.parent).as_posix(): path for path in SOURCE.rglob("*.py")}
     found = {
-        (name.removeprefix("deltalog/"), text)
-        for name, path in paths.items()
-        if name.removesuffix(".py").replace("/", ".") not in {StoreKind.__module__, *own}
-        and not name.endswith("/moved.py")  # names of modules
-        for text in _texts(ast.parse(path.read_text("utf-8")))
+        (name, text)
+        for name, text in source.strings()
         if NAMED.fullmatch(text)
+        and f"deltalog.{name.removesuffix('.py').replace('/', '.')}"
+        not in {StoreKind.__module__, *own}
+        and not name.endswith("/moved.py")  # names of modules
     }
     assert found == set(OTHERWISE_MEANT)
 

@@ -9,8 +9,9 @@ from typing import Final
 
 import pytest
 
+from tests.support.tiers import MARKS, TESTS, can_hold
+
 ROOT: Final = Path(__file__).resolve().parents[2]
-MARKS: Final = ("spark", "emulator", "corpus", "slow")
 
 
 def _makefile() -> str:
@@ -40,6 +41,33 @@ def test_a_test_is_in_exactly_one_tier(marks: tuple[bool, ...]) -> None:
         if eval(marks_of, {}, has)  # noqa: S307 - of our Makefile
     ]
     assert len(tiers) == 1, tiers
+
+
+def test_every_file_is_read_by_a_tier() -> None:
+    """What a test is marked with, `tests/conftest.py` compares with what its file names."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    assert len(files) > 500
+    of_tiers = [{file for file in files if can_hold(file, marks)} for marks in _tiers().values()]
+    assert set().union(*of_tiers) == set(files)
+    assert all(can_hold(file, "") and can_hold(file, "protocol or slow") for file in files)
+
+
+@pytest.mark.parametrize(
+    ("text", "tiers"),
+    [
+        ("", {"test"}),
+        ("@pytest.mark.slow('one of them')\n", {"test", "test-slow"}),
+        ("pytestmark = pytest.mark.slow('all')\n", {"test-slow"}),
+        (
+            "pytestmark = [\n    pytest.mark.corpus,\n    pytest.mark.emulator,\n]\n",
+            {"test-stores"},
+        ),
+    ],
+)
+def test_files_are_read_for_their_marks(text: str, tiers: set[str], tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    file.write_text(text, "utf-8")
+    assert {name for name, marks in _tiers().items() if can_hold(file, marks)} == tiers
 
 
 def test_all_tiers_are_run() -> None:

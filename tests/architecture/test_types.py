@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import datetime as dt
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,8 @@ from deltalog.schema import (
 )
 from deltalog.schema.primitives import PRIMITIVES, Bounds, Primitive, ValueCodec
 from deltalog.schema.primitives.strings import check_kind, check_match, json_texts
+from tests.support.source import Source
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 TABLE = "schema/primitives/"
 # Where a type's name may stand besides: by folder or file, with the reason.
 ELSEWHERE = {
@@ -64,38 +63,33 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-def _names_in(path: Path) -> set[str]:
-    """Types that string constants of a module name, whether with parameters or without."""
-    tree = ast.parse(path.read_text("utf-8"))
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    texts = (
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
-    )
-    return {name for text in texts if (name := text.partition("(")[0]) in PRIMITIVES}
+def _named(source: Source) -> set[tuple[str, str]]:
+    """Types that string constants of modules name, whether with parameters or without."""
+    return {
+        (where, name)
+        for where, text in source.strings()
+        if not where.startswith(TABLE) and (name := text.partition("(")[0]) in PRIMITIVES
+    }
 
 
-def test_only_the_table_names_types() -> None:
-    wrong = []
-    for path in SOURCE.rglob("*.py"):
-        where = path.relative_to(SOURCE).as_posix()
-        if not where.startswith(TABLE):
-            allowed = {
-                n for at, (names, _) in ELSEWHERE.items() if where.startswith(at) for n in names
-            }
-            wrong += [f"{where}: {name}" for name in sorted(_names_in(path) - allowed)]
+def test_only_the_table_names_types(source: Source) -> None:
+    wrong = [
+        f"{where}: {name}"
+        for where, name in sorted(_named(source))
+        if not any(where.startswith(at) and name in names for at, (names, _) in ELSEWHERE.items())
+    ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("place", ELSEWHERE)
-def test_exceptions_are_still_needed(place: str) -> None:
-    found = [
-        path for path in SOURCE.rglob("*.py") if str(path.relative_to(SOURCE)).startswith(place)
-    ]
-    names, reason = ELSEWHERE[place]
-    assert reason
-    assert names - {name for path in found for name in _names_in(path)} == set()
+def test_exceptions_are_still_needed(source: Source) -> None:
+    named = _named(source)
+    assert all(reason for _, reason in ELSEWHERE.values())
+    assert [
+        (place, name)
+        for place, (names, _) in ELSEWHERE.items()
+        for name in sorted(names)
+        if not any(where.startswith(place) and name == found for where, found in named)
+    ] == []
 
 
 def _micros(texts: Any) -> Any:

@@ -103,7 +103,7 @@ class Proxied:
 @pytest.fixture(scope="module")
 def running() -> Iterator[Proxied]:
     with _Server(("127.0.0.1", 0), _Origin) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             with proxy_before(server.server_port) as ports, Control(ports["control_port"]) as door:

@@ -318,6 +318,7 @@ def test_those_of_google_are_used(gcs: Emulator, clock: Time) -> None:
     assert GcsServer.running[gcs.endpoint].tokens == {"Bearer lent-by-the-catalog"}
 
 
+@pytest.mark.emulator
 def test_those_of_azure_are_used(azure: Emulator, clock: Time) -> None:
     from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 

@@ -15,7 +15,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.parquet.excerpt import PAGED
-from tests.support.corpora import Entry, readable_entries
+from tests.support.corpora import Entry, covering, readable_entries
 
 pytestmark = pytest.mark.corpus
 _MOST_ROWS = 100_000
@@ -51,7 +51,7 @@ def _found(snapshot: Snapshot, name: str, value: object) -> str:
         return repr(error)
 
 
-@pytest.mark.parametrize("entry", readable_entries(), ids=str)
+@pytest.mark.parametrize("entry", covering(readable_entries()), ids=str)
 def test_rows_found_by_pages(entry: Entry) -> None:
     snapshot = load_snapshot(utc_context(open_store(str(entry.path))))
     with without_pages():

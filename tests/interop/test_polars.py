@@ -158,7 +158,7 @@ PREDICATES = st.recursive(
 
 
 @pytest.mark.slow("a long property")
-@settings(max_examples=500 if FULL else 100, deadline=None)
+@settings(max_examples=500 if FULL else 50, deadline=None)
 @given(predicate=PREDICATES, names=st.lists(st.sampled_from(["i", "s", "st", "p"]), unique=True))
 def test_a_filter_gives_the_rows_that_it_gives_in_memory(
     store: CountingStore, eager: pl.DataFrame, predicate: pl.Expr, names: list[str]

@@ -31,7 +31,10 @@ from deltalog.testing import CountingStore
 from tests.support.engines import FILES, bag, files_of, ids_of, make_table, rows_of_file
 from tests.support.raw_tables import RawTable, protocol
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.slow("starts Ray, which takes ten seconds"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,7 +64,6 @@ def rows_in(dataset: Any) -> pa.Table:
     return pa.concat_tables(ray.get(dataset.to_arrow_refs()))
 
 
-@pytest.mark.slow("starts Ray")
 def test_a_dataset_has_the_rows_of_the_table(path: str) -> None:
     table = DeltaTable(path)
     dataset = deltalog_ray.read(table, override_num_blocks=3)

@@ -33,6 +33,7 @@ from deltalog.protocol.actions.model import (
 from deltalog.protocol.features import supported_features
 from deltalog.protocol.features.protocol_change import merge, normalise
 from deltalog.protocol.features.registry import FEATURES, Kind
+from tests.support.examples import examples
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -138,7 +139,7 @@ def test_every_action_comes_back(action: Action) -> None:
 
 
 @pytest.mark.protocol("LOG-03")
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.lists(ACTIONS, max_size=5))
 def test_every_commit_comes_back(actions: list[Action]) -> None:
     data = encode_actions(actions)

@@ -22,6 +22,7 @@ from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.stats import schema_of_leaves
 from deltalog.transaction.maintenance import create_checkpoint
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import DictStore, Json
 from tests.support.raw_tables import mapped, struct_of
 
@@ -265,7 +266,7 @@ def forget_commits(store: DictStore, version: int) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_checkpoint_is_the_state_that_it_was_written_from(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:

@@ -18,6 +18,7 @@ from deltalog.protocol.deletion_vectors import (
     parse_file,
     parse_inline,
 )
+from tests.support.examples import examples
 
 ranges = st.tuples(st.integers(0, 200_000), st.integers(0, 70_000)).map(
     lambda pair: range(pair[0], pair[0] + pair[1])
@@ -29,7 +30,7 @@ row_sets = st.tuples(sparse, st.lists(ranges, max_size=2)).map(
 
 
 @given(row_sets)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_every_stored_form_gives_the_set_back(rows: set[int]) -> None:
     bitmap = DeletionBitmap(rows)
     assert bitmap.to_arrow().to_pylist() == sorted(rows)
@@ -39,7 +40,7 @@ def test_every_stored_form_gives_the_set_back(rows: set[int]) -> None:
 
 
 @given(st.lists(sparse, max_size=5), st.uuids())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_files_give_every_vector_back(sets: list[set[int]], uuid: UUID) -> None:
     bitmaps = [DeletionBitmap(rows) for rows in sets]
     file = encode_file(bitmaps, uuid)
@@ -47,7 +48,7 @@ def test_files_give_every_vector_back(sets: list[set[int]], uuid: UUID) -> None:
 
 
 @given(st.lists(st.sets(st.integers(0, 2**32 - 1), max_size=20), max_size=4), st.sampled_from("<>"))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_native_form_equals_the_set_model(buckets: list[set[int]], order: str) -> None:
     data = struct.pack(order + "ii", 1681511376, len(buckets))
     for bucket in buckets:
@@ -58,7 +59,7 @@ def test_native_form_equals_the_set_model(buckets: list[set[int]], order: str) -
 
 
 @given(row_sets, row_sets, st.integers(0, 300_000), st.integers(0, 2_000))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_operations_and_masks_equal_the_set_model(
     left: set[int], right: set[int], start: int, count: int
 ) -> None:
@@ -80,7 +81,7 @@ def test_z85_gives_the_bytes_back(data: bytes) -> None:
 
 
 @given(row_sets, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_damage_is_an_error_and_never_a_crash(rows: set[int], data: st.DataObject) -> None:
     torn = bytearray(DeletionBitmap(rows).encode())
     for _ in range(data.draw(st.integers(1, 4))):

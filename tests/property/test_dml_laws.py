@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from deltalog.errors import AmbiguousMergeError
 from deltalog.operations.changes.request import Action, Clause, When
+from tests.support.examples import examples
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable, in_order
 
 Row = dict[str, Any]
@@ -318,7 +319,7 @@ def feed(pairs: Sequence[tuple[Row, Row | None]], new: Sequence[Row]) -> list[Ro
     return in_order(found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     TABLES, st.lists(ROWS.filter(bool), min_size=1, max_size=3), st.lists(statements(), max_size=4)
 )

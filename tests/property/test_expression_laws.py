@@ -47,6 +47,7 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.schema import PrimitiveType, from_arrow_schema, to_arrow_type
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.slow("hundreds of examples for each law")
 
@@ -117,7 +118,7 @@ TREES: Final = st.recursive(st.one_of(_constants(), _columns()), _larger, max_le
 
 
 @given(tree=TREES)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_text_of_a_tree_reads_as_the_same_tree(tree: Expression) -> None:
     assert parse_sql(to_sql(tree)).same_as(tree), to_sql(tree)
 
@@ -137,7 +138,7 @@ def test_conjuncts_say_what_the_tree_says(tree: Expression) -> None:
 
 
 @given(sql=st.text(alphabet="ab1'\"`.,()=<>!+-*/%[]:?\\ \n", max_size=30))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_an_expression_or_our_error(sql: str) -> None:
     try:
         tree = parse_sql(sql)
@@ -269,7 +270,7 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 @given(condition=_conditions(), rows=ROWS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_conditions_are_what_a_row_by_row_model_says(
     condition: Expression, rows: list[dict[str, Any]]
 ) -> None:
@@ -322,7 +323,7 @@ _WHOLE: Final = {
     left=st.none() | _KINDS["l"],
     right=st.none() | _KINDS["l"],
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_whole_numbers_are_exact_or_an_error(
     sign: str, left: int | None, right: int | None
 ) -> None:
@@ -345,7 +346,7 @@ def test_whole_numbers_are_exact_or_an_error(
     left=st.none() | _KINDS["x"],
     right=st.none() | _KINDS["x"],
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_doubles_follow_ieee_but_for_zero_divisors(
     sign: str, left: float | None, right: float | None
 ) -> None:
@@ -382,7 +383,7 @@ _DIGITS: Final = st.tuples(st.integers(1, 38), st.integers(0, 38)).filter(lambda
 
 
 @given(data=st.data(), sign=st.sampled_from("+-*/%"), left=_DIGITS, right=_DIGITS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_decimals_are_the_rounded_exact_result_or_an_error(
     data: st.DataObject, sign: str, left: tuple[int, int], right: tuple[int, int]
 ) -> None:
@@ -459,7 +460,7 @@ def _arrow_filters() -> st.SearchStrategy[pc.Expression]:
 
 
 @given(expression=_arrow_filters(), rows=ROWS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_filters_of_pyarrow_mean_what_they_mean_to_pyarrow(
     expression: Any, rows: list[dict[str, Any]]
 ) -> None:

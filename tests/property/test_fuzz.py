@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow("thousands of damaged inputs")
 
 Rows = list[tuple[int, int | None]]
 LONG = os.environ.get("DELTALOG_RULES") == "all"
-INPUTS_PER_TEST = 250 if LONG else 100
-FOOTERS_PER_TEST = 1000 if LONG else 300
+INPUTS_PER_TEST = 250 if LONG else 60
+FOOTERS_PER_TEST = 1000 if LONG else 150
 MOST_SECONDS = 20.0
 STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 3, 2**31, 2**63, 2**64, 1.5, 1e300, "", "x", "%", "../x", "é", [], {}, [None]
@@ -286,7 +286,7 @@ def test_a_damaged_footer_raises_ours(tmp_path: Path, part: int) -> None:
 @pytest.mark.parametrize("part", ["footer", "pages"])
 def test_a_damaged_data_file_raises_ours(tmp_path: Path, part: str) -> None:
     """With predicates and without; also in another process, which must survive it."""
-    inputs = 600 if LONG else 200
+    inputs = 600 if LONG else 100
     said = lines_of("tests.property.damaged_data_files", tmp_path / "table", 0, inputs, part)
     assert len(said) == inputs
 
@@ -294,7 +294,7 @@ def test_a_damaged_data_file_raises_ours(tmp_path: Path, part: str) -> None:
 @pytest.mark.parametrize("part", ["offsets", "bounds", "headers", "footer"])
 def test_damaged_pages_lose_no_rows_unseen(tmp_path: Path, part: str) -> None:
     """The page index and the headers of pages; also in another process, which must survive it."""
-    inputs = 1000 if LONG else 200
+    inputs = 1000 if LONG else 80
     said = lines_of("tests.property.damaged_pages", tmp_path / "table", 0, inputs, part)
     assert len(said) == inputs
 

@@ -195,7 +195,7 @@ def test_row_groups_of_every_writer_are_copied(tmp_path: Path, writer: str) -> N
 @pytest.mark.parametrize("part", ["footer", "pages", "checked", "newer"])
 def test_damaged_sources_end_in_errors_of_ours(tmp_path: Path, part: str) -> None:
     """In another process, which must survive it; after an error no file is left."""
-    inputs = 600 if EXAMPLES > 4 else 100
+    inputs = 600 if EXAMPLES > 4 else 60
     lines = lines_of("tests.property.damaged_sources", tmp_path / "table", 0, inputs, part)
     assert len(lines) == inputs + 1
     assert lines[-1].startswith("deleted from ")

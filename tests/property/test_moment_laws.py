@@ -28,6 +28,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
 from deltalog.schema import PrimitiveType, StructType, to_arrow_type
+from tests.support.examples import examples
 from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable
 
@@ -207,7 +208,7 @@ def test_no_row_is_lost_by_pruning(
     assert scanned.sort_by("n").column("n").to_pylist() == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(data=st.data(), name=st.sampled_from(sorted(KINDS)), limit=st.integers(1, 4))
 def test_the_first_rows_of_an_order(data: st.DataObject, name: str, limit: int) -> None:
     files = data.draw(
@@ -231,7 +232,7 @@ def test_the_first_rows_of_an_order(data: st.DataObject, name: str, limit: int) 
     assert found.column("n").to_pylist() == [number for number, _ in ordered[:limit]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(data=st.data(), name=st.sampled_from(sorted(KINDS)))
 def test_keys_of_a_merge_are_whole_numbers(data: st.DataObject, name: str) -> None:
     keys = data.draw(st.lists(st.none() | VALUES[name], min_size=1, max_size=6))

@@ -23,6 +23,7 @@ from deltalog.storage.parquet.excerpt import PAGED, Excerpt
 from deltalog.storage.parquet.paged import PagedReader
 from deltalog.storage.parquet.pages import RowRange
 from deltalog.storage.parquet.reader import open_parquet
+from tests.support.examples import examples
 
 KINDS: tuple[pa.DataType, ...] = (
     pa.int32(),
@@ -130,7 +131,7 @@ def runs_of(draw: st.DrawFn, num_rows: int) -> list[RowRange]:
 
 
 @given(data=st.data(), file=files())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_rows_by_pages_are_the_rows(
     data: st.DataObject, file: tuple[pa.Table, dict[str, Any]], tmp_path_factory: Any
 ) -> None:

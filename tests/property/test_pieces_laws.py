@@ -34,6 +34,7 @@ from deltalog.transaction.maintenance import create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, without_feature
 from tests.property.test_replay_laws import Model, histories
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import DictStore
 
 pruning = import_module("deltalog.data.scan.prune")  # the room has a function of that name
@@ -87,7 +88,7 @@ def live_rows(pruned: Pruned) -> int | str | None:
 
 
 @given(history=histories(), share_bytes=st.sampled_from([4000, 1 << 20]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_all_pieces_are_the_version(
     history: tuple[DictStore, list[Model]], share_bytes: int
 ) -> None:
@@ -104,7 +105,7 @@ def test_all_pieces_are_the_version(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_pieces_prune_as_the_whole_does(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
@@ -130,7 +131,7 @@ def test_pieces_prune_as_the_whole_does(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(24))
 def test_a_large_table_is_pruned_as_a_small_one(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
@@ -156,7 +157,7 @@ def test_a_large_table_is_pruned_as_a_small_one(
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=examples(20))
 def test_statistics_of_pieces_are_those_of_the_whole(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
 from deltalog.operations.changes.request import Action, When
+from tests.support.examples import examples
 from tests.support.logs import DictStore
 
 Row = dict[str, Any]
@@ -703,7 +704,7 @@ def test_many_ranges_do_what_loops_over_all_pairs_say(
     table.merge(source, condition, CLAUSES[clauses], most_pairs=most_pairs, chunk=7)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     edges=st.lists(st.integers(-20, 60), unique=True, max_size=25).map(sorted),
     gaps=st.sets(st.integers(0, 24)),

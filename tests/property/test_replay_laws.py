@@ -15,6 +15,7 @@ from deltalog.log.listing import canonical_form, checksum_of, parse_hint
 from deltalog.log.replay import reconcile
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import DictStore, Json
 
 PATHS = ("a", "b", "c%20d", "e/f")
@@ -129,7 +130,7 @@ def seen(snapshot: Snapshot) -> Model:
 
 
 @pytest.mark.protocol("REC-02", "REC-03", "REC-05", "REC-06", "LOG-04", "LOG-05", "OV-09", "D-18")
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories())
 def test_every_version_equals_the_model(history: tuple[DictStore, list[Model]]) -> None:
     store, models = history
@@ -138,7 +139,7 @@ def test_every_version_equals_the_model(history: tuple[DictStore, list[Model]]) 
 
 
 @pytest.mark.protocol("REC-06", "OV-07")
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories(), st.data())
 def test_following_equals_opening(
     history: tuple[DictStore, list[Model]], data: st.DataObject

@@ -24,6 +24,7 @@ from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
 from deltalog.protocol.stats import StatsCollector, encode_stats
 from deltalog.schema import Field, StructType, to_arrow_schema
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.raw_tables import DataTable, rows_of
 
 KINDS = {
@@ -109,7 +110,7 @@ def key(row: Any) -> str:
 
 @pytest.mark.protocol("DV-19")
 @given(st.lists(files(), min_size=1, max_size=4), predicates)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_pruning_never_loses_a_row(parts: list[dict[str, Any]], predicate: Expression) -> None:
     snapshot = table_of(parts).snapshot()
     names = [*KINDS, "_metadata.file_name", "_metadata.row_index"]
@@ -122,7 +123,7 @@ def test_pruning_never_loses_a_row(parts: list[dict[str, Any]], predicate: Expre
 
 
 @given(st.lists(files(), min_size=1, max_size=4), st.integers(0, 8))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_limit_gives_so_many_rows_of_the_table(parts: list[dict[str, Any]], limit: int) -> None:
     snapshot = table_of(parts).snapshot()
     rows = plan_scan(snapshot).to_table().to_pylist()
@@ -178,7 +179,7 @@ def commit_of(table: DataTable, live: dict[str, dict[str, Any]], step: Any) -> l
 @pytest.mark.slow("a long property")
 @pytest.mark.protocol("CDC-04", "D-42")
 @given(st.lists(steps, min_size=1, max_size=8), st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_changes_lead_from_one_version_to_another(commits: list[Any], data: st.DataObject) -> None:
     table = DataTable(
         [("id", "long")],

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 
 from deltalog import DeltaTable
 from deltalog.storage.parquet.excerpt import PAGED
+from tests.support.examples import examples
 from tests.support.raw_tables import DataTable
 
 NUMBER, DAY = 7, dt.date(2020, 1, 1)
@@ -107,7 +108,7 @@ def build(files: list[dict[str, Any]]) -> DataTable:
     k=st.integers(1, 28),
     columns=st.sets(st.sampled_from(COLUMNS), max_size=4),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_leaving_pages_out_loses_and_adds_nothing(
     files: list[dict[str, Any]],
     condition: str | None,

@@ -40,6 +40,7 @@ from deltalog.schema import (
     walk,
 )
 from tests.property.schema_strategies import PARTITION_TYPES, SCHEMAS, TYPES, values
+from tests.support.examples import examples
 
 
 @pytest.mark.protocol("SCH-01", "SCH-02", "SCH-03", "SCH-05", "SCH-07")
@@ -66,7 +67,7 @@ def test_conform_takes_nulls_and_empty_arrays_of_every_type(data_type: DataType)
         assert (array.type, array.null_count) == (target, count)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_conform_undoes_every_encoding(data: st.DataObject) -> None:
     kind = data.draw(PARTITION_TYPES)
@@ -155,7 +156,7 @@ WIDENINGS = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(WIDENINGS), st.data())
 @pytest.mark.protocol("B-50", "D-68")
 def test_widening_loses_no_value(

@@ -17,6 +17,7 @@ from deltalog.query.lexer import split
 from deltalog.query.located import located
 from deltalog.statements import parse_statement
 from deltalog.statements.connection import is_complete, statements_of
+from tests.support.examples import examples
 from tests.support.sql_statements import STATEMENTS
 from tests.support.sql_tables import SqlTables
 
@@ -59,13 +60,13 @@ def test_any_text_is_a_statement_or_refused(sql: str) -> None:
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25), st.sampled_from([" ", "", "\n"]))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_any_words_are_a_statement_or_refused(words: list[str], between: str) -> None:
     _ends_well(between.join(words), {"x": 1})
 
 
 @given(st.sampled_from(STATEMENTS), st.randoms(use_true_random=False), st.integers(1, 6))
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 def test_a_damaged_statement_is_a_statement_or_refused(
     sql: str, chance: random.Random, times: int
 ) -> None:
@@ -97,7 +98,7 @@ def test_words_have_their_places(sql: str) -> None:
 
 
 @given(st.lists(st.sampled_from(QUERY_WORDS), max_size=14))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_is_read_runs_or_is_refused(words: list[str]) -> None:
     db = SqlTables()
     db.create("t", "AS SELECT 1 AS id, 'a' AS v")

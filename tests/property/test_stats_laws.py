@@ -29,6 +29,7 @@ from deltalog.protocol.stats import (
 )
 from deltalog.protocol.stats.ranges import Facts, Stored
 from deltalog.schema import Field, StructType, leaf_columns, to_arrow_schema
+from tests.support.examples import examples
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def statistics(table: pa.Table) -> str:
 
 @pytest.mark.protocol("STAT-02", "STAT-04", "D-12", "D-13", "D-14", "D-15")
 @given(files(), predicates)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_skipping_never_loses_a_row(tables: list[pa.Table], predicate: Expression) -> None:
     resolved = resolve_predicate(predicate, SCHEMA)
     skipping = plan_skipping(resolved, TABLE)
@@ -166,7 +167,7 @@ def test_skipping_never_loses_a_row(tables: list[pa.Table], predicate: Expressio
 
 @pytest.mark.protocol("STAT-03", "STAT-07", "D-12", "D-13", "D-14", "D-15")
 @given(files())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_every_value_lies_within_the_corrected_bounds(tables: list[pa.Table]) -> None:
     schema = stats_schema(indexed_columns(DATA_SCHEMA))
     for table in tables:
@@ -196,7 +197,7 @@ def test_cut_texts_are_bounds(text: str, length: int) -> None:
 
 @pytest.mark.protocol("STAT-01", "STAT-14")
 @given(files())
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_statistics_survive_their_json(tables: list[pa.Table]) -> None:
     schema = stats_schema(indexed_columns(DATA_SCHEMA), tight_bounds=False)
     written = [statistics(table) for table in tables]

@@ -15,6 +15,7 @@ from deltalog.schema.variant import decode, encode, to_json, unshred
 from deltalog.schema.variant.reader import members, names_of
 from deltalog.schema.variant.shredding import encode_array, encode_object
 from tests.property.schema_strategies import TEXT
+from tests.support.examples import examples
 
 WIDE = Context(prec=40)
 MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
@@ -89,7 +90,7 @@ SMALL: st.SearchStrategy[Any] = st.recursive(
 
 
 @pytest.mark.protocol("B-51")
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.none() | st.tuples(SMALL), max_size=4), SHAPES)
 def test_shredding_in_any_shape_changes_no_value(rows: list[Any], shape: Any) -> None:
     kind = pa.struct([("metadata", pa.binary()), *_columns(shape)])

@@ -1,9 +1,11 @@
-"""The reference, and tables that it made: each once, for all tests that look at it."""
+"""The reference, and tables that it made: each once, for all tests that look at it.
+
+Every worker has its own: xdist 3.8 cannot group by marker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +15,7 @@ from tests.support.reference_stories import Story, play
 
 __all__ = ["spark"]
 
-HERE = Path(__file__).parent
 StoryOf = Callable[[Scenario], Story]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the reference. Every worker has its own: xdist 3.8 cannot group by marker."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

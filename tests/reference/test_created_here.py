@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,8 @@ def test_a_table_made_here_is_like_one_made_there(
     assert set(table.metadata().configuration) == set(model.metadata().configuration)
 
     story = Story(path=mine)
-    go_on(story, scenario, spark)
+    # What comes after a first change, `test_two_writers` has.
+    go_on(story, scenario if FULL else replace(scenario, steps=scenario.steps[:1]), spark)
     assert story.ours
     for version, rows in story.rows.items():
         assert ours(mine, version) == rows, f"version {version}"

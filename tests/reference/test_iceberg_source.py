@@ -262,6 +262,18 @@ STORIES: dict[str, tuple[int, bool, list[Step]]] = {
     ]),
 }  # fmt: skip
 
+# What each of them has is in another one as well, beside more.
+PLAIN = {
+    "positions of two files",
+    "positions of rows of the same commit",
+    "equal to one column",
+    "equal to two columns",
+    "equal to NULL in a struct",
+    "equal within a partition",
+    "equal to a column that was added since",
+    "vectors",
+}
+
 
 def as_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows in the form of `Spark.iceberg`, which shows structs as texts: those are left out."""
@@ -276,7 +288,7 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", [name for name in STORIES if FULL or name not in PLAIN])
 def test_rows_are_those_that_iceberg_reads(tmp_path: Path, spark: Spark, name: str) -> None:
     path, clone = tmp_path / "t", tmp_path / "c"
     made(spark, path, *STORIES[name])
@@ -319,7 +331,7 @@ def made(
     )
 
 
-@pytest.mark.parametrize("seed", range(12 if FULL else 4))
+@pytest.mark.parametrize("seed", range(12 if FULL else 3))
 def test_rows_of_any_history_are_those_that_iceberg_reads(
     tmp_path: Path, spark: Spark, seed: int
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.reference_scenarios import FULL
 from tests.support.sql_by_both import assert_same_rows, changes, facts, in_order, same, told
 from tests.support.sql_generated import CREATE, FILL, statements
 
-STATEMENTS = 300 if FULL else 30
+STATEMENTS = 300 if FULL else 16
 FILLED = 1  # the version of the table that all statements are for
 SEED = int(os.environ.get("DELTALOG_SQL_SEED", "16"))
 

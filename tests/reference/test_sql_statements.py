@@ -21,7 +21,7 @@ def place() -> Iterator[Path]:
         yield Path(path)
 
 
-@pytest.mark.parametrize("case", sampled(list(CASES), every=5, is_full=FULL))
+@pytest.mark.parametrize("case", sampled(list(CASES), every=8, is_full=FULL))
 def test_statements_do_the_same_by_both(spark: Spark, place: Path, case: str) -> None:
     theirs, mine = by_both(spark, place, CASES[case])
     assert_same_tables(spark, theirs, mine)

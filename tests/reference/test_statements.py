@@ -148,14 +148,15 @@ def opened(path: Path) -> StatedTable:
 @pytest.mark.protocol(
     "CDC-02", "CDC-04", "DF-08", "ROWID-13", "ROWID-15", "ROWID-16", "DV-10", "DV-18"
 )
-@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
-    ("by", "vectors"),
+    ("case", "by", "vectors"),
     [
-        pytest.param(by, vectors, id=f"{kind}-{how}")
+        pytest.param(case, by, vectors, id=f"{case}-{kind}-{how}")
+        for number, case in enumerate(CASES)
         for by, kind in (("", "whole"), ("PARTITIONED BY (g)", "partitioned"))
         for vectors, how in (("false", "rewritten"), ("true", "masked"))
-        if FULL or (by == "") is (vectors == "true")
+        # By turns; tests/spark/parity has all statements on all tables, without the reference.
+        if FULL or ((by == "") is (vectors == "true") is (number % 2 == 0))
     ],
 )
 def test_a_statement_does_the_same_by_both(

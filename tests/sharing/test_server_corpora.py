@@ -15,7 +15,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.sharing.server import app
 from tests.support.asgi import serving
-from tests.support.corpora import Entry, load_entries, readable_entries
+from tests.support.corpora import Entry, covering, load_entries, readable_entries
 from tests.support.sharing import config_of, write_profile
 
 delta_sharing = pytest.importorskip("delta_sharing", reason="delta-sharing is not installed")
@@ -123,9 +123,15 @@ def _fits(entry: Entry, *others: str) -> bool:
     return entry.id not in LIMITS or entry.id in others
 
 
+_COVERING = set(covering(readable_entries()))
+_SHOWN = [
+    entry
+    for entry in readable_entries()
+    if entry in _COVERING or entry.id in PARQUET_ONLY | DELTA_ONLY
+]
 CASES = [
-    *((entry, None) for entry in readable_entries() if _fits(entry, *DELTA_ONLY)),
-    *((entry, True) for entry in readable_entries() if _fits(entry, *PARQUET_ONLY)),
+    *((entry, None) for entry in _SHOWN if _fits(entry, *DELTA_ONLY)),
+    *((entry, True) for entry in _SHOWN if _fits(entry, *PARQUET_ONLY)),
 ]
 
 

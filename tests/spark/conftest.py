@@ -34,10 +34,9 @@ QUICK: dict[str, bool | float | int | str | None] = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a JVM, and let PySpark warn of whatever it likes."""
+    """Let PySpark warn of whatever it likes."""
     for item in items:
-        if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
+        if "spark" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 

@@ -21,7 +21,7 @@ from deltalog.schema import StructType
 from deltalog.spark.reading.batch_source import BatchReader, TaskPartition, resolve
 from deltalog.spark.reading.options import parse_any_read_options, parse_read_options
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from tests.support.corpora import VARIABLES, Entry, load_entries
+from tests.support.corpora import VARIABLES, Entry, covering, load_entries
 
 pytestmark = [
     pytest.mark.corpus,
@@ -100,7 +100,7 @@ def _check(entry: Entry, expected: Mapping[str, Any], read: Callable[[], pa.Tabl
             read()
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+@pytest.mark.parametrize("entry", covering(ENTRIES), ids=str)
 def test_native_rows(entry: Entry, spark: SparkSession) -> None:
     _check(
         entry,

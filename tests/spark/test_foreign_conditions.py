@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import deltalog.spark
+from deltalog import write_deltalake
 from deltalog.errors import ConstraintViolationError, InvalidInputError
+from tests.support.reference_scenarios import FULL
 
 
 @pytest.fixture
-def lake(spark: SparkSession) -> Iterator[SparkSession]:
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     """A table `c` of six rows, a function of Python, one of SQL, and a variable."""
-    deltalog.spark.register(spark, name="delta")
-    spark.sql(
-        "CREATE TABLE c USING delta PARTITIONED BY (p) AS "
-        "SELECT int(id) AS id, chr(int(96 + id)) AS v, string(id % 2) AS p FROM range(1, 7)"
+    given = pa.table(
+        {"id": pa.array(range(1, 7), pa.int32()), "v": list("abcdef"), "p": list("101010")}
     )
+    write_deltalake(tmp_path / "c", given, partition_by="p")
+    deltalog.spark.register(spark, name="delta")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS c USING delta LOCATION '{tmp_path / 'c'}'")
     spark.udf.register("marked", lambda text: f"{text}!")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION twice(x INT) RETURNS INT RETURN x * 2")
     spark.sql("DECLARE OR REPLACE VARIABLE six INT DEFAULT 6")
@@ -63,12 +68,19 @@ def _rows(spark: SparkSession) -> list[tuple[int, str]]:
 def test_rows_are_those_that_spark_finds(lake: SparkSession, condition: str) -> None:
     args = GIVEN if ":" in condition else None
     every, rows = dict(_rows(lake)), CONDITIONS[condition]
-    changed = lake.sql(f"UPDATE c SET v = concat('', default.c.v) WHERE {condition}", args)
-    assert changed.collect() == [(len(rows),)]
+    # All three find rows in one way, so most conditions need one of them: they take turns.
+    is_odd = list(CONDITIONS).index(condition) % 2
+    if is_odd or FULL:
+        changed = lake.sql(f"UPDATE c SET v = concat(default.c.v, '+') WHERE {condition}", args)
+        assert changed.collect() == [(len(rows),)]
+        every |= {one: f"{every[one]}+" for one in rows}
+        assert dict(_rows(lake)) == every
+    if is_odd and not FULL:
+        return
     if "SELECT" in condition or len(rows) == 2:
         replaced = f"INSERT INTO c REPLACE WHERE {condition} SELECT * FROM c WHERE {condition}"
         assert lake.sql(replaced, args).collect()[0]["num_inserted_rows"] == len(rows)
-    assert dict(_rows(lake)) == every
+        assert dict(_rows(lake)) == every
     assert lake.sql(f"DELETE FROM c WHERE {condition}", args).collect() == [(len(rows),)]
     assert {one for one, _ in _rows(lake)} == every.keys() - rows
 

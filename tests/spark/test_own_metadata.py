@@ -29,6 +29,7 @@ from tests.spark.test_batch_source import load, partitions, reader
 from tests.spark.test_door import is_native
 from tests.spark.test_native import rows
 from tests.spark.test_stream_source import Query
+from tests.support.reference_scenarios import FULL
 
 VECTORS: Final = {"delta.enableDeletionVectors": "true"}
 MAPPED: Final = {"delta.columnMapping.mode": "name"}
@@ -104,11 +105,26 @@ def registered(spark: SparkSession) -> SparkSession:
 
 
 kinds = pytest.mark.parametrize("own", KINDS.values(), ids=KINDS)
-all_properties = pytest.mark.parametrize(
-    "properties",
-    [{}, VECTORS, VECTORS | FEED_AND_IDS, FEED_AND_IDS, VECTORS | MAPPED],
-    ids=["copied", "masked", "masked-feed-ids", "copied-feed-ids", "masked-mapped"],
-)
+PROPERTIES: Final = {
+    "copied": {},
+    "masked": VECTORS,
+    "masked-feed-ids": VECTORS | FEED_AND_IDS,
+    "copied-feed-ids": FEED_AND_IDS,
+    "masked-mapped": VECTORS | MAPPED,
+}
+
+
+def in_turn(turn: int) -> pytest.MarkDecorator:
+    """A third of the pairs, or all: each operation has every kind, and all properties."""
+    return pytest.mark.parametrize(
+        ("own", "properties"),
+        [
+            pytest.param(own, properties, id=f"{name}-{kind}")
+            for column, (kind, own) in enumerate(KINDS.items())
+            for line, (name, properties) in enumerate(PROPERTIES.items())
+            if FULL or (line + column) % 3 == turn
+        ],
+    )
 
 
 def make(path: Path, own: Own, properties: dict[str, str]) -> CoreTable:
@@ -153,8 +169,7 @@ def assert_same(path: Path, own: Own) -> None:
         assert rows(feeds[0].read_all()) == rows(feeds[1].read_all())
 
 
-@kinds
-@all_properties
+@in_turn(0)
 def test_rows_are_deleted(
     spark: SparkSession, tmp_path: Path, own: Own, properties: dict[str, str]
 ) -> None:
@@ -172,8 +187,7 @@ def test_rows_are_deleted(
     assert_same(tmp_path, own)
 
 
-@kinds
-@all_properties
+@in_turn(1)
 def test_rows_are_updated(
     spark: SparkSession, tmp_path: Path, own: Own, properties: dict[str, str]
 ) -> None:
@@ -191,8 +205,7 @@ def test_rows_are_updated(
     assert_same(tmp_path, own)
 
 
-@kinds
-@all_properties
+@in_turn(2)
 def test_rows_are_merged(
     spark: SparkSession, tmp_path: Path, own: Own, properties: dict[str, str]
 ) -> None:

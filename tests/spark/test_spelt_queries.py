@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog.errors import InvalidInputError
 from tests.spark.random_queries import TABLES, RandomQueries
+from tests.support.reference_scenarios import FULL
 
-QUERIES = int(os.environ.get("DELTALOG_RANDOM_QUERIES", "40"))
+QUERIES = int(os.environ.get("DELTALOG_RANDOM_QUERIES", "40" if FULL else "12"))
 SEED = int(os.environ.get("DELTALOG_RANDOM_SEED", "0"))
 OURS, THEIRS = "lake_queries", "view_queries"
 

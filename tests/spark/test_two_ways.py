@@ -12,6 +12,7 @@ import deltalog.spark
 from deltalog.spark import DeltaTable
 from tests.support.reference import Spark
 from tests.support.reference import spark as reference
+from tests.support.reference_scenarios import FULL
 
 __all__ = ["reference"]
 
@@ -27,14 +28,15 @@ def sorted_rows(rows: list[Any]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=repr)
 
 
-@pytest.mark.parametrize("properties", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("name", SETTINGS if FULL else ["all"])
 def test_two_clusters_share_a_table(
     spark: SparkSession,
     reference: Spark,  # the fixture
     tmp_path: Path,
-    properties: str,
+    name: str,
 ) -> None:
     path = tmp_path / "t"
+    properties = SETTINGS[name]
     settings = f"TBLPROPERTIES ({properties})" if properties else ""
     reference.tell(
         path,

@@ -55,7 +55,7 @@ from tests.support.contexts import moved
 
 pytestmark = pytest.mark.slow("writers are interleaved in many ways")
 
-HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "120"))
 PARTS = 2
 WORKERS = 4
 compute: Any = pc  # the stubs know no map column

@@ -18,6 +18,7 @@ from deltalog import CommitProperties, DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError
 from deltalog.storage.store import Store
 from deltalog.testing.simulation.workers import CommonStore, Worker, free_cached_properties
+from tests.support.examples import examples
 from tests.support.facade import VECTORS, actions, rows
 from tests.support.logs import DictStore
 
@@ -105,7 +106,7 @@ def _run(
 
 
 @pytest.mark.parametrize("rewritten_above", ["0.5", "1"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     statements=st.lists(STATEMENTS, min_size=2, max_size=3),
     late=st.sets(st.integers(0, 2), max_size=1),

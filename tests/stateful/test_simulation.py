@@ -20,7 +20,7 @@ from deltalog.testing.stores import _Wrapper
 
 pytestmark = pytest.mark.slow("writers are interleaved in many ways")
 
-HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "100"))
 PARTS = 4
 REPLAYED = 12
 _Result = TypeVar("_Result")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+from tests.support.reference_scenarios import FULL
 
 VARIABLES = ("DELTALOG_CORPUS", "DELTALOG_REFERENCE")
 
@@ -62,3 +66,37 @@ def load_entries(variable: str) -> tuple[Entry, ...]:
 def readable_entries() -> list[Entry]:
     """All tables whose latest version gives rows."""
     return [entry for name in VARIABLES for entry in load_entries(name) if entry.has_rows]
+
+
+def covering(entries: Iterable[Entry]) -> Sequence[Entry]:
+    """Tables enough to show each thing that manifests tell of, and each pair of features.
+
+    For what every table goes through elsewhere as well, and what takes long: about a third of the
+    tables have nothing that others lack. `make test-long` takes all.
+    """
+    every = list(entries)
+    if FULL:
+        return every
+    shown = {entry: _shown(entry) for entry in every}
+    missing = set[Any]().union(*shown.values())
+    kept = set[Entry]()
+    while missing:
+        best = max(every, key=lambda entry: len(shown[entry] & missing))
+        kept.add(best)
+        missing -= shown[best]
+    return [entry for entry in every if entry in kept]
+
+
+def _shown(entry: Entry) -> set[Any]:
+    facts, latest = entry.facts, entry.expected("latest")
+    single = {
+        ("project", entry.id.partition("/")[0]),
+        ("outcome", latest.get("outcome")),
+        *(("error", kind) for kind in latest.get("error", ())),
+        *(
+            (name, value)
+            for name in ("types", "partition_types", "configuration")
+            for value in facts.get(name, ())
+        ),
+    }
+    return {*single, *combinations(sorted(facts.get("features", ())), 2)}

@@ -413,7 +413,8 @@ _LONG: Final = frozenset(
     {
         *("column-mapping-id", "column-mapping-enabled-later", "identity-negative-by-default"),
         *("defaults", "row-tracking-enabled-later", "in-commit-timestamps-enabled-later"),
-        *("iceberg-compat-v1", "char-varchar", "append-only", "change-data-feed"),
+        *("iceberg-compat-v1", "iceberg-compat-v2", "char-varchar", "append-only"),
+        "change-data-feed",
         *("materialized-partition-columns", "random-file-prefixes"),
     }
 )

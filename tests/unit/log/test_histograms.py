@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.log.checksum import DELETED_COUNT_BOUNDARIES, FILE_SIZE_BOUNDARIES, histogram
+from tests.support.examples import examples
 
 SIZES = [0, 1, 8191, 8192, 2**20, 2**38, 2**41]
 
@@ -19,7 +20,7 @@ def test_the_bins_are_the_references() -> None:
 
 
 @given(st.lists(st.sampled_from([*SIZES, None]) | st.integers(0, 2**40)), st.integers(0, 1500))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_bins_of_many_and_of_few_are_the_same(values: list[int | None], more: int) -> None:
     column = pa.chunked_array([pa.array(values, pa.int64()), pa.array([5] * more, pa.int64())])
     counts, sums = histogram(column, FILE_SIZE_BOUNDARIES)

@@ -24,6 +24,7 @@ from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction.properties import CommitOptions
 from tests.support.aging import FEATURES, NO_HOOKS, AgingTable
 from tests.support.contexts import moved
+from tests.support.examples import examples
 from tests.support.logs import Json
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -257,7 +258,7 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
 
 
 @pytest.mark.slow("a long property")
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_law_restoring_gives_the_rows_of_the_version(data: st.DataObject) -> None:
     table = AgingTable()

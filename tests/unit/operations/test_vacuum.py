@@ -29,6 +29,7 @@ from deltalog.operations.vacuum import (
 )
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from tests.support.aging import DAY_MS, FEATURES, START_MS, AgingTable
+from tests.support.examples import examples
 from tests.support.logs import commit, metadata
 from tests.support.vacuuming import (
     BOTH,
@@ -211,7 +212,7 @@ def test_a_crash_anywhere_leaves_the_table_and_the_rest_for_next_time(
 
 
 @pytest.mark.slow("a long property")
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_law_every_version_within_the_retention_stays_readable(data: st.DataObject) -> None:
     table = AgingTable()

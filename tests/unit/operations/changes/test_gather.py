@@ -16,7 +16,7 @@ from tests.support.writes import read_back, spec_of, table
 LONG = PrimitiveType("long")
 
 
-ROWS = [{"id": number, "p": number % 200} for number in range(2000)]
+ROWS = [{"id": number, "p": number % 40} for number in range(400)]
 
 
 @pytest.mark.parametrize("memory_bytes", [1000, 1 << 30])
@@ -24,10 +24,10 @@ def test_each_partition_has_one_file(memory_bytes: int) -> None:
     configuration = table(Field("id", LONG), Field("p", LONG), partition_by=["p"])
     spec = spec_of(configuration)
     written = write_optimized(spec, ROWS, limits=SortLimits(memory_bytes=memory_bytes))
-    assert len(written.adds) == 200
+    assert len(written.adds) == 40
     found = read_back(spec, written).sort_by("id").to_pylist()
     assert found == ROWS
-    assert len(spec.store.files) == 200 + 1  # type: ignore[attr-defined]  # a DictStore
+    assert len(spec.store.files) == 40 + 1  # type: ignore[attr-defined]  # a DictStore
 
 
 def test_without_partitions_it_is_an_ordinary_write() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.operations.changes.row_diff import match_rows
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     pass
@@ -101,7 +102,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(old=ROWS, new=ROWS, by=st.sampled_from([[], ["k"]]), memory=st.sampled_from([0, 1 << 20]))
 def test_matching_is_the_difference_of_bags(
     old: list[dict[str, Any]], new: list[dict[str, Any]], by: list[str], memory: int

@@ -18,6 +18,7 @@ from deltalog.testing import CountingStore
 from tests.support.aging import FEATURES, AgingTable
 from tests.support.contexts import moved
 from tests.support.diffing import diff, make, told
+from tests.support.examples import examples
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -164,7 +165,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     steps=STEPS,
     properties=st.sampled_from([{}, VECTORS, FEATURES]),

@@ -27,6 +27,7 @@ from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
 from deltalog.testing import CountingStore
 from tests.support.aging import FEATURES, START_MS, AgingTable
 from tests.support.contexts import moved
+from tests.support.examples import examples
 from tests.support.following import follow, ids, ids_of, make
 
 C = Field("c", PrimitiveType("long"))
@@ -66,7 +67,7 @@ def test_a_version_that_is_still_to_come_is_an_error() -> None:
         follow(make(), 2)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     later=st.integers(0, 3),

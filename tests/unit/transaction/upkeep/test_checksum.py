@@ -15,6 +15,7 @@ from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction.maintenance import count_checksum, read_checksum, write_checksum
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import DictStore, Json
 
 PROTOCOL: Json = {
@@ -63,7 +64,7 @@ def test_the_first_version_is_counted_and_later_ones_are_carried_on() -> None:
 
 @pytest.mark.protocol("B-19", "D-53")
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_is_carried_on_is_what_counting_gives(data: st.DataObject) -> None:
     store = DictStore()
     logs.commit(store, 0, PROTOCOL, logs.metadata())

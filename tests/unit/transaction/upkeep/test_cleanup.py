@@ -22,6 +22,7 @@ from deltalog.transaction.maintenance import (
     create_checkpoint,
 )
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import DictStore, Json
 
 DAY = 86_400_000
@@ -258,7 +259,7 @@ def test_a_fault_at_any_call_cuts_nothing_that_is_needed(harm: Harm) -> None:
 
 @pytest.mark.protocol("B-24", "D-61")
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_every_version_of_the_retention_period_stays_readable(data: st.DataObject) -> None:
     """Even if the cleanup is torn anywhere: any part of what goes may be gone already."""
     gaps = data.draw(st.lists(st.floats(0, 6), min_size=2, max_size=12))

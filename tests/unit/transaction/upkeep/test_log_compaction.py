@@ -17,6 +17,7 @@ from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction.maintenance import compact_logs
 from tests.support import logs
+from tests.support.examples import examples
 from tests.support.logs import Json
 
 PATHS = st.sampled_from(["a", "b", "c%20d"])
@@ -52,7 +53,7 @@ def state_of(snapshot: Snapshot) -> list[Any]:
 
 @pytest.mark.protocol("B-18", "D-54", "D-20")
 @given(st.lists(commits(), min_size=3, max_size=6), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_version_is_the_same_with_and_without(
     history: list[list[Json]], data: st.DataObject
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from deltalog.operations.changes.merge import pairs as joining
 from deltalog.operations.changes.merge.pairs import KeyIndex, cross
+from tests.support.examples import examples
 
 NAN = math.nan
 
@@ -62,7 +63,7 @@ def test_zeros_are_equal_and_so_are_nans() -> None:
 KEYS = st.none() | st.integers(-3, 3) | st.sampled_from([1 << 40, -(1 << 40)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(KEYS, KEYS), max_size=8),
     st.lists(st.tuples(KEYS, KEYS), max_size=8),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from deltalog.errors import AmbiguousMergeError
 from tests.support.merging import NUMBERS, pairs, rows
+from tests.support.reference_scenarios import FULL
 from tests.support.statements import (
     StatedTable,
     by_source_update,
@@ -63,7 +64,7 @@ KEYS = st.lists(st.integers(0, 6), max_size=12)
 
 @pytest.mark.parametrize("most_pairs", [1, 5, 1 << 20])
 @pytest.mark.parametrize("own", ["t.id", "t.id + 0"], ids=["ranges", "every pair"])
-@settings(max_examples=40)
+@settings(max_examples=40 if FULL else 12)  # of each of the six
 @given(
     target=KEYS,
     source=KEYS,
