@@ -207,7 +207,7 @@ def test_sql_has_literals_of_a_new_type() -> None:
     assert to_sql(lit(NOON)) == to_sql(parse_sql("time '12:00:00'")) == "TIME'12:00:00'"
     assert to_sql(parse_sql("CAST(a AS TIME)")) == "CAST(a AS TIME)"
     assert to_sql(parse_sql("`time` > 1")) == "`time` > 1"
-    with pytest.raises(InvalidInputError, match="no TIME"):
+    with pytest.raises(InvalidInputError, match="not a valid TIME"):
         parse_sql("TIME'noon'")
 
 
