@@ -30,13 +30,13 @@ class VersionChecksum:
     """The summary of a version. None is a value that the writer did not record.
 
     Args:
-        table_size_bytes: of all live files.
+        table_size_bytes: the size of all live files.
         num_files: number of live files.
-        protocol: of the version.
-        metadata: of the version.
+        protocol: the version's protocol.
+        metadata: the version's metadata.
         txn_id: the writer's id of the commit attempt.
-        in_commit_timestamp_ms: of the commit.
-        set_transactions: of all applications.
+        in_commit_timestamp_ms: the commit's in-commit timestamp.
+        set_transactions: the transactions of all applications.
         domain_metadata: without removed domains.
         num_deleted_records: rows deleted by deletion vectors.
         num_deletion_vectors: number of files that have one.

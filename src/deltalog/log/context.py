@@ -27,8 +27,8 @@ class TableContext:
     """A table's location, and how its values, times and commits are interpreted; picklable.
 
     Args:
-        store: of the table.
-        time_zone: of timestamps and partition values without one, as an IANA name or an offset.
+        store: the table's store.
+        time_zone: IANA name or offset, for timestamps and partition values without a time zone.
         clock: returns the current time, and sleeps.
         committer: publishes commits; None uses the store's own put-if-absent.
         log_tail: the newest commits, for a table whose catalog decides on them; None if the table
@@ -102,7 +102,7 @@ class LogTail:
 
     Args:
         commits: ratified commits, ascending and without a gap.
-        latest_version: of the table; a file published after it is not part of the table.
+        latest_version: the table's latest version; files published after it do not belong to it.
         allowed: the maintenance operations that the catalog allows its clients.
 
     Raises:

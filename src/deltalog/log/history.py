@@ -58,8 +58,8 @@ def read_history(
     """Return the history of the table up to `version`, newest first.
 
     Args:
-        store: of the table.
-        listing: of the log; it lacks commits that were cleaned up.
+        store: the table's store.
+        listing: a listing of the log; it lacks commits that were cleaned up.
         version: the newest version to return.
         limit: maximum number of commits.
         in_commit_timestamps: the first version whose commit has an in-commit timestamp.
@@ -157,8 +157,8 @@ def find_version_at(
     """Return the last version that was committed at or before a timestamp.
 
     Args:
-        store: of the table.
-        listing: of the whole log.
+        store: the table's store.
+        listing: a listing of the whole log.
         timestamp_ms: milliseconds since 1970, UTC.
         in_commit_timestamps: of the latest version.
         now_ms: the current time; a timestamp between the last commit and now returns the last

@@ -58,7 +58,7 @@ def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = 
     """List the log from a version on.
 
     Args:
-        store: of the table.
+        store: the table's store.
         from_version: list files of this version and later.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
@@ -71,10 +71,10 @@ def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = 
 def list_for_version(
     store: Store, version: int | None = None, *, log_tail: LogTail | None = None
 ) -> LogListing:
-    """List what a version needs: from the hint's checkpoint on, or the whole of a short log.
+    """List the files that a version needs: from the hint's checkpoint on, or a whole short log.
 
     Args:
-        store: of the table.
+        store: the table's store.
         version: the version to load; None is the latest.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
@@ -118,8 +118,8 @@ def list_newer(
     for two or three commits it would list the whole of a long log.
 
     Args:
-        store: of the table.
-        version: of the first commit.
+        store: the table's store.
+        version: the version of the first commit.
         log_tail: a catalog's newest commits; commits after them are ignored.
         expected: how many names to request first; most readers are at most one version behind.
 
@@ -148,8 +148,8 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
     """Return the commits from `version` on, oldest first, without a gap.
 
     Args:
-        store: of the table.
-        version: of a commit that exists, even if a listing does not show it yet.
+        store: the table's store.
+        version: the version of a commit that exists, even if a listing does not show it yet.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
     Raises:
@@ -265,10 +265,10 @@ class LastCheckpointHint:
     """The newest checkpoint according to `_last_checkpoint`, which may be out of date.
 
     Args:
-        version: of the checkpoint.
+        version: the checkpoint's version.
         size_actions: number of its actions.
         parts: number of its files, for a multi-part checkpoint.
-        size_bytes: of all its files.
+        size_bytes: the size of all its files.
         num_add_files: number of its add actions.
     """
 

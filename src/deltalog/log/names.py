@@ -65,7 +65,7 @@ class LogFile:
     """A file of the log, and the facts in its name.
 
     Args:
-        kind: of the file.
+        kind: the file's kind.
         version: the table version; for a compaction, the first one.
         info: path, size and time.
         part: the number of this part of a multi-part checkpoint, from 1.

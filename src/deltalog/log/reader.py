@@ -140,7 +140,7 @@ def read_commits(
     """Read and parse commits.
 
     Args:
-        store: of the table.
+        store: the table's store.
         files: commits and compactions, oldest first.
         commit_infos: whether to keep the `commitInfo` of each.
 

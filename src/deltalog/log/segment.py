@@ -57,7 +57,7 @@ class LogSegment:
     """The files that make up one version.
 
     Args:
-        version: of the table.
+        version: the table's version.
         checkpoint: to start from; None is the empty table before version 0.
         commits: every commit after the checkpoint up to `version`, ascending.
         compactions: files that may replace several of `commits`, by first version.
@@ -214,7 +214,7 @@ def build_segment(
     """Return the files that make up `version`, or the latest version.
 
     Args:
-        listing: of the log from its start, or from a checkpoint at or before `version`.
+        listing: a listing of the log from its start, or from a checkpoint at or before `version`.
         version: None is the latest.
         unreadable: names of unusable checkpoints and compactions, with the reason.
 
@@ -311,10 +311,10 @@ def _commits_after(
 
 
 def readable_versions(listing: LogListing, broken: int) -> str:
-    """Describe which versions are readable despite a missing or damaged commit, for messages.
+    """Return a phrase for messages: which versions are readable despite a damaged commit.
 
     Args:
-        listing: of the whole log.
+        listing: a listing of the whole log.
         broken: the first version whose commit is unusable.
     """
     runs: list[tuple[int, int]] = []

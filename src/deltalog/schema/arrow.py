@@ -76,7 +76,7 @@ class VariantExtensionType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type that a file or message names."""
+        """Return the type for the storage type in a file or message."""
         del serialized
         return cls(storage_type)
 
@@ -86,7 +86,7 @@ class VariantExtensionType(pa.ExtensionType):
 
 
 VARIANT: Final = VariantExtensionType()
-# Another library may have registered the name first; deltalog's arrays work all the same.
+# If another library has registered the name first, deltalog's arrays work anyway.
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
@@ -117,19 +117,19 @@ def to_arrow_schema(
     """Return the Arrow schema of the table's rows.
 
     Args:
-        schema: of the table, or a part of it.
+        schema: the schema of the table, or a part of it.
         as_large_types: use 64-bit offsets for strings, binaries and lists.
         with_metadata: include column metadata, as strings.
 
     Raises:
-        UnsupportedTypeError: a column has a type that is not known.
+        UnsupportedTypeError: a column has an unknown type.
     """
     form = _Form(as_large_types, with_metadata)
     return pa.schema([_to_arrow_field(field, (), form) for field in schema.fields])
 
 
 def with_query_type(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
-    """Return a field of a query's rows that records its type, for which Arrow has no type."""
+    """Return a field of a query's rows that records a type without an Arrow equivalent."""
     recorded: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
     recorded.update((field.metadata or {}).items())
     return field.with_metadata(recorded)
@@ -145,7 +145,7 @@ def type_of_query(field: pa.Field[Any]) -> DataType | None:
 
 
 def _type_in(recorded: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
-    """Return the type that a string names, and its Arrow type; None for both if it names none."""
+    """Return the type in a JSON string, and its Arrow type; None for both if it is invalid."""
     try:
         found = None if recorded is None else parse_type(recorded.decode())
         return found, None if found is None else to_arrow_type(found)
@@ -159,7 +159,7 @@ def to_arrow_type(
     """Return the Arrow type that stores values of a type.
 
     Raises:
-        UnsupportedTypeError: the type is not known.
+        UnsupportedTypeError: the type is unknown.
     """
     return _to_arrow_type(data_type, (), _Form(as_large_types, with_metadata))
 
@@ -203,7 +203,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
             value = _to_arrow_type(data_type.value_type, (*path, "value"), form)
             if pt.is_null(key):
                 raise UnsupportedTypeError(
-                    f"the map {'.'.join(path)!r} has keys of type void, which never exist"
+                    f"the map {'.'.join(path)!r} has keys of type void, which have no values"
                 )
             inner, may_be_null = data_type.value_type, data_type.value_contains_null
             value_field = _field("value", value, inner, nullable=may_be_null)
@@ -211,8 +211,8 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
         case UnknownType():
             at = f"column {'.'.join(path)!r} has" if path else "cannot use"
             raise UnsupportedTypeError(
-                f"{at} the type {data_type.name!r}, which deltalog does not know; "
-                "leave the column out, or use an engine that knows it"
+                f"{at} the type {data_type.name!r}, which deltalog does not support; "
+                "leave the column out, or use an engine that supports it"
             )
 
 
@@ -230,9 +230,9 @@ def from_arrow_schema(
     """Return the table schema that stores data of an Arrow schema.
 
     Args:
-        schema: of the data.
-        declared: whether columns may get types that a user must declare: true if the schema is that
-            of a table, or is compared with one.
+        schema: the data's schema.
+        declared: whether columns may get types that a user must declare: true for the schema of a
+            table, and for one to compare with it.
         fine: whether nanosecond timestamps keep their type instead of being cut to microseconds.
 
     Raises:
@@ -245,17 +245,17 @@ def from_arrow_schema(
 def from_arrow_type(
     arrow_type: pa.DataType, *, declared: bool = False, fine: bool = False
 ) -> DataType:
-    """Return the type that stores values of an Arrow type, whatever its encoding or width.
+    """Return the type that stores values of an Arrow type, in any encoding or width.
 
     Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
 
     Args:
-        arrow_type: of the values.
-        declared: as of `from_arrow_schema`.
-        fine: likewise.
+        arrow_type: the Arrow type of the values.
+        declared: as for `from_arrow_schema`.
+        fine: as for `from_arrow_schema`.
 
     Raises:
-        InvalidInputError: Delta has no type for it (times, Arrow's intervals, unions), or one that
+        InvalidInputError: Delta has no such type (times, Arrow's intervals, unions), or the type
             must be declared (durations).
     """
     return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
@@ -276,7 +276,7 @@ def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Namin
 
 
 def _type_declared_by(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that a field's extension name means, as Arrow type or in its metadata."""
+    """Return the type for a field's Arrow extension, in its type or metadata; None if none."""
     kind: Any = field.type
     if isinstance(kind, pa.BaseExtensionType):
         name, recorded = kind.extension_name, _serialized(kind)
@@ -323,7 +323,7 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) ->
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Return whether an Arrow type is a list: large, of fixed size or a view too."""
+    """Return whether an Arrow type is any list: also large, of fixed size or a view."""
     return any(test(arrow_type) for test in _IS_LIST)
 
 
@@ -347,7 +347,7 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    # Notes of an Arrow library about its own encoding (`_PL_` is Polars) do not belong to a table.
+    # Keys of Arrow libraries for their own encoding (`_PL_` is Polars) do not belong to a table.
     return {
         (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-# Characters that older Parquet readers treat as punctuation of a schema.
+# Characters that older Parquet readers treat as punctuation in schemas.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -45,29 +45,28 @@ def check_new_schema(
     """Refuse a schema that no new table may have.
 
     Args:
-        schema: of the new table.
+        schema: the schema of the new table.
         partition_columns: by name; case does not matter.
-        has_column_mapping: physical names are random, so that any name can be shown.
+        has_column_mapping: whether any name is valid, because physical names are random.
 
     Raises:
-        InvalidInputError: names repeat or need column mapping, a struct has no fields, a void type
-            is where no file can store it, a collation is not on a string, or a partition column is
-            invalid.
-        UnsupportedTypeError: a type is not known.
+        InvalidInputError: names repeat or need column mapping, a struct has no fields, a list or
+            map has a void type, a collation is not on a string, or a partition column is invalid.
+        UnsupportedTypeError: a type is unknown.
 
     Protocol: Schema Serialization Format
     """
     repeated = duplicates(schema)
     if repeated:
         names = ", ".join(repr(".".join(path)) for path in repeated)
-        raise InvalidInputError(f"the columns {names} are there twice: names ignore case")
+        raise InvalidInputError(f"columns have the same name, ignoring case: {names}")
     for path, field in walk(schema):
         if not field.name:
             raise InvalidInputError(f"the column {'.'.join(path)!r} has no name")
         if not has_column_mapping and _FORBIDDEN.search(field.name):
             raise InvalidInputError(
-                f"the name of column {'.'.join(path)!r} has one of ' ,;{{}}()\\n\\t=': rename it, "
-                "or turn column mapping on (delta.columnMapping.mode = name)"
+                f"the name of column {'.'.join(path)!r} contains one of ' ,;{{}}()\\n\\t=': rename "
+                "it, or enable column mapping (delta.columnMapping.mode = name)"
             )
     for path, data_type in walk_types(schema):
         _check_type(path, data_type)
@@ -79,17 +78,17 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     """Refuse columns that cannot partition a table with this schema.
 
     Raises:
-        InvalidInputError: a column does not exist, is given twice, has a collation or a type
-            without serialised form, or no column is left for the data.
+        InvalidInputError: a column does not exist, is repeated, has a collation, has a type that
+            cannot be serialised, or no other column is left.
     """
     names = [canonical_path_of(schema, (column,))[0] for column in partition_columns]
     if len(set(names)) < len(names):
-        raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
+        raise InvalidInputError(f"a partition column is repeated: {', '.join(names)}")
     for name in names:
         field = find_field(schema, (name,))
         kind, collation = field.type, own_collation(field)
         if not isinstance(kind, PrimitiveType) or kind.primitive.codec.encode is None:
-            raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
+            raise InvalidInputError(f"cannot partition by column {name!r} of type {kind}")
         if collation != BY_BYTES:
             raise InvalidInputError(
                 f"cannot partition by column {name!r}: it has the collation {collation}, "
@@ -98,7 +97,7 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:
         raise InvalidInputError(
-            "cannot partition by every column: files need a column of their own"
+            "cannot partition by all columns: files need at least one other column"
         )
 
 
@@ -108,20 +107,24 @@ def _check_type(path: Path, data_type: DataType) -> None:
         case UnknownType():
             raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
         case StructType():
-            # Files leave void columns out, and Parquet has no group without fields.
+            # Files omit void columns, and a Parquet group needs a field.
             if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
                     f"the struct {name!r} has no field that a file can store; add a field"
                 )
         case ArrayType() if data_type.element_type == VOID:
-            raise InvalidInputError(f"the list {name!r} has elements of type void; give it a type")
+            raise InvalidInputError(
+                f"the list {name!r} has elements of type void; use another type"
+            )
         case MapType() if VOID in (data_type.key_type, data_type.value_type):
-            raise InvalidInputError(f"the map {name!r} has a part of type void; give it a type")
+            raise InvalidInputError(
+                f"the map {name!r} has keys or values of type void; use another type"
+            )
         case _:
             return
 
 
-# Arrow values as Python values or readable strings; Python lacks some of the values.
+# --- Arrow values as Python values, or as strings if Python lacks the value
 
 
 def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
@@ -131,7 +134,7 @@ def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
 
 
 def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as `readable_rows`, whose columns may have the same name."""
+    """Yield readable rows as tuples; columns may have the same name."""
     return zip(*(readable_values(column) for column in rows.columns), strict=True)
 
 
@@ -173,12 +176,12 @@ def _readable(value: Any) -> Any:
 
 
 def python_values(values: Array, what: str, advice: str) -> list[Any]:
-    """Return the values of a column as Python's.
+    """Return the values of a column as Python values.
 
     Args:
-        values: of one column.
-        what: what has the values, for the error.
-        advice: what to do instead.
+        values: values of one column.
+        what: the source of the values, for the error.
+        advice: what to do instead, for the error.
 
     Raises:
         InvalidInputError: Python lacks one of the values: a year before 1 or after 9999, a string
@@ -193,5 +196,5 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
 
 def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
-    """Return milliseconds since 1970 as a UTC time, of any year: a log may have any number."""
+    """Return milliseconds since 1970 as a UTC time string; accepts any year."""
     return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

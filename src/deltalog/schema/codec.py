@@ -1,7 +1,7 @@
-"""Schemas as the JSON of `schemaString`, and back.
+"""Convert schemas to the JSON of `schemaString`, and back.
 
-Owns the stored form of types and fields. Unknown parts are kept: unknown types by name, field
-metadata whole and in its order.
+Owns the stored form of types and fields. Preserves unknown types by name, and all field metadata in
+its order.
 
 Protocol: Schema Serialization Format
 """
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 MAX_LEVELS: Final = 90
-"""Readers of Parquet stop at 100 levels, and a checkpoint's statistics add some."""
+"""Parquet readers accept 100 levels, and a checkpoint's statistics add some."""
 _TOO_DEEP: Final = (
-    f"expected types of at most {MAX_LEVELS} levels, the most that Parquet readers accept (a "
-    "struct counts as one, a list or map as two), found more"
+    f"expected types of at most {MAX_LEVELS} levels, because Parquet readers accept no more (a "
+    "struct counts as one, a list or map as two)"
 )
 _LEVELS: Final = {"struct": 1, "array": 2, "map": 2}
 _MOST_TYPES: Final = 1000
@@ -46,7 +46,7 @@ def parse_schema(text: str) -> StructType:
     """Parse a `schemaString`.
 
     Raises:
-        InvalidMetadataError: it is not the JSON of a struct; the message names the field's path.
+        InvalidMetadataError: it is not the JSON of a struct; the message contains the field's path.
 
     Protocol: Schema Serialization Format
     """
@@ -93,7 +93,7 @@ def _loads(text: str) -> Any:
 
 
 def _levels(tree: Any) -> int:
-    """Return the depth of a type's tree; without recursion, as the tree may have any depth."""
+    """Return the depth of a type's tree; not recursive, because any depth is possible."""
     deepest, left = 0, [(tree, 0)]
     while left:
         node, level = left.pop()
@@ -148,7 +148,7 @@ def _named_type(name: str, where: str) -> DataType:
         return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        # The parameters of a known type are out of range: it is not a type of a newer protocol.
+        # A known type with parameters out of range; not a type of a newer protocol.
         if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
@@ -214,7 +214,7 @@ def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
 
 
 def _flag(tree: dict[str, Any], key: str, where: str) -> bool:
-    # Absent means that NULL is allowed: the protocol's first table lacks `valueContainsNull`.
+    # Missing means that NULL is allowed: the protocol's first example lacks `valueContainsNull`.
     value = tree.get(key)
     if value is not None and not isinstance(value, bool):
         raise InvalidMetadataError(f"{where}.{key}: expected bool, found {value!r}")

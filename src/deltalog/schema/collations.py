@@ -1,7 +1,7 @@
 """Collations: the rules by which the strings of a column compare.
 
-Owns the `__COLLATIONS` entry of column metadata: which strings of a field it names, how it is set,
-and how it changes when the field is renamed.
+Owns the `__COLLATIONS` entry of column metadata: its paths and identifiers, and how they change
+when the field is renamed.
 
 Protocol: Specifying collations in the table schema
 """
@@ -37,7 +37,7 @@ def collations_of(field: Field) -> dict[str, str]:
     """Return the collations of a field's own strings, without the default.
 
     Returns:
-        From dotted paths that begin with the field's name (`tags.element`) to identifiers such as
+        Dotted paths that begin with the field's name (`tags.element`) → identifiers such as
         `ICU.de_DE`. An invalid identifier counts as an unknown collation.
     """
     entry = field.metadata.get(COLLATIONS_KEY)
@@ -53,13 +53,13 @@ def collations_of(field: Field) -> dict[str, str]:
 
 
 def own_collation(field: Field) -> str:
-    """Return the collation of a string column; the binary one for a column of another type."""
+    """Return the collation of a string column; binary for columns of other types."""
     found = collations_of(field) if field.type == STRING else {}
     return next(iter(found.values()), BY_BYTES)
 
 
 def ruled_collation(field: Field) -> str | None:
-    """Return the collation of a string column if deltalog supports its rules, or None."""
+    """Return the collation of a string column if deltalog can compare by it; else None."""
     found = own_collation(field)
     return found if found in RULES else None
 
@@ -68,7 +68,7 @@ def collation_at(field: Field, inner: Path) -> str:
     """Return the collation of strings inside a field.
 
     Args:
-        field: that contains the strings.
+        field: the field with the strings.
         inner: path to the strings, such as `("element",)`; empty for the field itself.
     """
     if not inner:
@@ -82,7 +82,7 @@ def has_collations(schema: StructType) -> bool:
 
 
 def collation_below(schema: StructType, path: Path) -> str | None:
-    """Return a collation of the strings in a column, at any depth; None if they have none.
+    """Return a non-default collation of strings in a column, at any depth; None if none has.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -94,7 +94,7 @@ def collation_below(schema: StructType, path: Path) -> str | None:
 
 
 def unordered_in(schema: StructType, name: str) -> str | None:
-    """Return the collation or type that keeps bytes from ordering a column; None if none does."""
+    """Return the reason why byte order is not a column's order: collation or type; else None."""
     collation = collation_below(schema, (name,))
     if collation is not None:
         return f"the collation {collation}"
@@ -129,7 +129,7 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
 
 
 def renamed(field: Field, name: str) -> Field:
-    """Return the field under another name, with its collations under that name too."""
+    """Return the field with another name, which its collation entry also uses."""
     entry = field.metadata.get(COLLATIONS_KEY)
     if not isinstance(entry, dict):
         return replace(field, name=name)
@@ -141,10 +141,10 @@ def renamed(field: Field, name: str) -> Field:
 
 
 def check_collations(schema: StructType) -> None:
-    """Refuse collations that name no string column, or whose identifier is invalid.
+    """Refuse collations of anything but strings, and invalid identifiers.
 
     Raises:
-        InvalidInputError: it names the column.
+        InvalidInputError: such a collation; the message names the column.
 
     Protocol: Writer Requirements for Collations
     """
@@ -162,7 +162,8 @@ def check_collations(schema: StructType) -> None:
         for text, collation in entry.items():
             if text not in texts:
                 raise InvalidInputError(
-                    f"the column {at!r}: {COLLATIONS_KEY} names {text!r}, not a string of it"
+                    f"the column {at!r}: {COLLATIONS_KEY} contains {text!r}, which is not a "
+                    "string in it"
                 )
             parts = collation.split(".") if isinstance(collation, str) else []
             # "Collation identifiers are stored without a version."
@@ -173,13 +174,13 @@ def check_collations(schema: StructType) -> None:
                 )
             if collation.lower() in _BY_BYTES:
                 raise InvalidInputError(
-                    f"the column {at!r}: {collation!r} is the default, which is not written; leave "
-                    f"{text!r} out of {COLLATIONS_KEY}"
+                    f"the column {at!r}: {collation!r} is the default, which must not be written; "
+                    f"remove {text!r} from {COLLATIONS_KEY}"
                 )
 
 
 def _own_texts(field: Field) -> list[Path]:
-    """Return the paths of a field's strings, except inside structs: their fields name those."""
+    """Return the paths of a field's strings; strings in structs belong to the struct's fields."""
     found: list[Path] = []
     structs: list[Path] = []
     for path, kind in walk_types(field.type):

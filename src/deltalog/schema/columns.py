@@ -1,7 +1,7 @@
 """Columns by name and by path.
 
-Owns look-up (case-insensitive, as the protocol compares names), walking and projection. A path is
-a tuple of names; inside containers its segments are `element`, `key` and `value`.
+Look-up ignores case, as the protocol compares names. A path is a tuple of names; in lists and maps,
+its segments are `element`, `key` and `value`.
 
 Protocol: Schema Serialization Format
 """
@@ -82,9 +82,9 @@ def map_fields(
     """Return the schema with every struct field replaced, parents before their children.
 
     Args:
-        schema: of rows.
-        change: returns the replacement of a field; called before the fields inside its type.
-        change_type: returns the replacement of a type that is not a struct; called after its parts.
+        schema: the schema of rows.
+        change: returns the replacement of a field; called for parents first.
+        change_type: returns the replacement of a type that is not a struct; called for parts first.
     """
 
     def changed(data_type: DataType) -> DataType:
@@ -112,7 +112,7 @@ def loosened(
     """Return the schema with NULL allowed at every depth.
 
     Args:
-        schema: of rows.
+        schema: the schema of rows.
         bare: returns a field with its new name and metadata.
         leaf: returns the replacement of a type without parts.
     """
@@ -130,7 +130,7 @@ def loosened(
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Return the fields that are not structs, as statistics and data skipping count columns.
+    """Return the fields that are not structs; statistics and data skipping count these.
 
     Lists, maps and variants are leaves.
     """
@@ -157,7 +157,7 @@ def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
 
 
 def duplicates(schema: StructType) -> list[Path]:
-    """Return the paths of fields whose name another field of the struct has, ignoring case.
+    """Return the paths of fields that share their name with a sibling, ignoring case.
 
     Protocol: column names are compared case-insensitively.
     """
@@ -180,7 +180,7 @@ def _narrow(field: Field, rests: list[Path]) -> Field:
 def _parts(
     data_type: DataType, path: Path, field: Field | None
 ) -> Iterator[tuple[Path, DataType, Field | None]]:
-    """Every type at every depth, with the struct field that it is the type of."""
+    """Yield path and type at every depth, with the struct field if it is a field's type."""
     yield path, data_type, field
     match data_type:
         case StructType():
@@ -242,14 +242,14 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     if close:
         hint = f"did you mean {prefix + by_folded[close[0]]!r}?"
     elif not struct.names:
-        hint = "there is none at all"
+        hint = "there are no columns"
     else:
         hint = f"the columns are {', '.join(repr(prefix + known) for known in struct.names[:20])}"
         hint += ", …" if len(struct.names) > 20 else ""
     raise InvalidInputError(f"there is no column {whole!r}: {hint}")
 
 
-# A readable schema: a tree, its notebook card, and a row for each column at every depth.
+# --- readable schemas: a tree, a notebook card, and a row for each column
 
 
 _MOST_SHOWN: Final = 300
@@ -317,7 +317,7 @@ def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:
 
 
 def _about(field: Field) -> str:
-    """Return a column's metadata as shown in the card; the log may have any value there."""
+    """Return a column's metadata for the card; values may be of any type."""
     known = field.metadata
     facts = [str(known["comment"])] if known.get("comment") is not None else []
     if (default := known.get(CURRENT_DEFAULT_KEY)) is not None:
@@ -339,7 +339,7 @@ def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
 
 
 def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield the fields of the outermost structs of a type, with their names in the tree."""
+    """Yield the fields of the outermost structs in a type, with their names in the tree."""
     match kind:
         case StructType():
             yield from ((f"{prefix}{field.name}", field) for field in kind)

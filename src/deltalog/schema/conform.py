@@ -1,7 +1,7 @@
-"""Arrow data converted to the exact types of a table.
+"""Convert Arrow data to the exact types of a table.
 
-Owns every conversion of incoming data: it decodes encodings, and changes widths and units if no
-value changes. A conversion that would change a value is an error that names the column.
+Owns every conversion of incoming data: encodings are decoded, and widths and units converted if no
+value changes. Otherwise, the error names the column.
 
 Protocol: Primitive Types
 """
@@ -31,15 +31,15 @@ def conform(data: Data, schema: pa.Schema) -> Data:
     Columns are matched by exact name; columns that the data lacks are NULL.
 
     Args:
-        data: rows in any flavour of Arrow: dictionary, view, large and run-end encoded arrays,
-            other time units, unsigned integers, other widths of integers and decimals.
-        schema: of `to_arrow_schema`.
+        data: rows in any Arrow encoding: dictionary, view, large and run-end encoded arrays, other
+            time units, unsigned integers, other widths of integers and decimals.
+        schema: the result of `to_arrow_schema`.
 
     Raises:
         SchemaMismatchError: the schema lacks a column, a type is incompatible, or a value does not
             fit the type exactly.
 
-        Cost: columns that have their type already are not copied.
+    Cost: columns that already have their type are not copied.
     """
     known = set(schema.names)
     unknown = [name for name in data.schema.names if name not in known]
@@ -133,8 +133,7 @@ def _conform_struct(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(array.type, target, path)
     if not names or not wanted:
         return array.cast(target)
-    # Flattening respects slices and puts NULL where the struct is NULL: the values there might not
-    # convert.
+    # Flattening respects slices, and hides values of NULL structs, which might not convert.
     parts = dict(zip(names, array.flatten(), strict=True))
     children = [
         _conform(parts[field.name], field.type, (*path, field.name))
@@ -162,8 +161,8 @@ def _conform_list(array: Any, target: Any, path: Path) -> Any:
 
 
 def _plain_list(array: Any) -> Any:
-    # Casting a list view trusts offsets that may overlap or lie in any order (pyarrow 26 gives an
-    # invalid array), so the lists are laid out one after another here.
+    # Offsets of a list view may overlap or be in any order, and pyarrow 26 casts them to an invalid
+    # array. So the lists are concatenated here.
     value_type = array.type.value_type
     sizes = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = pc.cumulative_sum(sizes)
@@ -186,7 +185,7 @@ def _conform_map(array: Any, target: Any, path: Path) -> Any:
 
 
 def _span(array: Any, values: Any) -> tuple[Any, Any]:
-    """Offsets from 0 on, and only the values that they span: a slice may be a small part."""
+    """Return offsets from 0, and only the values that they span; the array may be a slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)

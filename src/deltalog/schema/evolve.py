@@ -1,4 +1,4 @@
-"""The schema of a table merged with the schema of data.
+"""Change schemas: merge with the schema of data, widen types, alter columns.
 
 Owns which columns are added, which types fit and which widen. The caller checks that the table's
 features allow the change, and assigns ids and physical names to new columns.
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
-# Belongs to the column of another table, not to its data.
+# Metadata that belongs to another table's column, not to its data.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a type's values all fit another type: the same, void, or a widening."""
+    """Return whether all values of a type fit another type: the same, void, or a widening."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a column may store data of another type, if each value fits exactly.
+    """Return whether a column may store data of another type, value by value.
 
-    `conform` then checks each value.
+    `conform` checks that each value fits exactly.
     """
     match from_type, to_type:
         case PrimitiveType(), PrimitiveType():
@@ -81,19 +81,19 @@ def merge_schemas(
 ) -> StructType:
     """Return the table's schema, extended by the columns that only the data has.
 
-    Names are compared without case, and the table's spelling and order stay. New columns and
-    nested fields come last and are nullable, since the rows that exist have no value for them.
+    Names ignore case, and the table's spelling and order stay. New columns and nested fields come
+    last and are nullable, because existing rows have no value for them.
 
     Args:
-        current: of the table.
-        incoming: of the data.
-        allow_widening: a wider type of the same kind widens the column, which records the change.
-        casts: a plain column keeps its type if the data has another plain type, because the data is
-            cast; the caller checks that the cast is possible.
+        current: the schema of the table.
+        incoming: the schema of the data.
+        allow_widening: whether a wider type of the same kind widens the column; the field records
+            the change.
+        casts: whether the data is cast, so that a primitive column keeps its type; the caller
+            checks that the cast is possible.
 
     Raises:
-        SchemaMismatchError: the data's type cannot go into the column, or a new column is a
-            generated one.
+        SchemaMismatchError: the data's type does not fit the column, or a new column is generated.
 
     Protocol: Type Widening
     """
@@ -113,7 +113,7 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """Return the field as a new column of a table with rows: nullable, free of other ids."""
+    """Return the field as a new column of a table with rows: nullable, without foreign ids."""
 
     def fresh(found: Field) -> Field:
         metadata = {
@@ -177,8 +177,8 @@ def _evolved_field(field: Field) -> Field:
     if GENERATION_EXPRESSION_KEY in field.metadata:
         raise SchemaMismatchError(
             f"cannot add the column {field.name!r} of the data: its metadata has "
-            f"{GENERATION_EXPRESSION_KEY}, and rows that are there have no value for it; leave "
-            "the metadata out, or create the table with the column"
+            f"{GENERATION_EXPRESSION_KEY}, but existing rows have no value for it; remove "
+            "that metadata, or create the table with the column"
         )
     return new_field(field)
 
@@ -256,7 +256,7 @@ def _reorder_type(incoming: DataType, like: DataType) -> DataType:
     return found or incoming
 
 
-# Type widening: the changes that the protocol allows, and how a field records them.
+# --- type widening: allowed changes, and how a field records them
 
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -267,8 +267,8 @@ class TypeChange:
     """A past change of a field's type: files may still have the earlier type.
 
     Args:
-        from_type: before.
-        to_type: after.
+        from_type: the type before.
+        to_type: the type after.
         path: `element`, `key`, `value` inside the field; empty for the field itself.
 
     Protocol: Type Change Metadata
@@ -280,13 +280,13 @@ class TypeChange:
 
 
 def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = False) -> bool:
-    """Return whether a column may change from one type to the other; not to the same one.
+    """Return whether a column may change from one type to the other; false for equal types.
 
     Args:
-        from_type: before.
-        to_type: after.
-        is_lenient: accept a decimal with just enough digits for every value of the integer type, as
-            early writers did (byte to decimal(4,1)); such files can be read.
+        from_type: the current type.
+        to_type: the new type.
+        is_lenient: whether an integer may become a decimal with just enough digits, as early
+            writers did (byte to decimal(4,1)); such files can be read.
 
     Protocol: Type Widening
     """
@@ -335,13 +335,13 @@ def check_readable_changes(schema: StructType) -> None:
             if not is_widening(change.from_type, change.to_type, is_lenient=True):
                 raise UnsupportedTypeError(
                     f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
-                    f"from {change.from_type} to {change.to_type}, which deltalog does not know "
-                    "as a widening; use an engine that does"
+                    f"from {change.from_type} to {change.to_type}, which deltalog does not "
+                    "support as a widening; use an engine that does"
                 )
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """Return the field with one more recorded type change; its type stays."""
+    """Return the field with another recorded type change and the same type."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)
@@ -365,7 +365,7 @@ def _type(field: Field, name: str) -> DataType:
     except InvalidInputError as error:
         raise UnsupportedTypeError(
             f"cannot read column {field.name!r}: its type changed from or to {name!r}, "
-            "which deltalog does not know"
+            "an unknown type"
         ) from error
 
 
@@ -376,7 +376,7 @@ def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
     )
 
 
-# The schema of a table, altered column by column.
+# --- altering a schema, column by column
 
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]
@@ -385,7 +385,7 @@ Where = Literal["first", "last"] | tuple[Literal["after"], str]
 def add_column(
     schema: StructType, field: Field, *, parent: str | Path = (), where: Where = "last"
 ) -> StructType:
-    """Return the schema with one more column, or one more field of the struct at `parent`.
+    """Return the schema with a new column, or a new field in the struct at `parent`.
 
     Raises:
         InvalidInputError: the name is taken, the parent is not a struct, or the column to insert
@@ -394,7 +394,7 @@ def add_column(
 
     def add(struct: StructType) -> StructType:
         if name_key(field.name) in {name_key(known.name) for known in struct.fields}:
-            raise InvalidInputError(f"cannot add the column {field.name!r}: there is one already")
+            raise InvalidInputError(f"cannot add the column {field.name!r}: it exists already")
         return StructType(_insert(struct.fields, new_field(field), where))
 
     return _edit_struct(schema, parent, add)
@@ -464,7 +464,7 @@ def change_field(
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
     """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
 
-    The nearest struct field records the change; a void column can become any type unrecorded.
+    The nearest struct field records the change; a void column may become any type, unrecorded.
 
     Raises:
         InvalidInputError: there is no such column, or the type would not become wider.
@@ -478,7 +478,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     if before != VOID and not is_widening(before, to_type):
         raise InvalidInputError(
             f"cannot change the type of {'.'.join(canonical)!r} from {before} to {to_type}: "
-            "it is not a wider type; write the data into a new column"
+            "it is not a wider type; write the data to a new column"
         )
     depth = _depth_of_field(schema, canonical)
     inner = canonical[depth:]

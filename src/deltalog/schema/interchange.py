@@ -1,8 +1,8 @@
-"""The methods of types that deltalake's users know: to and from JSON and Arrow.
+"""Methods of types as in deltalake: to and from JSON and Arrow.
 
-Owns only the names of the methods. `codec`, `arrow` and `columns` implement them; they import
-`types`, which imports this file, so they add their functions to `FORMS` when the package is
-imported.
+Owns only the methods' names. `codec`, `arrow` and `columns` implement them, and add their functions
+to `FORMS` when the package is imported. This avoids an import cycle, because they import `types`,
+which imports this module.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form in which types, fields and schemas are written and read.
+    """A representation of types, fields and schemas.
 
     Args:
-        write: returns the form of a value; further arguments depend on the form.
-        read: returns the value of a form, which should be of a class; None: it is only written.
+        write: converts a value to the form; other arguments depend on the form.
+        read: converts the form to a value, given the expected class; None if only written.
     """
 
     write: Callable[..., Any]
@@ -31,7 +31,7 @@ class Form:
 
 
 FORMS: Final[dict[str, Form]] = {}
-"""The forms by name: `json`, `arrow` and `card`, each added by the module that has it."""
+"""The forms by name: `json`, `arrow` and `card`, each added by its module."""
 
 
 class SchemaPart:
@@ -40,7 +40,7 @@ class SchemaPart:
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let errors about arguments name the class that is called."""
+        """Make errors about arguments name this class."""
         super().__init_subclass__(**options)
         name_methods_after(cls, SchemaPart)
 
@@ -55,7 +55,7 @@ class SchemaPart:
 
         Raises:
             InvalidMetadataError: the string is not the JSON of a type or field.
-            InvalidInputError: it is another kind of type.
+            InvalidInputError: it is the JSON of another class.
         """
         return cls._read("json", text)
 
@@ -66,7 +66,7 @@ class SchemaPart:
             as_large_types: use 64-bit offsets for strings, binaries and lists.
 
         Raises:
-            UnsupportedTypeError: the type is not known.
+            UnsupportedTypeError: the type is unknown.
         """
         return FORMS["arrow"].write(self, as_large_types)
 
@@ -77,7 +77,7 @@ class SchemaPart:
         Accepts any object with `__arrow_c_schema__`.
 
         Raises:
-            InvalidInputError: Delta has no such type, or it is another kind of type.
+            InvalidInputError: Delta has no such type, or it belongs to another class.
         """
         return cls._read("arrow", value)
 

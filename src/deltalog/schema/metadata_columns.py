@@ -1,4 +1,4 @@
-"""The columns that a read can add to those of the table: names, and Arrow types.
+"""Names and Arrow types of the columns that a read can add to those of the table.
 
 Protocol: Change Data Files; `_metadata` is Spark's hidden struct of file and row facts
 """
@@ -26,7 +26,7 @@ ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
 """The metadata columns that only tables with row tracking have."""
-# Used only while rows are changed: the number of the matching file that a row is from.
+# Only used while rows are changed: the number of the file that contains a row.
 FILE_NUMBER: Final = "_metadata.file_number"
 
 CHANGE_TYPE: Final = "_change_type"
@@ -54,14 +54,14 @@ _MOST_MS: Final = (2**63 - 1) // 1000
 
 
 def moment_of(time_ms: int | None) -> int | None:
-    """Return milliseconds since 1970 as the microseconds of such a column.
+    """Return milliseconds since 1970 as microseconds.
 
-    None for a time that no timestamp can have: a log may contain any number.
+    None if out of range: a log may contain any number.
     """
     return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000
 
 
-# The hidden columns that a read can add to a table's own, as part of its schema.
+# --- the metadata columns as part of a table's schema
 
 
 _METADATA_FIELD: Final = Field(
@@ -82,7 +82,7 @@ def has_own_metadata(schema: StructType) -> bool:
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """Return the `METADATA_COLUMNS` whose name no column of the table has."""
+    """Return the `METADATA_COLUMNS` that no table column hides."""
     if has_own_metadata(schema):
         return {}
     if METADATA_COLUMNS.keys().isdisjoint(schema.names):

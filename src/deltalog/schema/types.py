@@ -1,7 +1,7 @@
 """The data types of a Delta table, as values.
 
-Owns the types, their names and their tree. Column rules, evolution and data are in `columns`,
-`evolve` and `arrow`.
+Owns types, fields and schemas, and the names of collations. Look-up, changes and data are in
+`columns`, `evolve` and `arrow`.
 
 Protocol: Schema Serialization Format (Primitive Types, Struct Type, Struct Field, Array Type,
 Map Type, Variant Type)
@@ -61,7 +61,7 @@ class PrimitiveType(SchemaPart):
 
     @property
     def primitive(self) -> Primitive:
-        """The type's row in the table of primitive types, whatever its parameters."""
+        """The type's row in the table of primitive types; the same for all parameters."""
         return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
 
     @property
@@ -143,13 +143,13 @@ class VariantType(SchemaPart):
 
 @dataclass(frozen=True, slots=True)
 class UnknownType(SchemaPart):
-    """A type that the protocol has and deltalog cannot read: kept by name, refused on reading.
+    """A type that deltalog does not support: reading it is refused.
 
-    The schema and the history of such a table can be shown, and its metadata is kept whole.
+    Schema and history of such a table can be shown, and its metadata is preserved.
 
     Args:
         name: the name in the schema.
-        definition: the compact JSON of a type that is more than a name.
+        definition: compact JSON, if the type is not only a name.
     """
 
     name: str
@@ -290,7 +290,7 @@ class Field(SchemaPart):
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
-        """Return this column as one computed from others.
+        """Return this column as a generated column, computed from others.
 
         Args:
             expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
@@ -300,7 +300,7 @@ class Field(SchemaPart):
         return self._with(**{GENERATION_EXPRESSION_KEY: expression})
 
     def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
-        """Return this column, of type long, as one that numbers new rows.
+        """Return this column, of type long, as an identity column, which numbers new rows.
 
         Args:
             start: first number.
@@ -348,7 +348,7 @@ class StructType(SchemaPart):
         object.__setattr__(self, "_by_folded", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields alone."""
+        """Pickle only the fields."""
         return type(self), (self.fields,)
 
     @property
@@ -359,7 +359,7 @@ class StructType(SchemaPart):
     def fields_named(self, name: str) -> Sequence[Field]:
         """Return the fields of exactly this name, or else those whose name differs in case only.
 
-        Cost: one pass over the fields for all calls: tables have thousands of columns.
+        Cost: one pass over the fields, for all calls together.
         """
         index = self._by_folded
         if index is None:
@@ -410,7 +410,7 @@ Schema = StructType
 
 
 def as_type(value: DataType | str) -> DataType:
-    """Return a type from itself or from its name.
+    """Return a type, given itself or its name.
 
     Raises:
         InvalidInputError: the value is not a type, or the name is not a primitive type.
@@ -428,12 +428,12 @@ def _unknown_type(value: object) -> InvalidInputError:
     return unknown_type(value)
 
 
-# Names of collations: in SQL, and as identifiers in schemas.
+# --- names of collations: in SQL, and as identifiers in schemas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollationRules:
-    """How strings are compared: by the bytes of a key, which is made from each string.
+    """How strings are compared: by the bytes of a key that is derived from each string.
 
     Args:
         lowers: whether the key has lower-case characters.
@@ -445,7 +445,7 @@ class CollationRules:
 
 
 BY_BYTES: Final = "spark.UTF8_BINARY"
-"""The default, which schemas do not name."""
+"""The default, which schemas omit."""
 RULES: Final[Mapping[str, CollationRules]] = {
     "spark.UTF8_BINARY_RTRIM": CollationRules(lowers=False, trims=True),
     "spark.UTF8_LCASE": CollationRules(lowers=True, trims=False),
@@ -477,15 +477,15 @@ _LOCALE_OF: Final = {locale.upper(): locale for locale in _LOCALES}
 
 
 def canonical(identifier: str) -> str:
-    """Return an identifier of a schema in the spelling that Spark writes; others as they are.
+    """Return a known identifier in Spark's spelling; others unchanged.
 
-    Writers spell providers in other cases: `SPARK.UTF8_LCASE`.
+    Some writers use another case: `SPARK.UTF8_LCASE`.
     """
     return _BY_FOLDED.get(identifier.lower(), identifier)
 
 
 def collation_named(name: str) -> str:
-    """Return the identifier of a collation by its name in SQL, or by itself.
+    """Return the identifier of a collation, given its name in SQL or its identifier.
 
     Args:
         name: such as `UTF8_LCASE`, `de_CI` or `SYSTEM.BUILTIN.UTF8_LCASE`; case does not matter.
@@ -509,7 +509,7 @@ def name_in_sql(identifier: str) -> str:
 
 
 def versioned(identifier: str) -> str:
-    """Return the identifier with version that statistics use under today's rules."""
+    """Return the identifier with the current version of the rules, as statistics use it."""
     return f"{identifier}.{RULES_VERSION}"
 
 

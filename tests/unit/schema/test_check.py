@@ -81,7 +81,7 @@ def test_unknown_and_nameless_columns() -> None:
     ("columns", "message"),
     [
         (["b"], "'b'"),
-        (["a", "A"], "twice"),
+        (["a", "A"], "repeated"),
         (["s"], "of type struct"),
         (["v"], "of type void"),
         (["x"], "of type variant"),
@@ -105,5 +105,5 @@ def test_what_cannot_partition(columns: list[str], message: str) -> None:
 def test_files_need_a_column_of_their_own() -> None:
     schema = StructType([Field("a", "long"), Field("b", "date"), Field("v", "void")])
     check_new_schema(schema, ["a"])
-    with pytest.raises(InvalidInputError, match="every column"):
+    with pytest.raises(InvalidInputError, match="all columns"):
         check_new_schema(schema, ["b", "a"])

@@ -67,7 +67,7 @@ def test_a_struct_that_is_there_gets_the_fields_that_it_lacks() -> None:
     more = StructType([Field("c", StructType([Field("d", "long"), Field("e", "string")]))])
     made.alter.add_columns(Field("s", more))
     assert str(made.schema().fields[1].type) == ("struct<a:long,b:long,c:struct<d:long,e:string>>")
-    with unchanged(made), pytest.raises(InvalidInputError, match="'s': there is one already"):
+    with unchanged(made), pytest.raises(InvalidInputError, match="'s': it exists already"):
         made.alter.add_columns(Field("s", StructType([Field("a", "long")])))
 
 

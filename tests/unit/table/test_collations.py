@@ -182,7 +182,7 @@ def test_a_renamed_column_keeps_its_collation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"other": "ICU.de_DE"}, "not a string of it"),
+        ({"other": "ICU.de_DE"}, "not a string in it"),
         ({"a": "ICU.de_DE.75"}, "provider and name"),
         ({"a": "de_DE"}, "provider and name"),
         ({"a": 5}, "provider and name"),

@@ -102,8 +102,8 @@ class DeltaCoordinator:
     """A table's commits by the Delta API.
 
     Args:
-        api: of the catalog.
-        name: of the table; three parts.
+        api: the catalog's API.
+        name: the name of the table; three parts.
         table_id: the id that the table must have: another table may have the same name.
         reports: whether commits are reported.
     """

@@ -105,9 +105,9 @@ class OlderCoordinator:
     """A table's commits by the older API.
 
     Args:
-        api: of the catalog.
-        name: of the table; three parts.
-        table_id: of the table.
+        api: the catalog's API.
+        name: the name of the table; three parts.
+        table_id: the table's id.
         location: as the catalog spells it.
     """
 

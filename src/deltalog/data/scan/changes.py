@@ -201,7 +201,7 @@ def change_tasks(
         removes: rows of its removed files that change data, with their partition values.
         constants: columns that are the same for all changes of the version.
     """
-    # The protocol says: a version with cdc actions must be read from those alone.
+    # Protocol: the changes of a version with cdc actions are only in their files.
     if cdc:
         own = replace(spec, reads_change_type=True)
         for row in cdc:
@@ -251,7 +251,7 @@ def open_changes(
         latest: the newest version that may be read.
         start: the first version, or the first one at or after a timestamp.
         end: the last version, or the last one at or before a timestamp; None is `latest`.
-        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        columns: columns of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: treat versions after `latest` as empty instead of raising.
 
@@ -336,7 +336,7 @@ def changes_spec(
 
     Args:
         snapshot: the version whose schema the rows have.
-        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        columns: columns of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
 
     Raises:

@@ -53,8 +53,8 @@ class DeltaDataset(ds.FileSystemDataset):
     Args:
         snapshot: the version.
         predicate: keeps only rows for which it is true; not yet resolved.
-        arrow_filter: likewise, as a pyarrow expression.
-        schema: of the rows; names and types of the snapshot's columns, in any order.
+        arrow_filter: the same as a pyarrow expression.
+        schema: the schema of the rows; names and types of the snapshot's columns, in any order.
 
         Cost: no I/O until the dataset is scanned.
 

@@ -97,7 +97,7 @@ class Scan(Rows):
         return scan
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
-        """Yield a picklable task per file that may hold matching rows, without limit and order.
+        """Yield a picklable task per file that may have matching rows; ignores limit and order.
 
         Args:
             with_rows: whether tasks contain their maximum number of rows (`most_rows`), for callers
@@ -327,7 +327,7 @@ def make_numbered_tasks(
 
     Args:
         snapshot: the version that the files belong to.
-        spec: of the read; the number comes last.
+        spec: the spec of the read; the number comes last.
         files: with at least `TASK_COLUMNS`.
         are_read: which files get a task; None is all of them.
         along: for all tasks; see `FileTask`.
@@ -431,7 +431,7 @@ class Explanation(str):
     """The text of `Scan.explain`; its repr is the text itself.
 
     Args:
-        text: of the explanation.
+        text: the explanation's text.
         pruned: the explained result.
     """
 

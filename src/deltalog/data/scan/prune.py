@@ -85,7 +85,7 @@ class Pruned:
         num_by_partition: files pruned by partition values.
         num_by_statistics: files pruned by statistics, of the others.
         is_exact: whether every row of every remaining file matches the predicate.
-        parts: of the predicate, that pruned.
+        parts: the parts of the predicate that pruned files.
     """
 
     snapshot: Snapshot
@@ -178,7 +178,7 @@ class _PrunedInPieces(Pruned):
 
     Args:
         predicate: the predicate that pruned.
-        state: of the log, to which the pieces belong.
+        state: the state of the log, to which the pieces belong.
         left: the results of pieces that have files left, in order.
         read: the pieces whose statistics were read.
         skipped: pieces that were not read.
@@ -250,7 +250,7 @@ class _PrunedInPieces(Pruned):
 
 
 def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """Prune the files of a snapshot that cannot hold rows for which `predicate` is true.
+    """Prune the files of a snapshot that cannot have rows for which `predicate` is true.
 
     Args:
         snapshot: the version to prune.
@@ -368,7 +368,7 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
     """Prune a piece; only files that may match are checked against later commits.
 
     Args:
-        piece: of a version.
+        piece: a piece of a version.
         predicate: as for `prune`.
         bounds_first: whether to read other statistics only if the bounds leave files.
     """
@@ -472,7 +472,7 @@ class Judged:
         by_partition: files whose partition values can match; None if no condition needs them.
         keep: which files may have a matching row; None is all of them.
         is_exact: whether every row of every kept file matches.
-        parts: of the predicate, that pruned.
+        parts: the parts of the predicate that pruned files.
     """
 
     by_partition: pa.BooleanArray | None
@@ -495,11 +495,11 @@ def judge(
 
     Args:
         predicate: resolved against the table's schema.
-        configuration: of the table.
+        configuration: the table's configuration.
         num_files: the number of files.
         partition_values: returns the `partitionValues` of each.
         stats: returns the statistics of each, restricted to the leaves of a schema.
-        time_zone: of partition values without a zone.
+        time_zone: the time zone of partition values without a zone.
         stats_where: returns the statistics of some files. With it, the bounds are read first, and
             the other statistics only for the remaining files.
     """

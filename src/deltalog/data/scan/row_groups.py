@@ -62,7 +62,7 @@ class FooterPruning:
         predicate: resolved; conditions on other columns than data columns prune nothing.
         data_columns: logical columns that are read from the file.
         leaf_of: index of the file's leaf, for each column that is a leaf there.
-        reader: of the file.
+        reader: the file's reader.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class FooterPruning:
         """Return the numbers of the row groups that may have a matching row.
 
         Args:
-            paged: of the file; pages known from earlier reads are used at once.
+            paged: a reader of the file; pages known from earlier reads are used at once.
 
         Cost: for a local file, a read of the footer's bytes; for others no I/O. Some microseconds
         per row group and column of the predicate.
@@ -119,7 +119,7 @@ class FooterPruning:
 
         Args:
             groups: numbers, ascending.
-            paged: of the file, with its index loaded if there is one.
+            paged: a reader of the file, with its index loaded if there is one.
 
         Cost: some microseconds per page and column of the predicate, unless `row_groups` has
         inspected these pages before.
@@ -147,10 +147,10 @@ class FooterPruning:
         """Return the runs of rows that may match; each run lies in one page of every column.
 
         Args:
-            skipping: of the predicate.
+            skipping: the plan of the predicate.
             groups: numbers, ascending.
             known: row groups whose pages are used; for the others, the bounds of all rows.
-            paged: of the file.
+            paged: a reader of the file.
         """
         kept_facts = self._reader.footer.page_facts
         key = (tuple(groups), known, tuple(self._leaves.items()), str(skipping.stats_schema))
@@ -302,7 +302,7 @@ def may_hold_matches(
 
     Args:
         predicate: resolved against the table's schema.
-        configuration: of the table.
+        configuration: the table's configuration.
         groups: one row group each.
 
     Cost: their footers, if they were not read yet.

@@ -116,7 +116,7 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
 
     Args:
         source: the data for DuckDB to read.
-        connection: of DuckDB; None is a new one in memory.
+        connection: a connection of DuckDB; None is a new one in memory.
     """
     connection = require_library("duckdb").connect() if connection is None else connection
     return connection.from_arrow(source)
@@ -126,7 +126,7 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
     """Import an optional library.
 
     Args:
-        name: of the module.
+        name: the module's name.
         extra: the extra of deltalog that installs it; None is the one of this name.
 
     Raises:

@@ -69,10 +69,10 @@ class ReadSpec:
         output: schema of the batches; its columns are among the three kinds above.
         predicate: resolved; keeps only rows for which it is true.
         mode: the table's column mapping.
-        physical_names: of the partition columns, by logical name.
-        time_zone: of partition values without a zone.
+        physical_names: the physical names of the partition columns, by logical name.
+        time_zone: the time zone of partition values without a zone.
         row_id_column: materialized row id column; rewritten files keep row ids there.
-        row_commit_version_column: likewise for the version that last changed a row.
+        row_commit_version_column: the same for the version that last changed a row.
         reads_change_type: whether the files are change files, which have the column `_change_type`.
     """
 
@@ -129,7 +129,7 @@ class FileTask:
         footers: collects the footers of files with requested rows, for reading the files again.
         most_rows: the task returns this many rows, or fewer if there is a predicate; None if that
             is unknown, or was not requested.
-        size_bytes: of the whole file, as it is stored.
+        size_bytes: the size of the whole file, as it is stored.
     """
 
     store: Store
@@ -174,7 +174,7 @@ class Allowance:
         return self._left <= 0
 
     def take(self, num_bytes: int) -> bool:
-        """Take this many bytes, or all that is left; return whether it was enough."""
+        """Subtract this many bytes, or all that are left; return whether enough were left."""
         with self._lock:
             is_enough = num_bytes <= self._left
             self._left -= min(num_bytes, self._left)
@@ -404,7 +404,7 @@ def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
 
 
 def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Return first numbers and ends of runs of ascending numbers with short gaps between."""
+    """Join ascending numbers with short gaps to runs; return the runs' first numbers and ends."""
     count = len(numbers)
     steps = compute.subtract(numbers.slice(1), numbers.slice(0, max(0, count - 1)))
     lasts = compute.indices_nonzero(compute.greater(steps, gap))

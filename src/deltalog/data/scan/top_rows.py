@@ -55,8 +55,8 @@ def first_rows(
 
     Args:
         snapshot: the version to read.
-        spec: of the read, with all columns of the keys in its output.
-        keys: of the order.
+        spec: the spec of the read, with all columns of the keys in its output.
+        keys: the order's keys.
         limit: the number of rows, 1 or more.
         pruned: the files that may have rows for `spec`.
         names: the log's columns that `tasks` needs.

@@ -69,7 +69,7 @@ class FileProjection:
         leaves: indices of the Parquet leaf columns, ascending.
         columns: for each logical column its name in the file (None: missing), and the function
             that adapts its arrays (None: not needed).
-        schema: of the logical columns.
+        schema: the schema of the logical columns.
         leaf_of: index of the file's leaf, for each logical column that is a single leaf and is
             not rebased, so that the footer's bounds apply to its values.
     """
@@ -99,7 +99,7 @@ def kept_projection(
 ) -> FileProjection:
     """Return `project_file` for an open file, kept with its footer for other such scans.
 
-    `time_zone` is that of old writers that did not record theirs.
+    `time_zone` is for files whose writer did not record its own.
     """
     known, key = reader.footer.projections, (columns, mode, path, time_zone)
     found: FileProjection | None = known.get(key)
@@ -157,7 +157,7 @@ def project_file(
 
     Args:
         columns: requested logical columns, pruned to the requested nested leaves.
-        file_schema: of the Parquet file, with field ids in the fields' metadata.
+        file_schema: the schema of the Parquet file, with field ids in the fields' metadata.
         mode: the table's column mapping.
         path: for messages.
         rebase: for a file in the hybrid calendar.
@@ -575,7 +575,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
     """Read the calendar from the footer; None (nearly every file) if no rebase is needed.
 
     Args:
-        metadata: of the footer.
+        metadata: the footer's metadata.
         time_zone: used if the writer did not record its own.
     """
     notes: Mapping[bytes, bytes] = metadata.metadata or {}
@@ -618,7 +618,7 @@ def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
 
     Args:
         instants: microseconds, UTC.
-        zone: of the writer, as Java spells it.
+        zone: the zone of the writer, as Java spells it.
     """
     micros = instants.view(pa.int64())
     if not _any_before(micros, _FIRST_JAVA_US):
@@ -705,8 +705,8 @@ def load_bitmap(
     """Load the row positions that a deletion vector marks as deleted.
 
     Args:
-        store: of the table.
-        descriptor: of the vector.
+        store: the table's store.
+        descriptor: the vector's descriptor.
         num_rows: physical rows of its data file, from the footer or, if that is not read,
             `numRecords`. None if neither is known; then the file's reader checks the rows.
 

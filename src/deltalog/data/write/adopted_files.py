@@ -39,7 +39,7 @@ def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
     Args:
         spec: of the write; the table has no partition columns, and its columns have the same names
             in files.
-        files: of one staging directory, with the table's columns, by a writer that does not
+        files: files of one staging directory, with the table's columns, by a writer that does not
             truncate bounds. Files without rows are left out.
 
     Raises:

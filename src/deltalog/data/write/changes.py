@@ -33,7 +33,7 @@ class ChangeWriter:
     """Writes changed rows to change data files; on error, the context manager deletes its files.
 
     Args:
-        spec: of the table.
+        spec: the table's write spec.
     """
 
     def __init__(self, spec: WriteSpec) -> None:
@@ -97,7 +97,7 @@ def write_where(
     """Write rows as `write_files` does, and raise if one of them does not match.
 
     Args:
-        spec: of the table.
+        spec: the table's write spec.
         rows: read once.
         predicate: resolved against the table's schema.
         tells_changes: whether change data files are written as well.

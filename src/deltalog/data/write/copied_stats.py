@@ -47,10 +47,10 @@ def collect_copied(
 
     Args:
         stats: collects them.
-        reader: of the file; only for this thread.
-        footer: of the file.
+        reader: a reader of the file; only for this thread.
+        footer: the file's footer.
         groups: numbers.
-        schema: of the file, with the types of the table.
+        schema: the schema of the file, with the types of the table.
         segments: with all column chunks of these row groups; None fetches the decoded ones.
         cuts_nothing: whether bounds are known to be exact; otherwise the footer decides.
 

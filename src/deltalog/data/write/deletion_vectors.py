@@ -65,7 +65,7 @@ def store_vectors(
     """Store deletion vectors: in one file, or inline if they are few and small enough.
 
     Args:
-        store: of the table.
+        store: the table's store.
         bitmaps: the deleted rows of each file.
         prefix: directory for the vector file, in tables with random file prefixes.
 
@@ -89,7 +89,7 @@ def write_deletion_vectors(
     """Write new deletion vectors, and return the files' rows with them.
 
     Args:
-        store: of the table.
+        store: the table's store.
         files: rows of `snapshot.files`, all columns.
         bitmaps: for each file, all deleted rows, including those of its old vector.
         num_records: for each file, its physical rows; `numRecords` is required with a vector.

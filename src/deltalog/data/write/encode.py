@@ -54,7 +54,7 @@ def physical_arrow_schema(
     and may be dropped later.
 
     Args:
-        configuration: of the table.
+        configuration: the table's configuration.
         with_row_ids: whether to include the hidden columns of row tracking.
     """
     return Layout(configuration).arrow_schema(with_row_ids=with_row_ids)
@@ -71,7 +71,7 @@ def to_physical(
 
     Args:
         batch: in the table's logical schema.
-        configuration: of the table.
+        configuration: the table's configuration.
         row_ids: kept row ids, NULL for new rows; None leaves the hidden columns out.
         row_commit_versions: kept row commit versions, NULL for changed rows.
 
@@ -92,7 +92,7 @@ class Layout:
     """The physical columns of a table's data files; made once, used for every batch.
 
     Args:
-        configuration: of the table.
+        configuration: the table's configuration.
         extra: additional columns, after all others.
 
     Raises:
@@ -366,7 +366,7 @@ def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
     A field of a NULL struct is NULL. A NULL or empty list or map has no values.
 
     Args:
-        array: of the column.
+        array: the column's array.
         path: below the column; `element`, `key` and `value` step into lists and maps.
 
     Returns:
@@ -404,7 +404,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
     Args:
         mask: one boolean per value; NULL counts as false.
-        rows: of the values, as returned by `values_at`.
+        rows: the row numbers of the values, as returned by `values_at`.
     """
     marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
     if rows is None:

@@ -43,7 +43,7 @@ class Enforcer:
     """Completes and checks the rows of a write, batch after batch.
 
     Args:
-        configuration: of the table.
+        configuration: the table's configuration.
         source: schema of the data.
         table: location of the table, for messages.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
@@ -56,7 +56,7 @@ class Enforcer:
         as_before: columns whose values are unchanged table values, which may violate NOT NULL.
 
     Attributes:
-        schema: of the batches that `apply` returns.
+        schema: the schema of the batches that `apply` returns.
         identity_marks: identity column → the last value assigned so far.
         identity_starts: identity column → the first value assigned so far.
         sources: the number of the data's column for each column of the table, if `apply` returns

@@ -36,7 +36,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
     Rows are completed and checked by the table's rules. The data may be larger than memory.
 
     Args:
-        spec: of the table.
+        spec: the table's write spec.
         data: anything that `open_batches` accepts.
 
     Raises:
@@ -65,7 +65,7 @@ class FileWriter:
     """Writes rows that already fit the table; on error, the context manager deletes its files.
 
     Args:
-        spec: of the table.
+        spec: the table's write spec.
         limits: on memory and open files; None uses the defaults.
 
     Attributes:
@@ -180,7 +180,7 @@ def written_files(
     """Return complete files in the form of a commit.
 
     Args:
-        spec: of the write.
+        spec: the write's spec.
         parts: the files.
         identity_marks: the last assigned identity values, for the high water marks.
         identity_starts: the first assigned identity values.
@@ -224,7 +224,7 @@ def write_parts(
     """Write rows to data files, without the parts that break a rule of the table.
 
     Args:
-        spec: of the table.
+        spec: the table's write spec.
         parts: rows with columns as for any write; a part is written whole or not at all.
 
     Returns:

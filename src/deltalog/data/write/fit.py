@@ -393,7 +393,7 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
 
     Args:
         what: the constraint, for the message.
-        name: of the constraint, or of the column.
+        name: the name of the constraint, or of the column.
         batch: the columns to show.
         rows: numbers of the rows that violate it.
     """

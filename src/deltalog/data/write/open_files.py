@@ -71,10 +71,10 @@ class FilePlan:
     """The settings that all files of one write share, and the list of these files.
 
     Args:
-        spec: of the write.
+        spec: the write's spec.
         layout: physical columns of the files.
-        directory: of the files; empty is the table's root.
-        prefix: of their names.
+        directory: the directory of the files; empty is the table's root.
+        prefix: the prefix of their names.
         has_stats: whether statistics are collected.
         row_group_rows: the maximum number of rows of a row group.
 
@@ -146,12 +146,12 @@ class FileQueue:
     `put` is called by one thread, `run` by any.
 
     Args:
-        plan: of the write.
+        plan: the write's plan.
         values: serialised partition values.
-        schema: of the rows.
+        schema: the schema of the rows.
 
     Attributes:
-        size_bytes: of the open file so far.
+        size_bytes: the size of the open file so far.
     """
 
     def __init__(self, plan: FilePlan, values: Values, schema: pa.Schema) -> None:

@@ -89,11 +89,11 @@ class WriterProperties:
         max_row_group_size: rows of a row group.
         compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; if it
             has levels, the attribute also contains the level: `ZSTD(3)`.
-        compression_level: of `GZIP` (0 to 10, of which pyarrow has 1 to 9), `BROTLI` and `ZSTD`.
+        compression_level: for `GZIP` (0 to 10; pyarrow supports 1 to 9), `BROTLI` and `ZSTD`.
         statistics_truncate_length: accepted for compatibility with deltalake, without effect:
             pyarrow leaves long values out of the footer, and a table property truncates Delta's
             statistics.
-        default_column_properties: of columns that `column_properties` does not name.
+        default_column_properties: the properties of columns that `column_properties` does not name.
         column_properties: by column name; a dotted path names a field of a struct.
     """
 
@@ -395,9 +395,9 @@ class WriteSpec:
     """The settings with which a worker writes data files of a table; it can be pickled.
 
     Args:
-        store: of the table.
+        store: the table's store.
         configuration: protocol and metadata that the rows must fit.
-        time_zone: of timestamps without a zone.
+        time_zone: the time zone of timestamps without a zone.
         target_file_size_bytes: a file that has reached this size is closed, and another one opened.
         max_rows_per_file: at most this many rows in each file; None is no limit.
         writer_properties: Parquet options; None uses the table's properties.

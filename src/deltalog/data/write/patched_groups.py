@@ -82,7 +82,7 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
 
     Args:
         gone: numbers of rows in the file.
-        rows: of the row group.
+        rows: rows of the row group.
 
     Cost: some microseconds for each 5,000 rows; no file is read.
     """
@@ -103,7 +103,7 @@ def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, c
 
     Args:
         group: as the footer describes it.
-        schema: of the file.
+        schema: the file's schema.
         created_by: its writer.
         codec: number of the compression of new pages.
     """
@@ -135,12 +135,12 @@ class GroupPatch:
     """A row group without its removed rows.
 
     Args:
-        reader: of the file; only for this thread.
+        reader: a reader of the file; only for this thread.
         source: its bytes.
         footer: its footer.
-        number: of the row group.
+        number: the number of the row group.
         gone: numbers of the removed rows in the file.
-        schema: of the file, with the types of the table.
+        schema: the schema of the file, with the types of the table.
         options: how the pages are encoded; see `encode_parquet`.
         segments: with all column chunks of the row group; None fetches those that are decoded.
     """

@@ -42,10 +42,10 @@ class WriteLimits:
     """Limits on the memory and open files of a writer.
 
     Args:
-        row_group_bytes: of a row group, in memory.
-        waiting_bytes: of all rows that wait for their row group to be full.
+        row_group_bytes: the size of a row group, in memory.
+        waiting_bytes: the size of all rows that wait for their row group to be full.
         open_files: the number; the least recently written ones are closed.
-        open_bytes: of all open files, if they are held in memory.
+        open_bytes: the size of all open files, if they are held in memory.
         files_at_once: how many files of one partition are written at the same time.
         split_bytes: less data goes into one file, because two small files cost readers more time
             than the second core saves.
@@ -66,7 +66,7 @@ class RowsToFiles:
     """Writes physical rows of any partitions to the files of a `FilePlan`.
 
     Args:
-        plan: of the write.
+        plan: the write's plan.
         limits: on memory and open files.
     """
 

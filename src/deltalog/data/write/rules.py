@@ -58,13 +58,13 @@ class Rules:
     """The rules of a table that are SQL, resolved for the data of one write.
 
     Args:
-        schema: of the table.
+        schema: the table's schema.
         missing: columns that the data lacks.
         defaults: column → default, of missing columns.
         generated: column → expression, of all generated columns.
         checks: constraints and invariants.
         table: location of the table, for messages.
-        time_zone: of the write; rules whose values depend on the zone are refused in all but UTC.
+        time_zone: the write's time zone; unless UTC, rules that depend on the zone are refused.
         now_ms: the value of `current_timestamp()`; None is the current time.
 
     Attributes:
@@ -116,7 +116,7 @@ class Rules:
 
         Args:
             found: all other columns.
-            schema: of the table, in whose order expressions see the columns.
+            schema: the schema of the table, in whose order expressions see the columns.
         """
         if not self.generated:
             return

@@ -58,7 +58,7 @@ class SourceFile:
     """A file whose row groups are copied.
 
     Args:
-        store: of the file.
+        store: the file's store.
         path: decoded.
         size_bytes: its length.
         footer: its parsed footer.
@@ -98,12 +98,12 @@ class SplicedFiles:
     """Writes files of copied and encoded row groups, in the order of the calls.
 
     Args:
-        plan: of the write.
+        plan: the write's plan.
         limits: on memory and open files.
-        schema: of the files.
+        schema: the schema of the files.
 
     Attributes:
-        copied: what was copied so far.
+        copied: counts of what was copied so far.
         template: footer of a file of this schema without rows.
         schema: the same.
     """

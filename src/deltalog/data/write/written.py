@@ -36,7 +36,7 @@ class WrittenFiles:
         identity_starts: identity column → the first assigned value.
         num_rows: rows in the data files.
         num_bytes: size of all files.
-        table_id: of the table for which they were written.
+        table_id: the id of the table for which they were written.
         schema_string: the table's `schemaString` when they were written.
         rules: digest of the other settings when they were written; see `rules_of`. Empty if
             unknown.

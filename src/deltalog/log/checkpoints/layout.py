@@ -97,8 +97,8 @@ def open_checkpoint_file(
     """Open a file by its format; nothing is read yet.
 
     Args:
-        store: of the table.
-        info: of the file.
+        store: the table's store.
+        info: the file's path, size and time.
         keeps_bytes: whether the bytes of a small file, which are read with its footer, stay in
             memory. For thousands of small sidecars that would be too much.
     """

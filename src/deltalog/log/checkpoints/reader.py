@@ -74,8 +74,8 @@ def read_stats(
     """Return one column per leaf, one row per `add` of the file.
 
     Args:
-        file: of the checkpoint.
-        leaves: of the statistics.
+        file: a file of the checkpoint.
+        leaves: the leaves of the statistics.
         where: selects the adds; None is all.
 
     Cost: the leaves of `stats_parsed`; or the JSON strings up to the last selected one, and one
@@ -195,8 +195,8 @@ class Checkpoint:
     the same column at once may both read it: their results are equal.
 
     Args:
-        store: of the table.
-        files: of the checkpoint.
+        store: the table's store.
+        files: the checkpoint's files.
 
     Attributes:
         held_row_groups: the checkpoint's adds, one row group each, once requested.
@@ -302,7 +302,7 @@ class Checkpoint:
 
         Args:
             kind: `add` or `remove`.
-            names: of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
+            names: names of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
 
         Returns:
             One row per action; every call returns the same rows in the same order.
@@ -325,7 +325,7 @@ class Checkpoint:
         """Yield all `add` actions with members and statistics, in the order of `columns`, once.
 
         Args:
-            leaves: of the statistics.
+            leaves: the leaves of the statistics.
             batch_rows: maximum number of rows in a batch.
 
         Returns:

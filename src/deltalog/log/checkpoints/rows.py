@@ -82,10 +82,10 @@ class ActionRows:
     """Makes tables of actions, all of one schema.
 
     Args:
-        configuration: of the table; its properties decide which statistics are written.
+        configuration: the table's configuration, which decides which statistics are written.
         kinds: the kinds of actions, a column for each.
-        time_zone: of partition values without one.
-        domains: of the table; their configuration is a map in the draft, and a string today.
+        time_zone: the time zone of partition values without one.
+        domains: the table's domains, whose configurations are strings, or maps in the draft.
 
     Attributes:
         schema: of the tables.
@@ -139,7 +139,7 @@ class ActionRows:
         """Return a row for each live file.
 
         Args:
-            files: of `FILE_SCHEMA`.
+            files: rows of `FILE_SCHEMA`.
             stats: a column for each of `leaves`.
 
         Raises:
@@ -304,7 +304,7 @@ class RowFile:
         self._groups.append([])
 
     def _take(self) -> list[pa.Table]:
-        """Take the buffered rows, a table for each row group."""
+        """Remove and return the buffered rows, as a table for each row group."""
         groups = self._groups
         if self._rows < _FEW_ROWS:
             groups = [[table for group in groups for table in group]]

@@ -64,14 +64,14 @@ class CheckpointContent:
     """The state that a checkpoint contains.
 
     Args:
-        version: of the table.
-        configuration: of the table at that version.
-        time_zone: of partition values without one.
+        version: the table's version.
+        configuration: the configuration of the table at that version.
+        time_zone: the time zone of partition values without one.
         transactions: the latest transaction of each application, without expired ones.
         domains: without removed domains.
         high_water_mark: the draft's action, if the table has it.
         tombstones: unexpired tombstones, with the members of `REMOVE_TYPE`.
-        paths: of the live files; called for multi-part checkpoints only.
+        paths: the paths of the live files; called for multi-part checkpoints only.
         iter_adds: the live files in batches, with the requested statistics.
     """
 
@@ -92,7 +92,7 @@ class WrittenCheckpoint:
 
     Args:
         files: its top-level files.
-        sidecars: of a V2 checkpoint.
+        sidecars: the sidecars of a V2 checkpoint.
         num_adds: number of live files.
         num_removes: number of tombstones.
     """
@@ -137,9 +137,9 @@ def write_checkpoint(
     with its last part.
 
     Args:
-        store: of the table.
-        content: of the checkpoint.
-        layout: of the checkpoint.
+        store: the table's store.
+        content: the checkpoint's content.
+        layout: the checkpoint's layout.
         part_rows: maximum number of rows in a part or sidecar; None is one classic file.
 
     Raises:
@@ -228,7 +228,7 @@ def write_sidecars(
     """Write live files and tombstones into sidecars, to which no checkpoint refers yet.
 
     Args:
-        store: of the table.
+        store: the table's store.
         content: all or some live files and tombstones of the version; the rest is not used.
         part_rows: maximum number of rows in a sidecar.
 
@@ -260,7 +260,7 @@ def write_v2_top(
     """Write the top-level file of a V2 checkpoint, which makes it valid.
 
     Args:
-        store: of the table.
+        store: the table's store.
         content: everything except files and tombstones.
         layout: JSON or Parquet.
         written: the sidecars with files and tombstones.
@@ -398,7 +398,7 @@ def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
 
     Args:
         starts: the first path of every part but the first.
-        rows: of files.
+        rows: rows of files.
 
     Protocol: Multi-part checkpoint
     """

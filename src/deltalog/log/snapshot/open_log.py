@@ -143,8 +143,8 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
     """Whether the log still has a version; always true if a catalog decides on the commits.
 
     Args:
-        context: of the table.
-        state: of the log at the version.
+        context: the table's context.
+        state: the state of the log at the version.
         knows_time: whether the state has the modification time of the version's commit.
 
     Cost: one request.
@@ -171,8 +171,8 @@ def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool
     If a version was cleaned up, so were all versions before it.
 
     Args:
-        state: of the log at the version.
-        listing: of the log, from that version or an earlier one on.
+        state: the state of the log at the version.
+        listing: a listing of the log, from that version or an earlier one on.
         knows_time: as for `is_in_place`.
     """
     version, known = state.segment.version, state.segment.target_commit
@@ -190,7 +190,7 @@ def list_after(
     """List the log after a version; None if the log no longer has that version.
 
     Args:
-        context: of the table; its log tail is the newest.
+        context: the context of the table; its log tail is the newest.
         state: as for `is_in_place`.
         knows_time: as for `is_in_place`.
         is_long: whether to list everything, to find a newer checkpoint.

@@ -71,15 +71,15 @@ class Snapshot:
     share a snapshot.
 
     Args:
-        context: of the table.
+        context: the table's context.
         state: state of the log at this version.
-        protocol: of this version.
-        metadata: of this version.
+        protocol: the protocol of this version.
+        metadata: the metadata of this version.
 
     Attributes:
-        context: of the table.
-        protocol: of this version.
-        metadata: of this version.
+        context: the table's context.
+        protocol: the protocol of this version.
+        metadata: the metadata of this version.
         is_piece: whether it has only some of the version's files.
         known_checksum: the version's checksum, if this process has just written it.
     """
@@ -143,7 +143,7 @@ class Snapshot:
         """The live files, one row each; every call returns the same rows in the same order.
 
         Args:
-            columns: of `FILE_SCHEMA`; None is all of them.
+            columns: columns of `FILE_SCHEMA`; None is all of them.
 
         Cost: the leaves of the checkpoint that are not cached, and once the commits after it. If
         these commits name files, the checkpoint's paths, too.
@@ -177,7 +177,7 @@ class Snapshot:
         """The tombstones (remove actions) of this version, including expired ones.
 
         Args:
-            columns: of `REMOVE_SCHEMA`; None is all of them.
+            columns: columns of `REMOVE_SCHEMA`; None is all of them.
         """
         names = REMOVE_SCHEMA.names if columns is None else list(columns)
         return self.read_log(lambda state: state.tombstones(names))
@@ -217,7 +217,7 @@ class Snapshot:
 
     @property
     def row_id_high_water_mark(self) -> int | None:
-        """The highest row id in use; None if there is none.
+        """The highest assigned row id; None if there is none.
 
         Read from the domain `delta.rowTracking` and from the draft's action; if a table has both,
         the higher one counts (ledger B-72).
@@ -294,7 +294,7 @@ class Snapshot:
         return _after_commit(context, state, configuration, commit_timestamp_ms)
 
     def check_listed(self, listing: LogListing) -> None:
-        """Raise `VersionNotFoundError` if the listed log no longer has this version."""
+        """Raise `VersionNotFoundError` if the listing shows that this version is gone."""
         if not is_listed(self._state, listing, knows_time=self._knows_file_time):
             raise VersionNotFoundError(
                 f"cannot read the commits up to version {self.version} of {self.store.root}: the "
@@ -335,7 +335,7 @@ class Snapshot:
                     metadata=self.metadata if metadata is None else metadata,
                 )
         newest = _open(context)
-        # One log may give its table another id, as CREATE OR REPLACE does.
+        # CREATE OR REPLACE changes the table's id within one log.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
                 f"cannot continue from version {self.version} of {self.store.root}: the opened "
@@ -465,7 +465,7 @@ def load_snapshot(
     """Load the latest version of a table, the given version, or the version at a timestamp.
 
     Args:
-        context: of the table; its committer returns the newest commits.
+        context: the context of the table; its committer returns the newest commits.
         version: the version to load.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 
@@ -520,7 +520,7 @@ def find_version(
     A timestamp after the last commit returns the latest version, unless it is in the future.
 
     Args:
-        context: of the table.
+        context: the table's context.
         timestamp_ms: milliseconds since 1970, UTC.
         latest: the latest version, if already loaded.
 
@@ -589,7 +589,7 @@ def absent_table(store: Store) -> TableNotFoundError:
     """Return the error for a location without a table; it describes what is there.
 
     Args:
-        store: of the location.
+        store: the location's store.
 
     Cost: one request for a file of that name; a listing of each parent directory that may be a
     table; two listings of the directory, and one for each partition column.

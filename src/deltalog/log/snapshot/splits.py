@@ -76,7 +76,7 @@ class CutSnapshot:
 
     Args:
         snapshot: the version.
-        shares: of its checkpoint.
+        shares: its checkpoint's shares.
         newer: the reconciled actions of the commits after the checkpoint.
         named: the keys of all files that these commits name.
     """
@@ -118,7 +118,7 @@ def cut_snapshot(
 
     Args:
         snapshot: the version.
-        state: of its log, from `Snapshot.read_log`, which retries if a piece is unreadable.
+        state: the state of its log, from `Snapshot.read_log`, which retries on errors.
         share_bytes: target size of a checkpoint's share.
 
     Cost: the commits after the checkpoint; the top-level file of a V2 checkpoint.
@@ -141,7 +141,7 @@ def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...
 
     Args:
         snapshot: the version.
-        state: of its log, from `Snapshot.read_log`.
+        state: the state of its log, from `Snapshot.read_log`.
 
     Cost: the commits after the checkpoint; the footers of the checkpoint.
     """
@@ -160,7 +160,7 @@ class SnapshotPiece(Snapshot):
     """Some of a version's files, as a snapshot of these files only.
 
     Args:
-        cut: of the version.
+        cut: the split of the version.
         checkpoint: the share of the checkpoint, or None.
         newer: actions besides those of the share.
     """
@@ -329,7 +329,7 @@ class RowGroupRange:
 
     Args:
         file: the file with the row groups.
-        number: of the range, from 0.
+        number: the number of the range, from 0.
         count: number of ranges of the file.
     """
 
@@ -370,7 +370,7 @@ class PartialCheckpoint(Checkpoint):
     """A split of a checkpoint, read as if it were the whole.
 
     Args:
-        store: of the table.
+        store: the table's store.
         files: the top-level files of the whole.
         split: the split to read.
     """

@@ -79,7 +79,7 @@ class LogState:
     Results are cached, and not pickled. Threads may share a state.
 
     Args:
-        store: of the table.
+        store: the table's store.
         segment: the log files of the version.
         parsed: the actions of the segment's first commits, if known.
         parsed_to: the last version in `parsed`.
@@ -262,7 +262,7 @@ class LogState:
         Every call returns the same rows in the same order.
 
         Args:
-            names: of `FILE_SCHEMA`.
+            names: names of `FILE_SCHEMA`.
 
         Cost: the leaves that are not cached; the checkpoint's paths if later commits name any file.
             With a checkpoint or a compaction, once also the cost of `check_totals`.
@@ -324,7 +324,7 @@ class LogState:
         """Yield all members of the live adds, in the order of `files`, for a single pass.
 
         Args:
-            leaves: of the statistics.
+            leaves: the leaves of the statistics.
             batch_rows: maximum number of rows in a batch.
 
         Cost: the leaves of the checkpoint that are not cached, a few batches at a time; the
@@ -349,7 +349,7 @@ class LogState:
         """Return columns of the tombstones, including expired ones.
 
         Args:
-            names: of `REMOVE_SCHEMA`.
+            names: names of `REMOVE_SCHEMA`.
         """
         tables = [self.commits.removes.take(self.survivors.removes).select(names)]
         if self.checkpoint is not None:

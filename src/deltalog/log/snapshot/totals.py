@@ -38,9 +38,9 @@ class CountedState(Protocol):
     """The parts of a log's state that the check needs; implemented by `LogState`.
 
     Attributes:
-        store: of the table.
+        store: the table's store.
         segment: the files that make up the version.
-        checkpoint: of the segment.
+        checkpoint: the segment's checkpoint.
         totals: number and size of the files, according to other files of the log.
     """
 
@@ -78,7 +78,7 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
     """Compare the live files of a version with its checksum.
 
     Args:
-        state: of the log, read from a checkpoint or a compaction.
+        state: the state of the log, read from a checkpoint or a compaction.
         names: columns that are needed next; they are read together with those needed here.
 
     Raises:

@@ -1,4 +1,7 @@
-"""Primitive types as one table: `table` has a row for each, the other files their codecs.
+"""Primitive types as a table with one row per type.
+
+- `row`: the columns of the table; `table`: its rows.
+- `numbers`, `moments`, `strings`, `places`: codecs of numbers, times, strings and geometries.
 
 To add a type, add a row, a codec if no existing one fits, and tests.
 

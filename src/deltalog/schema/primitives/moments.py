@@ -86,7 +86,7 @@ def offset_micros_of(zone: str, wall_clock: int) -> int:
 
 
 def instants(wall_clocks: Array, zone: str) -> Array:
-    """Return the timestamps at which the clocks of a zone show wall times.
+    """Return the timestamps of wall-clock times in a zone.
 
     As in Java: if clocks are put back, the first of the two instants is used. If they are put
     forward, a skipped wall time is read with the offset before the change.
@@ -133,7 +133,7 @@ def instant_literal(value: Any) -> str | None:
 
 
 def fine_constant(nanos: int, *, has_zone: bool) -> str:
-    """Return a moment in nanoseconds since 1970 as `CAST('…' AS TIMESTAMP_NANOS)`."""
+    """Return nanoseconds since 1970 as `CAST('…' AS TIMESTAMP_NANOS)`."""
     micros, rest = divmod(nanos, NANOS_OF_MICRO)
     moment = EPOCH + dt.timedelta(microseconds=micros)
     text = f"{moment.isoformat(sep=' ', timespec='microseconds')}{rest:03}"
@@ -172,7 +172,7 @@ def value_or_count(scalar: pa.Scalar[Any]) -> Any:
     """Return the Python value of a scalar, as `values_or_counts` does.
 
     Raises:
-        OverflowError: a value in a list or struct is a moment that Python does not have.
+        OverflowError: a list or struct contains a date or time that Python lacks.
     """
     try:
         return scalar.as_py()
@@ -184,14 +184,14 @@ def value_or_count(scalar: pa.Scalar[Any]) -> Any:
 
 
 def micros_of(moment: dt.datetime) -> int:
-    """Return the microseconds since 1970 of a moment: in UTC, or on its own clock."""
+    """Return the microseconds since 1970 of a datetime: in UTC, or wall-clock if naive."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
     return (moment - EPOCH) // _MICROSECOND
 
 
 def has_nanoseconds(arrow_type: Any) -> TypeGuard[pa.TimestampType[Any, Any]]:
-    """Return whether values of an Arrow type are moments in nanoseconds."""
+    """Return whether an Arrow type is a timestamp in nanoseconds."""
     return pt.is_timestamp(arrow_type) and arrow_type.unit == "ns"
 
 
@@ -199,10 +199,10 @@ def parted_nanos(values: Datum) -> tuple[Datum, Datum]:
     """Return nanoseconds since 1970 as microseconds, rounded down, and whether that is exact.
 
     Args:
-        values: moments in nanoseconds: an array, or a constant.
+        values: timestamps in nanoseconds: an array, or a constant.
 
     Returns:
-        Integers, and booleans.
+        Integers; and booleans, which are true if no nanoseconds are left over.
     """
     nanos = compute.cast(values, pa.int64())
     micros = compute.divide(nanos, NANOS_OF_MICRO)  # towards zero
@@ -480,7 +480,7 @@ def months_constant(months: int) -> str:
 
 
 def time_constant(span: dt.timedelta) -> str:
-    """Return a span of time as `INTERVAL '1 02:03:04.5' DAY TO SECOND`."""
+    """Return a duration as `INTERVAL '1 02:03:04.5' DAY TO SECOND`."""
     micros = span // _MICROSECOND
     days, rest = divmod(abs(micros), _MICROS_OF_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
@@ -492,15 +492,15 @@ def time_constant(span: dt.timedelta) -> str:
 
 
 def calendar_intervals(values: Array) -> Array:
-    """Return spans of time as Arrow's months, days and nanoseconds.
+    """Return durations as Arrow's intervals of months, days and nanoseconds.
 
     Days have 24 hours: the nanoseconds of more than 292 years would not fit 64 bits.
 
     Args:
-        values: of `duration[us]`.
+        values: values of `duration[us]`.
     """
     micros = compute.fill_null(values.cast(pa.int64()), 0)
-    days = compute.divide(micros, _MICROS_OF_DAY)  # towards zero: both parts have one sign
+    days = compute.divide(micros, _MICROS_OF_DAY)  # towards zero: both parts have the same sign
     rest = compute.subtract(micros, compute.multiply(days, _MICROS_OF_DAY))
     words = [
         compute.shift_left(days, pa.scalar(32, pa.int64())),  # months are the low half

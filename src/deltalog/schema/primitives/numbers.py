@@ -21,12 +21,12 @@ from deltalog.schema.primitives.strings import check_kind, check_match
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
-_MOST_DIGITS: Final = 18  # of a precision or scale: Python refuses thousands
+_MOST_DIGITS: Final = 18  # of a precision or scale; Python refuses to parse thousands
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
 def canonical_decimal(name: str) -> str | None:
-    """Return `decimal(p,s)` without blanks, or None; `decimal` alone is `decimal(10,0)`.
+    """Return `decimal(p,s)` without blanks, or None; `decimal` means `decimal(10,0)`.
 
     Raises:
         InvalidInputError: precision or scale are out of range.
@@ -143,7 +143,7 @@ def _float_texts(values: Array) -> Array:
 
 def _conform_decimal(array: Array, target: Any) -> Array | None:
     if pt.is_integer(array.type):
-        # A direct cast asks for the precision that any value of the width may need.
+        # A direct cast requires a precision for any value of that width.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
     return array.cast(target) if pt.is_decimal(array.type) else None
 

@@ -40,7 +40,7 @@ _NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
 _HEADER: Final = 5  # byte order and kind
 _POINT: Final = 21
 _LITTLE_POINT: Final = b"\x01\x01\x00\x00\x00"
-_DIMENSIONS: Final = (2, 3, 3, 4)  # by thousands of the kind: XY, XYZ, XYM, XYZM
+_DIMENSIONS: Final = (2, 3, 3, 4)  # by the kind // 1000: XY, XYZ, XYM, XYZM
 _POINT_KIND, _LINE, _POLYGON = 1, 2, 3
 _COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # multipoint, …, collection
 _PARTS: Final = frozenset({_POINT_KIND, _LINE, _POLYGON}) | _COLLECTIONS
@@ -80,7 +80,7 @@ def _system(text: str | None) -> str:
 
 
 def name_in_sql(name: str) -> str:
-    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; a system without number stays as it is."""
+    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; keeps systems without a number."""
     match = _NAME.fullmatch(name)
     if match is None:
         return name.upper()
@@ -128,7 +128,7 @@ def _document_of(metadata: str) -> dict[str, Any] | None:
 
 
 def _system_of(document: dict[str, Any]) -> str:
-    """Return the reference system by the protocol's name; a full definition may have no name."""
+    """Return the protocol's name of the reference system; `SRID:ANY` if it has no name."""
     found = document.get("crs")
     if isinstance(found, dict):  # PROJJSON, which geopandas writes
         named = found.get("id")
@@ -141,12 +141,12 @@ def _system_of(document: dict[str, Any]) -> str:
 
 
 class WkbExtensionType(pa.ExtensionType):
-    """Arrow's `geoarrow.wkb`, by which Parquet files get the logical type GEOMETRY or GEOGRAPHY.
+    """Arrow's `geoarrow.wkb`, which Parquet files store as GEOMETRY or GEOGRAPHY.
 
-    Only writers of files see it: rows are plain binaries whose field names the extension type.
+    Only file writers use it: rows are plain binaries with the extension's name in the field.
 
     Args:
-        metadata: of `wkb_metadata`.
+        metadata: the result of `wkb_metadata`.
     """
 
     def __init__(self, metadata: str) -> None:
@@ -159,16 +159,16 @@ class WkbExtensionType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type that a file or message names."""
+        """Return the type for the metadata in a file or message."""
         del storage_type
         return cls(serialized.decode())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the metadata alone."""
+        """Pickle only the metadata."""
         return type(self), (self._metadata,)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the metadata too, which pyarrow does not."""
+        """Also compare the metadata, unlike pyarrow."""
         return isinstance(other, WkbExtensionType) and other._metadata == self._metadata
 
     def __hash__(self) -> int:
@@ -177,17 +177,17 @@ class WkbExtensionType(pa.ExtensionType):
 
 
 def stored_wkb(system: str, algorithm: str | None = None) -> pa.DataType:
-    """Return the Arrow type that files are written with."""
+    """Return the Arrow type for writing files."""
     return WkbExtensionType(wkb_metadata(system, algorithm))
 
 
 def check_wkb(values: Array) -> None:
-    """Refuse values that do not begin as ISO WKB does.
+    """Refuse values without a valid ISO WKB header.
 
     Raises:
-        ValueError: a value does not; the message states what was found.
+        ValueError: a value has none; the message states what was found.
 
-        Cost: one pass; Python checks the few distinct beginnings one by one.
+    Cost: one pass; Python checks only distinct headers.
     """
     for head in pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist():
         if head is not None:
@@ -237,7 +237,7 @@ def box(values: Array) -> Box | None:
 
 
 def _numbers(axis: Array) -> Array:
-    """Return the numbers without NaN: an empty point has NaN as coordinates."""
+    """Return the numbers without NaN, which are the coordinates of empty points."""
     return axis.filter(compute.invert(compute.is_nan(axis)))
 
 
@@ -278,7 +278,7 @@ def _scanned(values: Array) -> tuple[Array, Array]:
         try:
             end = _scan(data, 0, xs, ys, depth=0)
         except struct.error as error:
-            raise ValueError(f"expected ISO WKB, found one that is cut off: {error}") from error
+            raise ValueError(f"expected ISO WKB, found a truncated value: {error}") from error
         if end != len(data):
             raise ValueError(f"expected ISO WKB of {end} bytes, found {len(data)}")
     return pa.array(xs, pa.float64()), pa.array(ys, pa.float64())

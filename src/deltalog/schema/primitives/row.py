@@ -1,7 +1,7 @@
 """One primitive type, as a row of the table of types.
 
-Owns the columns of that table; `table` has its rows, and the other files here have the codecs
-that rows share. Code that treats types differently reads a column, and never compares names.
+Owns the columns of that table; `table` has its rows, and the other files have the codecs that rows
+share. Code that treats types differently reads these columns instead of comparing names.
 
 Protocol: Primitive Types
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Family(Enum):
-    """Types that casts, comparisons and statistics treat alike; `OTHER` has no rules of its own."""
+    """Groups of types that casts, comparisons and statistics treat alike; `OTHER` is the rest."""
 
     INTEGRAL = auto()
     FLOATING = auto()
@@ -34,17 +34,17 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The form that minima and maxima have in the statistics of a file.
+    """The form of minima and maxima in a file's statistics.
 
     Args:
-        wire: the Arrow type that `pyarrow.json` reads them as; None for the type itself.
+        wire: the Arrow type as which `pyarrow.json` reads them; None for the type itself.
         read: converts an array of `wire` to bounds of a given Arrow type, NULL for invalid values;
             None casts the values that fit.
         texts: converts an array to JSON strings, NULL for values that JSON lacks; None casts to
             string.
-        stored: converts the smallest or greatest value to its JSON value, None to leave it out;
-            dates and times are counts of days or microseconds, because Python ends at year 9999.
-        has_millis: whether writers cut maxima down to milliseconds.
+        stored: converts a minimum or maximum to its JSON value; None omits it. Gets dates and times
+            as numbers of days or microseconds, because Python's years end at 9999.
+        has_millis: whether writers truncate maxima to milliseconds.
 
     Protocol: Per-file Statistics
     """
@@ -67,10 +67,10 @@ class ValueCodec:
             that have none; raises ValueError, OverflowError or ArrowInvalid for an invalid string.
         encode: converts a Python value to the string of a partition value of an Arrow type; raises
             TypeError, ValueError or ArithmeticError for an invalid value.
-        bounds: of statistics; None if the type has no minimum and maximum.
-        box: from an array to the corner of least and the corner of greatest coordinates, for types
-            whose values have no order but a place; None if nothing has one. ValueError where a
-            value is malformed.
+        bounds: the form of bounds in statistics; None if the type has no minimum and maximum.
+        box: converts an array to the corners with the least and the greatest coordinates, for types
+            with coordinates instead of an order; None if no value has coordinates; raises
+            ValueError for a malformed value.
     """
 
     conform: Callable[[Array, Any], Array | None] = lambda _, __: None
@@ -98,10 +98,10 @@ class Primitive:
         defaults: parameters that SQL may leave out, from the last one on.
         aliases: other names in logs.
         bits: width of a number.
-        has_zone: whether a moment is an instant; False for a wall clock, None for no time of day.
-        widens_to: names of the types that a column of this one may be changed to; decimals have
-            a rule of their own.
-        stored_in: names of the types whose columns take data of this one, value by value.
+        has_zone: True for an instant, False for a wall-clock time, None without a time of day.
+        widens_to: names of the types to which a column may be widened; decimals have a separate
+            rule.
+        stored_in: names of the types whose columns can store values of this type that fit.
         feature: the table feature that a schema with this type needs.
         sql_words: its names in SQL, in capitals; the first one is written. Empty is `name`.
         suffix: of a number's literal, as the L of 5L.
@@ -112,11 +112,11 @@ class Primitive:
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
         name_in_sql: converts its name with parameters to SQL's name; None if SQL has the same
             parameters.
-        stored_as: from the parameters to the Arrow type that data files are written with, which
-            has the same values in the same buffers; None is `arrow`.
-        check: refuses values that files must not hold; ValueError.
-        extension: name of the Arrow extension type that identifies the type where the plain Arrow
-            type does not; it is in each field's metadata, and the arrays stay plain.
+        stored_as: converts the parameters to the Arrow type for writing data files, with the same
+            buffers; None is `arrow`.
+        check: raises ValueError for values that files must not contain.
+        extension: name of the Arrow extension type, if the plain Arrow type does not identify the
+            type; it is in the field's metadata, and arrays are plain.
         extension_metadata: converts the parameters to the metadata of the extension type.
         of_extension: converts the metadata of the extension type to the name of a type, or None if
             it is invalid.
@@ -168,17 +168,17 @@ class Primitive:
     kinds: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Fill in the columns that follow from others."""
+        """Derive columns from others."""
         object.__setattr__(self, "kinds", frozenset(example.id for example in self.takes))
         object.__setattr__(self, "sql_words", self.sql_words or (self.name.upper(),))
         object.__setattr__(self, "spark_name", self.spark_name or self.name)
 
     @property
     def digits(self) -> int:
-        """The most digits that an integer of this width can have."""
+        """The maximum number of digits of an integer of this width."""
         return len(str(1 << (self.bits - 1)))
 
     @property
     def decimal_digits(self) -> int:
-        """The digits before the point that a decimal needs so that this type can widen to it."""
+        """The digits before the point that a decimal needs for this type to widen to it."""
         return 10 if self.bits <= 32 else 20

@@ -1,4 +1,4 @@
-"""Strings, binary values and booleans: their text forms, and checks that all codecs share.
+"""Codecs of strings, binary values and booleans, and checks that all codecs share.
 
 Protocol: Partition Value Serialization, Per-file Statistics
 """

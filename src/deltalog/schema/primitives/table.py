@@ -1,11 +1,11 @@
 """The table of primitive types: the names, storage and rules of each.
 
-A row is data. Schemas, Arrow, partition values, statistics, SQL and Spark read it. Files that
-translate for one engine list the types that this engine has: `expressions/polars` and `daft`,
-`query/native`, `iceberg/metadata`, `spark/reading/native`.
+Schemas, Arrow, partition values, statistics, SQL and Spark read these rows. Modules that translate
+for one engine list the engine's types themselves: `expressions/polars` and `daft`, `query/native`,
+`iceberg/metadata`, `spark/reading/native`.
 
-Rows of a family go from narrow to wide: the later of two types has the values of both. Of rows that
-take one Arrow type, the first counts; `is_declared` leaves a row out of that.
+Rows of a family are ordered from narrow to wide: the later of two types has the values of both. If
+several rows accept an Arrow type, the first one is used, except those with `is_declared`.
 
 Protocol: Primitive Types, Type Widening
 """
@@ -37,7 +37,7 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
-# Types of protocol proposals: a user must declare them; values are stored and passed on.
+# Types of protocol proposals: users must declare them; values are only stored and returned.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
     _draft,
@@ -162,7 +162,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             arrow=lambda: _WALL_CLOCK,
             takes=(_WALL_CLOCK,),
             parameters_of=lambda kind: () if kind.tz is None else None,
-            aliases=("timestampNtz",),  # delta-rs wrote it for some releases
+            aliases=("timestampNtz",),  # some releases of delta-rs wrote it
             stored_in=_MOMENTS,
             feature="timestampNtz",
             literal=moments.wall_clock_literal,
@@ -193,7 +193,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         _interval(
             name=moments.YEAR_TO_MONTH,
-            codec=ValueCodec(),  # Arrow has integers for it, which are converted as such
+            codec=ValueCodec(),  # values are integers in Arrow
             arrow=pa.int32,
             aliases=moments.narrower("year", "month"),
             written=moments.months_constant,
@@ -244,9 +244,9 @@ def primitive_of_arrow(
     """Return the type that stores values of an Arrow type, with its parameters, or None.
 
     Args:
-        arrow_type: of the values.
+        arrow_type: the Arrow type of the values.
         declared: whether it may be a type that a user must declare.
-        fine: whether nanoseconds map to the types that have them, or are cut off.
+        fine: whether nanoseconds map to types with nanoseconds; otherwise they are cut off.
     """
     kind = arrow_type.id
     if fine and moments.has_nanoseconds(arrow_type):
@@ -278,7 +278,7 @@ def type_of_extension(name: str, metadata: str) -> str | None:
     return None
 
 
-# Suggestions for an invalid type: a type of Python, Arrow, pandas or SQL, or its name.
+# --- suggestions for invalid types: types of Python, Arrow, pandas or SQL, or their names
 
 
 # A class, or its name. Python's int has no width, so the widest type is suggested.
@@ -307,8 +307,8 @@ def unknown_type(value: object) -> InvalidInputError:
     meant = _meant(value)
     hint = f"; did you mean {meant!r}?" if meant else ""
     return InvalidInputError(
-        f"cannot make a type of {shown}: expected a type such as ArrayType(…), or the name of one: "
-        f"{known}, with parameters where it has them, as decimal(p,s){hint}"
+        f"cannot make a type of {shown}: expected a type such as ArrayType(…), or a name: {known}; "
+        f"with parameters if it has them, such as decimal(p,s){hint}"
     )
 
 

@@ -1,4 +1,8 @@
-"""Variants: their binary form ⇄ Python and JSON, and the reading of shredded columns."""
+"""Variants: to and from Python and JSON, and reading of shredded columns.
+
+- `reader`: decode the binary form.
+- `shredding`: encode the binary form, and reassemble shredded variants.
+"""
 
 from __future__ import annotations
 

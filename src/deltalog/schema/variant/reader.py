@@ -1,4 +1,4 @@
-"""Reading the binary form of variants: metadata (a dictionary of names) and value.
+"""Read the binary form of variants: metadata (a dictionary of names) and value.
 
 Owns the bit format of one value. Independent of Arrow and of shredding.
 
@@ -70,9 +70,9 @@ def names_of(metadata: bytes) -> tuple[str, ...]:
 def decode(metadata: bytes, value: bytes) -> Any:
     """Return the Python value of a variant.
 
-    Objects are dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC and
-    `timestamp_ntz` a naive one. Nanoseconds are truncated to microseconds, Python's precision;
-    `to_json` keeps them.
+    Objects become dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC,
+    and `timestamp_ntz` a naive one. Nanoseconds are truncated to microseconds; `to_json` keeps
+    them.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -89,7 +89,7 @@ def read(metadata: bytes, value: bytes, readers: Readers) -> Any:
     try:
         return _read(names_of(metadata), value, readers)
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError, ValueError) as error:
-        raise _malformed(f"the value {value[:40]!r} is torn or out of range") from error
+        raise _malformed(f"the value {value[:40]!r} is truncated or out of range") from error
     except RecursionError as error:
         raise _malformed("it is nested too deeply") from error
 
@@ -121,7 +121,7 @@ def members(metadata: bytes, value: bytes) -> list[tuple[str, bytes]] | None:
             return None
         return list(_members(names_of(metadata), value))
     except IndexError as error:
-        raise _malformed(f"the object {value[:40]!r} is torn") from error
+        raise _malformed(f"the object {value[:40]!r} is truncated") from error
 
 
 def _members(names: Sequence[str], value: bytes) -> Iterator[tuple[str, bytes]]:
@@ -135,8 +135,8 @@ def _members(names: Sequence[str], value: bytes) -> Iterator[tuple[str, bytes]]:
     for at in range(count):
         name = names[_uint(value, ids + at * id_width, id_width)]
         first = data + _uint(value, offsets + at * offset_width, offset_width)
-        # Fields are sorted by name, their values may be in any order: so the next offset is not
-        # the end of this value.
+        # Fields are sorted by name, but values may be in any order. So a value does not end at the
+        # next offset.
         yield name, _slice(value, first, _size(value, first))
 
 
@@ -209,7 +209,7 @@ def _decimal_reader(width: int) -> Callable[[bytes], Decimal]:
         if scale > 38:
             raise ValueError(scale)
         unscaled = int.from_bytes(_slice(data, 1, width), "little", signed=True)
-        # From digits: arithmetic on decimals would round to the context's precision.
+        # From digits, because decimal arithmetic would round to the context's precision.
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
     return reader
@@ -241,7 +241,7 @@ PLAIN_READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     19: _int64,
     20: lambda data: UUID(bytes=_slice(data, 0, 16)),
 }
-"""Primitives by type id; dates and times as the integers that are stored."""
+"""Readers of primitives by type id; dates and times as the stored integers."""
 
 _PYTHON: Final[dict[int, Callable[[bytes], Any]]] = {
     **PLAIN_READERS,
@@ -296,7 +296,7 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _single(value: float) -> str:
-    # Python's repr is of the 64-bit value: find the fewest digits that give the same 32 bits.
+    # Python's repr shows 64 bits: find the fewest digits that parse to the same 32 bits.
     for digits in range(6, 9):
         shortest = f"{value:.{digits}g}"
         if struct.pack("<f", float(shortest)) == struct.pack("<f", value):

@@ -1,7 +1,7 @@
-"""Reading shredded variants.
+"""Encode variants, and read shredded variants.
 
-Owns the conversion of `typed_value` columns to the binary form, so that every variant that deltalog
-returns is `struct<metadata, value>`. deltalog does not write shredded variants.
+Owns the conversion of `typed_value` columns to the binary form, so that deltalog returns all
+variants as `struct<metadata, value>`. deltalog does not write shredded variants.
 
 Protocol: Variant Shredding (Apache Parquet, VariantShredding.md)
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Build = Callable[[int, "_NameIds"], bytes | None]
 
 
-# Writing the binary form of variants.
+# --- writing the binary form of variants
 
 
 NULL: Final = b"\x00"
@@ -41,9 +41,9 @@ _SORTED: Final = 0x10
 
 
 def encode(value: Any) -> tuple[bytes, bytes]:
-    """Metadata and value of the variant for a Python value.
+    """Return metadata and value of the variant for a Python value.
 
-    Takes None, bool, int, float, Decimal, str, bytes, date, time, datetime (aware: `timestamp`,
+    Accepts None, bool, int, float, Decimal, str, bytes, date, time, datetime (aware: `timestamp`,
     naive: `timestamp_ntz`), UUID, and lists and str-keyed mappings of those.
 
     Raises:
@@ -218,11 +218,11 @@ def _pack(numbers: Iterable[int], width: int) -> bytes:
     return b"".join(number.to_bytes(width, "little") for number in numbers)
 
 
-# Reading shredded variants.
+# --- reading shredded variants
 
 
 def unshred(array: Any) -> Any:
-    """Variants as `struct<metadata: binary not null, value: binary not null>`.
+    """Return variants as `struct<metadata: binary not null, value: binary not null>`.
 
     Args:
         array: struct array with `metadata`, and `value` or `typed_value` or both, in any order;
@@ -293,7 +293,7 @@ def _put_together(metadata: Any, columns: dict[str, Any], array: Any) -> tuple[A
 
 
 class _NameIds:
-    """The ids of one row's names; a name that is missing in the metadata is added at the end."""
+    """The ids of one row's names; names that the metadata lacks are appended."""
 
     __slots__ = ("_known", "added", "stored")
 
@@ -394,7 +394,7 @@ def _encode_column(typed: Any) -> Rows:
 
 
 def _encode_decimals(typed: Any) -> Rows:
-    # The column's precision decides the width, not the value: it is the type that was shredded.
+    # The shredded column's precision determines the width, not the value.
     found = typed.type
     kind, width = (8, 4) if found.precision <= 9 else (9, 8) if found.precision <= 18 else (10, 16)
     scale = found.scale

@@ -46,7 +46,7 @@ def test_types_stay_where_widening_is_off_or_is_none() -> None:
         (StructType([*PLAIN.fields[:2], Field("m", "integer")]), "cannot drop or rename"),
         (StructType([*PLAIN.fields[:2], Field("N", "integer")]), "cannot drop or rename"),
         (columns(*PLAIN.fields[1:], Field("x", "long", nullable=False)), "NOT NULL"),
-        (columns(*PLAIN.fields[1:], Field("ID", "long")), "there twice"),
+        (columns(*PLAIN.fields[1:], Field("ID", "long")), "the same name"),
         (columns(*PLAIN.fields[1:], Field("a b", "long")), "column mapping"),
     ],
 )
