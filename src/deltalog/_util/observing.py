@@ -11,10 +11,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from typing import Any, Protocol
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -129,10 +126,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
         return self._work
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, *_: object
     ) -> None:
         """Notify the observers in reverse order, since each may have set a context."""
         for observer, begun in reversed(self._begun):

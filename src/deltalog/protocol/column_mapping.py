@@ -110,11 +110,6 @@ def physical_names(schema: StructType, columns: Sequence[str], mode: Mode) -> tu
     return tuple(physical_path(schema, (column,), mode)[0] for column in columns)
 
 
-def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
-    """Physical name → logical name of the top-level columns."""
-    return {physical_name(field, mode): field.name for field in schema.fields}
-
-
 def physical_name_by_id(number: int) -> str:
     """Return the physical name that a column must have if it is derived from the column's id."""
     return f"col-{number}"

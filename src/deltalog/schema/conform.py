@@ -151,7 +151,7 @@ def _conform_list(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(found, target, path)
     if not (pt.is_list(found) or pt.is_large_list(found)):
         array = _plain_list(array)
-    offsets, values = _span(array, array.values)
+    offsets, values = spanned(array, array.values)
     values = _conform(values, target.value_type, (*path, "element"))
     large = pt.is_large_list(target)
     kind: Any = pa.LargeListArray if large else pa.ListArray
@@ -176,15 +176,15 @@ def _plain_list(array: Any) -> Any:
 def _conform_map(array: Any, target: Any, path: Path) -> Any:
     if not pt.is_map(array.type):
         raise _mismatch(array.type, target, path)
-    offsets, keys = _span(array, array.keys)
-    _, items = _span(array, array.items)
+    offsets, keys = spanned(array, array.keys)
+    _, items = spanned(array, array.items)
     keys = _conform(keys, target.key_type, (*path, "key"))
     items = _conform(items, target.item_type, (*path, "value"))
     mask = array.is_null() if array.null_count else None
     return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
 
 
-def _span(array: Any, values: Any) -> tuple[Any, Any]:
+def spanned(array: Any, values: Any) -> tuple[Any, Any]:
     """Return offsets from 0, and only the values that they span; the array may be a slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()

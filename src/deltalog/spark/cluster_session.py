@@ -7,7 +7,6 @@ Protocol: none
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -67,63 +66,11 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.operations.write import Write
     from deltalog.spark.writing.frame import NamedPlace
-    from deltalog.statements.statement import NewNames, Qualifiers, SqlCondition, SqlStatement
+    from deltalog.statements.statement import Qualifiers, SqlCondition, SqlStatement
     from deltalog.table import DeltaTable
 
 
 # Conditions and plans, which Spark evaluates or explains.
-
-
-class ClusterConditions(ABC):
-    """The methods of `ClusterSession` for conditions; see `deltalog.statements.Session`."""
-
-    _spark: SparkSession
-
-    @abstractmethod
-    def select(self, query: Query) -> DataFrame:
-        """Return the rows of a query."""
-
-    @abstractmethod
-    def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query in a condition."""
-
-    def expression(
-        self,
-        given: SqlCondition,
-        columns: Sequence[str] = (),
-        qualifiers: Qualifiers = (),
-        *,
-        keeps_last: bool = False,
-    ) -> Expression | str:
-        """Return the condition as an expression, or as a string if only Spark can parse it."""
-        if not given.is_foreign:
-            return resolved(self.values, given, columns)
-        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
-
-    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition that can prune files; None if there is none."""
-        if condition is None:
-            return None
-        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
-        found = as_spark_condition(condition, schema, session, by_spark=True)
-        return condition if found.is_known else found.pruning
-
-    def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces the rows of a table that match a predicate."""
-        return replacing_by_spark(write, table)
-
-    def explain(self, query: Query) -> str:
-        """Return Spark's plan of a query."""
-        text = "".join(str(row[0]) for row in self._explained(query))
-        return text.strip()
-
-    def _explained(self, query: Query) -> Any:
-        frame = self.select(query)
-        frame.createOrReplaceTempView("deltalog_explained")
-        try:
-            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
-        finally:
-            self._spark.catalog.dropTempView("deltalog_explained")
 
 
 # The session itself: names, rows and the engine.
@@ -134,7 +81,7 @@ _SPARKS: Final = "spark_catalog"
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
-class ClusterSession(ClusterConditions):
+class ClusterSession:
     """Session that runs statements on a cluster; see `deltalog.statements.Session`.
 
     Args:
@@ -155,7 +102,7 @@ class ClusterSession(ClusterConditions):
         self._frames = {(name,): frame for name, frame in frames.items()}
         self._spark = spark
         self._own = own
-        self._catalogs = catalogs_of(spark).names
+        self.namespaces = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
         # Tables that the statement opened, by root; and those that its queries read.
@@ -172,10 +119,10 @@ class ClusterSession(ClusterConditions):
             return True
         if isinstance(statement, NamespaceStatement):
             is_of_spark = [one.lower() for one in statement.namespace[:1]] == [_SPARKS]
-            return not is_of_spark and self._catalogs.keeps_namespace(statement.namespace)
+            return not is_of_spark and self.namespaces.keeps_namespace(statement.namespace)
         return any(
             name.format in self._own
-            or self._catalogs.keeps(name)
+            or self.namespaces.keeps(name)
             or self._shown(name) is not None
             or self._location(name) is not None
             for name in names_in(statement)
@@ -185,7 +132,7 @@ class ClusterSession(ClusterConditions):
     def makes(self, statement: CreateStatement) -> bool:
         """Return whether a new table is deltalog's, by its clauses, name or the default format."""
         name = statement.table
-        if statement.clauses.uses_delta or name.format in self._own or self._catalogs.keeps(name):
+        if statement.clauses.uses_delta or name.format in self._own or self.namespaces.keeps(name):
             return True
         return str(self._spark.conf.get("spark.sql.sources.default", "")).lower() in self._own
 
@@ -235,9 +182,9 @@ class ClusterSession(ClusterConditions):
 
     def _named(self, name: QualifiedName) -> NamedTable | None:
         """Return a table by its name in a catalog of the session; a view with this name wins."""
-        if self._catalogs.is_empty or self._is_of_spark(name):
+        if self.namespaces.is_empty or self._is_of_spark(name):
             return None
-        return self._catalogs.named(replace(name, version=None))
+        return self.namespaces.named(replace(name, version=None))
 
     def _shown(self, name: QualifiedName) -> TableContext | None:
         """Return the catalog's table that a view reads."""
@@ -250,7 +197,7 @@ class ClusterSession(ClusterConditions):
         """Open a table by name, at the version that the name gives."""
         found = self.find(name)
         if found is None:
-            absence = self._catalogs.absence(name)
+            absence = self.namespaces.absence(name)
             if absence is not None:
                 raise TableNotFoundError(f"cannot find the table {name}: {absence}")
             raise TableNotFoundError(
@@ -285,7 +232,7 @@ class ClusterSession(ClusterConditions):
         """
         self._seen.clear()
         self._located.clear()
-        if name.location is not None or self._catalogs.keeps(name):
+        if name.location is not None or self.namespaces.keeps(name):
             return
         placed = self._placed.pop(replace(name, version=None).key, None)
         entry = placed.entry if placed else find_entry(self._spark, name)
@@ -298,15 +245,15 @@ class ClusterSession(ClusterConditions):
     def forget(self, name: QualifiedName) -> bool:
         """Drop a table from its catalog, or drop its view."""
         self._located.clear()
-        if self._catalogs.keeps(name):
-            return self._catalogs.forget(name)
+        if self.namespaces.keeps(name):
+            return self.namespaces.forget(name)
         return forget_table(self._spark, name)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Rename a table or its view."""
         self._located.clear()
-        if self._catalogs.keeps(name):
-            self._catalogs.rename(name, to)
+        if self.namespaces.keeps(name):
+            self.namespaces.rename(name, to)
             return
         if find_entry(self._spark, name) is not None:
             rename_entry(self._spark, name, to)
@@ -318,8 +265,8 @@ class ClusterSession(ClusterConditions):
     def relocate(self, name: QualifiedName, location: str) -> None:
         """Point a name to another location."""
         self.open(name)
-        if self._catalogs.keeps(name):
-            self._catalogs.relocate(name, location)
+        if self.namespaces.keeps(name):
+            self.namespaces.relocate(name, location)
             return
         entry = find_entry(self._spark, name)
         if entry is not None:
@@ -336,38 +283,15 @@ class ClusterSession(ClusterConditions):
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
         """Return the tables of a schema in a catalog of the session or in Spark's catalog."""
-        if self._catalogs.keeps_namespace(schema):
-            return self._catalogs.tables(schema)
+        if self.namespaces.keeps_namespace(schema):
+            return self.namespaces.tables(schema)
         database = ".".join(schema) or None
         found = self._spark.catalog.listTables(database)
         return [QualifiedName((*(one.namespace or ()), one.name)) for one in found]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
         """Return a table's entry in its catalog; None if no catalog has the name."""
-        return self._catalogs.entry(name)
-
-    def catalogs(self) -> Sequence[str]:
-        """Return the session's catalogs."""
-        return self._catalogs.catalogs()
-
-    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog of the session."""
-        return self._catalogs.schemas(within)
-
-    def create_names(self, names: NewNames) -> None:
-        """Create a schema or a catalog."""
-        self._catalogs.create(names)
-
-    def drop_names(
-        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
-    ) -> None:
-        """Drop a schema or a catalog."""
-        self._located.clear()
-        self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
-
-    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Set the schema, in a catalog of the session, in which shorter names are looked up."""
-        self._catalogs.use(namespace, is_catalog=is_catalog)
+        return self.namespaces.entry(name)
 
     def select(self, query: Query) -> DataFrame:
         """Return the rows of a query; Spark reads deltalog's tables as temporary views."""
@@ -387,6 +311,44 @@ class ClusterSession(ClusterConditions):
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
         return self.select(query).toArrow()
+
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Expression | str:
+        """Return the expression of a condition; a string if only Spark knows what it says."""
+        if not given.is_foreign:
+            return resolved(self.values, given, columns)
+        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found; None if there is none."""
+        if condition is None:
+            return None
+        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
+        found = as_spark_condition(condition, schema, session, by_spark=True)
+        return condition if found.is_known else found.pruning
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the operation that replaces those rows of a table that match a predicate."""
+        return replacing_by_spark(write, table)
+
+    def explain(self, query: Query) -> str:
+        """Return Spark's plan of a query."""
+        text = "".join(str(row[0]) for row in self._explained(query))
+        return text.strip()
+
+    def _explained(self, query: Query) -> Any:
+        frame = self.select(query)
+        frame.createOrReplaceTempView("deltalog_explained")
+        try:
+            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
+        finally:
+            self._spark.catalog.dropTempView("deltalog_explained")
 
     def source(
         self,

@@ -355,7 +355,7 @@ class UseStatement(NamespaceStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Use the schema to complete shorter names from now on."""
-        session.use(self.namespace, is_catalog=self.is_catalog)
+        session.namespaces.use(self.namespace, is_catalog=self.is_catalog)
         return StatementAnswer(None)
 
 
@@ -368,7 +368,7 @@ class ShowCatalogsStatement(NamespaceStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Return a row for each catalog of the session."""
-        return _listed("catalog", session.catalogs(), self.pattern)
+        return _listed("catalog", session.namespaces.catalogs(), self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +380,7 @@ class ShowSchemasStatement(NamespaceStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Return a row for each schema."""
-        found = (".".join(name) for name in session.schemas(self.namespace))
+        found = (".".join(name) for name in session.namespaces.schemas(self.namespace))
         return _listed("namespace", found, self.pattern)
 
 

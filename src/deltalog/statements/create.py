@@ -435,7 +435,7 @@ class CreateNamesStatement(NamespaceStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Create the schema or catalog."""
-        session.create_names(self.names)
+        session.namespaces.create(self.names)
         return StatementAnswer(None)
 
 
@@ -450,7 +450,7 @@ class DropNamesStatement(NamespaceStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Drop the schema or catalog."""
-        session.drop_names(
+        session.namespaces.drop(
             self.namespace,
             is_catalog=self.is_catalog,
             cascade=self.cascade,

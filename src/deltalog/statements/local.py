@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from deltalog.operations.write import Write
     from deltalog.query.tables import SelectionScan
     from deltalog.schema import DataType
-    from deltalog.statements.statement import NewNames, Qualifiers, Session, SqlCondition
+    from deltalog.statements.statement import Qualifiers, Session, SqlCondition
     from deltalog.storage.fsspec_store import StorageOptions
 
 
@@ -79,7 +79,7 @@ class LocalSession:
         storage_options: StorageOptions | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._catalogs = catalogs or CatalogNames(None, None)
+        self.namespaces = catalogs or CatalogNames(None, None)
         self._storage_options = storage_options
         self._own_database = connect_duckdb(settings) if settings else None
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
@@ -132,7 +132,7 @@ class LocalSession:
             return DeltaTable.if_any(utc_context(open_store(name.location, self._storage_options)))
         bare = replace(name, version=None)
         if name.key not in self._registered:
-            return self._catalogs.find(bare)
+            return self.namespaces.find(bare)
         _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
@@ -153,7 +153,7 @@ class LocalSession:
             raise InvalidInputError(
                 f"cannot use {name} as a Delta table: it was registered as rows of another kind"
             )
-        absence = self._catalogs.absence(name)
+        absence = self.namespaces.absence(name)
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
@@ -166,7 +166,7 @@ class LocalSession:
         """Return the location of a new table."""
         known = self._registered.get(name.key)
         if known is None:
-            kept = self._catalogs.place(replace(name, version=None), location)
+            kept = self.namespaces.place(replace(name, version=None), location)
             if kept is not None:
                 return kept
         where = location or name.location
@@ -182,7 +182,7 @@ class LocalSession:
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Register a table under its name."""
         self._seen.clear()
-        is_kept = name.key not in self._registered and self._catalogs.keeps(name)
+        is_kept = name.key not in self._registered and self.namespaces.keeps(name)
         if name.location is None and not is_kept:
             bare = replace(name, version=None)
             self._registered[bare.key] = bare, table
@@ -191,7 +191,7 @@ class LocalSession:
         """Remove a table's name; files of a table that no catalog owns stay."""
         self._seen.clear()
         if name.key not in self._registered:
-            return self._catalogs.forget(name)
+            return self.namespaces.forget(name)
         del self._registered[name.key]
         return True
 
@@ -200,7 +200,7 @@ class LocalSession:
         table = self.open(name)
         if name.key not in self._registered:
             self._seen.clear()
-            self._catalogs.rename(replace(name, version=None), to)
+            self.namespaces.rename(replace(name, version=None), to)
             return
         if to.key in self._registered:
             raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
@@ -212,7 +212,7 @@ class LocalSession:
         self.open(name)
         if name.key not in self._registered:
             self._seen.clear()
-            self._catalogs.relocate(replace(name, version=None), location)
+            self.namespaces.relocate(replace(name, version=None), location)
             return
         self.note(name, DeltaTable(location, storage_options=self._storage_options))
 
@@ -220,35 +220,11 @@ class LocalSession:
         """Return the tables of a schema: registered tables, and tables in a catalog."""
         wanted = path_key(schema)
         own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
-        return [*own, *self._catalogs.tables(schema)]
+        return [*own, *self.namespaces.tables(schema)]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
         """Return the catalog's entry of a table; None if no catalog owns the name."""
-        return None if name.key in self._registered else self._catalogs.entry(name)
-
-    def catalogs(self) -> Sequence[str]:
-        """Return the catalogs of the session."""
-        return self._catalogs.catalogs()
-
-    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog, without its name."""
-        return self._catalogs.schemas(within)
-
-    def create_names(self, names: NewNames) -> None:
-        """Create a schema or a catalog."""
-        self._catalogs.create(names)
-
-    def drop_names(
-        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
-    ) -> None:
-        """Drop a schema or a catalog."""
-        self._seen.clear()
-        self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
-
-    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Set the schema that completes shorter names."""
-        self._seen.clear()
-        self._catalogs.use(namespace, is_catalog=is_catalog)
+        return None if name.key in self._registered else self.namespaces.entry(name)
 
     # --- rows
 

@@ -80,12 +80,52 @@ class NewNames:
     properties: Mapping[str, str] | None = None
 
 
+class Namespaces(Protocol):
+    """The schemas and catalogs that a session knows."""
+
+    def catalogs(self) -> Sequence[str]:
+        """Return the catalogs that the session knows."""
+        ...
+
+    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return the schemas of a catalog, without its name; of the session's if it is empty."""
+        ...
+
+    def create(self, names: NewNames) -> None:
+        """Make a schema, or a catalog."""
+
+    def drop(
+        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
+    ) -> None:
+        """Drop a schema, or a catalog, with what is in it if `cascade` says so.
+
+        Args:
+            namespace: its name.
+            is_catalog: whether it is a catalog.
+            cascade: whether what is in it goes, too.
+            may_lack: whether it is no error if there is none.
+        """
+
+    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
+        """Let shorter names begin with a schema, or with a catalog and a schema to be named.
+
+        Raises:
+            InvalidInputError: no catalog keeps such names.
+        """
+        ...
+
+
 class Session(Protocol):
     """Where statements are run: in this process, or on a cluster."""
 
     @property
     def engine(self) -> Engine:
         """The engine for work on rows and files."""
+        ...
+
+    @property
+    def namespaces(self) -> Namespaces:
+        """The schemas and catalogs that the session knows."""
         ...
 
     @property
@@ -143,37 +183,6 @@ class Session(Protocol):
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
         """Return the catalog's entry of a table; None if no catalog owns the name."""
-        ...
-
-    def catalogs(self) -> Sequence[str]:
-        """Return the catalogs of the session."""
-        ...
-
-    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog, without its name; empty means the session's."""
-        ...
-
-    def create_names(self, names: NewNames) -> None:
-        """Create a schema or a catalog."""
-
-    def drop_names(
-        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
-    ) -> None:
-        """Drop a schema or a catalog, with its content if `cascade` is true.
-
-        Args:
-            namespace: its name.
-            is_catalog: whether it is a catalog.
-            cascade: whether to drop its content, too.
-            may_lack: whether it may be missing without an error.
-        """
-
-    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Set the schema or catalog that completes shorter names.
-
-        Raises:
-            InvalidInputError: no catalog owns such names.
-        """
         ...
 
     def select(self, query: Query) -> Any:

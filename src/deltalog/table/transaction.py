@@ -27,7 +27,6 @@ from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from deltalog._util.cards import Progress
     from deltalog.data.write.options import WriterProperties
@@ -298,12 +297,7 @@ class TableTransaction(StagedOperations):
         self.begin()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commit; after an exception, delete the files that were written instead."""
         if kind is not None:
             discard(self.leave())

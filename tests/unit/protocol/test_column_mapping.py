@@ -12,7 +12,6 @@ from deltalog.protocol.column_mapping import (
     assign,
     check_mode_change,
     field_id,
-    logical_names,
     physical_name,
     physical_names,
     physical_path,
@@ -83,7 +82,6 @@ def test_paths_and_partition_columns() -> None:
         "col-3",
     )
     assert physical_names(SCHEMA, ["A"], Mode.ID) == ("col-1",)
-    assert logical_names(SCHEMA, Mode.NAME) == {"col-1": "a", "col-2": "m"}
     with pytest.raises(InvalidInputError, match="'b'"):
         physical_path(SCHEMA, "b", Mode.NAME)
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from deltalog.catalogs.protocol import Name, TableType, shown_name
+from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.catalogs.unity.client import Question, path_of
 from deltalog.catalogs.unity.messages import (
     LoadedTable,
@@ -352,13 +352,6 @@ class UnityApi:
         self.client, self._known = state["client"], state["_known"]
         self.maintenance = state["maintenance"]
         self._lock = threading.Lock()
-
-
-def table_type_of(node: JsonObject) -> TableType:
-    """Return the type of a table in the older API; unknown types count as external."""
-    return (
-        TableType.MANAGED if node.optional("table_type", str) == "MANAGED" else (TableType.EXTERNAL)
-    )
 
 
 def _of_table(

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from deltalog.storage.http.client import HttpOptions
     from deltalog.storage.store import Store
 
-_NO_TABLE: Final = frozenset({"NoSuchTableException", "NoSuchSchemaException", "NotFoundException"})
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 

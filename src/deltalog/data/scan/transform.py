@@ -45,6 +45,7 @@ from deltalog.schema import (
     to_arrow_type,
 )
 from deltalog.schema.arrow import parquet_field_id
+from deltalog.schema.primitives.strings import is_bytes, is_text
 from deltalog.schema.variant import unshred
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ class _ListAdapter:
             array = array.cast(pa.list_(array.type.value_field))
         values = array.values
         values = values if self.inner is None else self.inner(values)
-        return _with_children(array, self.kind, values)
+        return with_children(array, self.kind, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,10 +401,10 @@ class _MapAdapter:
         items = items if self.items is None else self.items(items)
         fields = [self.kind.key_field, self.kind.item_field]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
-        return _with_children(array, self.kind, entries)
+        return with_children(array, self.kind, entries)
 
 
-def _with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
+def with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
     """Replace the values of lists or maps; validity and offsets are shared."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
@@ -497,21 +498,6 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
     return adapt
 
 
-def _is_text_or_bytes(kind: pa.DataType) -> bool:
-    return (
-        pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind) or _is_bytes(kind)
-    )
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return (
-        pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-        or pt.is_fixed_size_binary(kind)
-    )
-
-
 def _is_promotion(found: Any, wanted: Any) -> bool:
     if pt.is_integer(found):
         # Narrowing: some writers leave the integer width out of the file; the cast is checked.
@@ -522,8 +508,8 @@ def _is_promotion(found: Any, wanted: Any) -> bool:
         return pt.is_decimal(wanted)
     if pt.is_date(found):
         return pt.is_date(wanted) or (pt.is_timestamp(wanted) and wanted.tz is None)
-    if _is_text_or_bytes(found):
-        return pt.is_string(wanted) or (pt.is_binary(wanted) and _is_bytes(found))
+    if is_text(found) or is_bytes(found):
+        return pt.is_string(wanted) or (pt.is_binary(wanted) and is_bytes(found))
     return False
 
 

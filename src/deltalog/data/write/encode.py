@@ -33,6 +33,7 @@ from deltalog.schema import (
     to_arrow_type,
 )
 from deltalog.schema.arrow import parquet_id_metadata
+from deltalog.schema.conform import spanned
 from deltalog.schema.types import BINARY, STRING, VOID
 
 if TYPE_CHECKING:
@@ -250,12 +251,12 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
             ]
             return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
         case ArrayType():
-            offsets, values = _span(array, array.values)
+            offsets, values = spanned(array, array.values)
             values = _physical_array(values, source.element_type, target.value_type)
             return pa.ListArray.from_arrays(offsets, values, type=target, mask=_mask(array))
         case MapType():
-            offsets, keys = _span(array, array.keys)
-            _, items = _span(array, array.items)
+            offsets, keys = spanned(array, array.keys)
+            _, items = spanned(array, array.items)
             keys = _physical_array(keys, source.key_type, target.key_type)
             items = _physical_array(items, source.value_type, target.item_type)
             return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(array))
@@ -302,13 +303,6 @@ def _needs_copy(data_type: DataType) -> bool:
             return _is_void(data_type) or data_type.primitive.stored_as is not None
         case _:
             return isinstance(data_type, VariantType)
-
-
-def _span(array: Array, values: Array) -> tuple[Array, Array]:
-    """Return offsets from 0, and only the values that they span: the array may be a slice."""
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)
 
 
 def _mask(array: Array) -> Array | None:

@@ -18,16 +18,13 @@ from deltalog._util.kernels import arrow, compute, pc
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.coercion import is_opaque
 from deltalog.log.context import MaintenanceOperation
-from deltalog.operations.changes.bins import BinRewrite, Rewritten, RunOptions
+from deltalog.operations.changes.bins import Rewritten
 from deltalog.operations.changes.external_sort import SortLimits, one_piece, sort_batches
-from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.rewrite import (
     Optimized,
-    considered_files,
+    RewriteOperation,
     pack,
     record,
-    stage_rewrite,
-    still_live,
 )
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import clustering_columns
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
 
-STRATEGY: Final = "cluster"
 _GIB: Final = 1024 * 1024 * 1024
 
 
@@ -75,7 +71,7 @@ class CubeSizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster(Operation[Optimized]):
+class Cluster(RewriteOperation):
     """Cluster the new files, together with cubes that are not full.
 
     Args:
@@ -84,18 +80,14 @@ class Cluster(Operation[Optimized]):
         options: options of the run.
         limits: limits of sorting.
         sizes: sizes of the cubes.
-        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     full: bool = False
     curve: Curve = "hilbert"
-    options: RunOptions = field(default_factory=RunOptions)
     limits: SortLimits = field(default_factory=SortLimits)
     sizes: CubeSizes = field(default_factory=CubeSizes)
-    left: Sequence[Bin] | None = None
-    name: ClassVar[str] = "OPTIMIZE"
-    doing: ClassVar[str] = "rewriting files"
-    skips_empty: ClassVar[bool] = True
+    strategy: ClassVar[str] = "cluster"
+    preserves_order: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them.
@@ -117,15 +109,12 @@ class Cluster(Operation[Optimized]):
         if self.curve not in {"hilbert", "zorder"}:
             raise InvalidInputError(f"curve: expected 'hilbert' or 'zorder', found {self.curve!r}")
         paths = sortable_paths(snapshot.configuration.schema, columns, (), "cluster")
-        num_considered = 0
-        if self.left is None:
-            files, full_bytes = considered_files(snapshot, None), self.sizes.full_bytes
-            num_considered = files.num_rows
-            chosen = with_cubes(files) if self.full else files_to_cluster(files, paths, full_bytes)
-            bins = pack(chosen, max(full_bytes, self.sizes.target_bytes))
-        else:
-            bins = still_live(snapshot, self.left)
         order = Order(paths=paths, curve=self.curve, limits=self.limits)
+
+        def select(files: pa.Table) -> list[Bin]:
+            full_bytes = self.sizes.full_bytes
+            chosen = with_cubes(files) if self.full else files_to_cluster(files, paths, full_bytes)
+            return pack(chosen, max(full_bytes, self.sizes.target_bytes))
 
         def rewrite(rows: BinReader, one: Bin) -> Rewritten:
             found = order.rewrite(rows, one)
@@ -133,10 +122,7 @@ class Cluster(Operation[Optimized]):
 
         names = [quoted(path) for path in paths]
         record(transaction, None, cluster_by=names, isFull=self.full)
-        job = BinRewrite(transaction=transaction, bins=bins, rewrite=rewrite, options=self.options)
-        return stage_rewrite(
-            job, engine, strategy=STRATEGY, num_considered=num_considered, preserves_order=False
-        )
+        return self._stage_bins(transaction, engine, select, rewrite)
 
 
 # ZCUBEs: groups of files that were clustered together, marked with Delta Spark's tags.

@@ -17,6 +17,7 @@ from deltalog.operations.optimize.cluster import Cluster, clustered_by, uncluste
 from deltalog.operations.optimize.rewrite import (
     DEFAULT_MAX_DELETED_SHARE,
     Optimized,
+    RewriteOperation,
     considered_files,
     crowded,
     pack,
@@ -24,13 +25,10 @@ from deltalog.operations.optimize.rewrite import (
     record,
     small,
     stage_rewrite,
-    still_live,
 )
 from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from deltalog.log.snapshot import Snapshot
@@ -38,11 +36,11 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 
-STRATEGY: Final = "preserveLocality"
+_STRATEGY: Final = "preserveLocality"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compact(Operation[Optimized]):
+class Compact(RewriteOperation):
     """Merge small files, and rewrite files with many deleted rows.
 
     A table with clustering columns is clustered instead. Otherwise rows keep their order within a
@@ -53,16 +51,11 @@ class Compact(Operation[Optimized]):
         filters: filters of partitions, in any form that callers use; None means every partition.
         options: options of the run, with the target size of files.
         max_deleted_share: the share of deleted rows above which a file of any size is rewritten.
-        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     filters: Any = None
-    options: RunOptions = field(default_factory=RunOptions)
     max_deleted_share: float = DEFAULT_MAX_DELETED_SHARE
-    left: Sequence[Bin] | None = None
-    name: ClassVar[str] = "OPTIMIZE"
-    doing: ClassVar[str] = "rewriting files"
-    skips_empty: ClassVar[bool] = True
+    strategy: ClassVar[str] = _STRATEGY
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them.
@@ -88,17 +81,13 @@ class Compact(Operation[Optimized]):
                 "max_deleted_share: expected a number from 0 to 1, found "
                 f"{self.max_deleted_share!r}"
             )
-        num_considered = 0
-        if self.left is None:
+
+        def select(files: pa.Table) -> list[Bin]:
             target = self.options.files.spec_for(transaction).target_file_size_bytes
-            files = considered_files(snapshot, predicate)
-            num_considered = files.num_rows
-            bins = compaction_bins(files, target, self.max_deleted_share)
-        else:
-            bins = still_live(snapshot, self.left)
+            return compaction_bins(files, target, self.max_deleted_share)
+
         record(transaction, predicate)
-        job = BinRewrite(transaction=transaction, bins=bins, rewrite=copy_bin, options=self.options)
-        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
+        return self._stage_bins(transaction, engine, select, copy_bin, predicate)
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
@@ -182,7 +171,7 @@ class AutoCompact(Operation[Optimized]):
         record(transaction, None)
         bins = compaction_bins(files.filter(chosen), limit * 2, _NO_SHARE)
         job = BinRewrite(transaction=transaction, bins=bins, rewrite=copy_bin, options=self.options)
-        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=found.num_rows)
+        return stage_rewrite(job, engine, strategy=_STRATEGY, num_considered=found.num_rows)
 
 
 def _small_bytes(snapshot: Snapshot, when: CompactionThresholds) -> int:

@@ -29,11 +29,11 @@ from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import cubes_of, tagged, with_cubes
 from deltalog.operations.optimize.rewrite import (
     Optimized,
+    RewriteOperation,
     considered_files,
     pack,
     partition_condition,
     stage_rewrite,
-    still_live,
 )
 from deltalog.protocol.column_mapping import Mode
 from deltalog.storage.parquet.parts import walk_leaves
@@ -42,18 +42,16 @@ from deltalog.storage.pool import map_in_pool
 from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.bins import Bin, BinReader, Rewritten
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 
-STRATEGY: Final = "purge"
+_STRATEGY: Final = "purge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Purge(Operation[Optimized]):
+class Purge(RewriteOperation):
     """Rewrite files with deleted rows or dropped columns; `vacuum` then deletes the old files.
 
     Args:
@@ -61,16 +59,12 @@ class Purge(Operation[Optimized]):
         options: options of the run.
         dropped_columns: whether to look for dropped columns, which only tables with column mapping
             can have.
-        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     filters: Any = None
-    options: RunOptions = field(default_factory=RunOptions)
     dropped_columns: bool = True
-    left: Sequence[Bin] | None = None
     name: ClassVar[str] = "REORG"
-    doing: ClassVar[str] = "rewriting files"
-    skips_empty: ClassVar[bool] = True
+    strategy: ClassVar[str] = _STRATEGY
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them.
@@ -84,25 +78,19 @@ class Purge(Operation[Optimized]):
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
         predicate = partition_condition(transaction, self.filters)
-        num_considered = 0
-        if self.left is None:
-            files = considered_files(snapshot, predicate)
-            num_considered = files.num_rows
+
+        def select(files: pa.Table) -> list[Bin]:
             vectors = files.column("deletionVector")
             chosen = compute.is_valid(pc.struct_field(vectors, "cardinality"))
             if self.dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
                 chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
             target = self.options.files.spec_for(transaction).target_file_size_bytes
-            bins = pack_alike(snapshot, files.filter(chosen), target)
-        else:
-            bins = still_live(snapshot, self.left)
+            return pack_alike(snapshot, files.filter(chosen), target)
+
         transaction.parameters.update(
             predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
         )
-        job = BinRewrite(
-            transaction=transaction, bins=bins, rewrite=copy_alike, options=self.options
-        )
-        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
+        return self._stage_bins(transaction, engine, select, copy_alike, predicate)
 
 
 def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
@@ -208,4 +196,4 @@ class UpgradeUniform(Operation[Optimized]):
             rewrite=copy_alike,
             options=replace(self.options, min_commit_interval_s=None),
         )
-        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=files.num_rows)
+        return stage_rewrite(job, engine, strategy=_STRATEGY, num_considered=files.num_rows)

@@ -6,7 +6,7 @@ Protocol: Add File and Remove File (`dataChange`), Row Tracking
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -17,15 +17,17 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
 from deltalog.log.replay import file_keys
 from deltalog.operations.arguments import as_condition, with_blanks_as_nulls
-from deltalog.operations.changes.bins import Bin, BinRewrite
+from deltalog.operations.changes.bins import Bin, BinRewrite, RunOptions
 from deltalog.operations.changes.external_sort import one_piece
+from deltalog.operations.operation import Operation
 from deltalog.protocol.partition_values import extract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.bins import Rewrite
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 
@@ -46,6 +48,56 @@ def record(
         clusterBy=list(cluster_by),
         **more,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteOperation(Operation["Optimized"]):
+    """An operation that rewrites bins of files, in one or several commits.
+
+    Args:
+        options: of the run.
+        left: bins that an earlier commit of the same operation left; None selects files.
+    """
+
+    options: RunOptions = field(default_factory=RunOptions)
+    left: Sequence[Bin] | None = None
+    name: ClassVar[str] = "OPTIMIZE"
+    doing: ClassVar[str] = "rewriting files"
+    skips_empty: ClassVar[bool] = True
+    strategy: ClassVar[str]
+    preserves_order: ClassVar[bool] = True
+
+    def _stage_bins(
+        self,
+        transaction: PendingTransaction,
+        engine: Engine,
+        select: Callable[[pa.Table], list[Bin]],
+        rewrite: Rewrite,
+        predicate: Expression | None = None,
+    ) -> Optimized:
+        """Have the bins rewritten that are left, or else the selected ones, and stage the files.
+
+        Args:
+            transaction: of the table.
+            engine: rewrites them.
+            select: makes bins of those of `considered_files` that are to be rewritten.
+            rewrite: writes a bin's rows to new files.
+            predicate: over partition columns; None is every partition.
+        """
+        snapshot, num_considered = transaction.read_snapshot, 0
+        if self.left is None:
+            files = considered_files(snapshot, predicate)
+            num_considered = files.num_rows
+            bins = select(files)
+        else:
+            bins = still_live(snapshot, self.left)
+        return stage_rewrite(
+            BinRewrite(transaction=transaction, bins=bins, rewrite=rewrite, options=self.options),
+            engine,
+            strategy=self.strategy,
+            num_considered=num_considered,
+            preserves_order=self.preserves_order,
+        )
 
 
 def stage_rewrite(

@@ -6,38 +6,31 @@ Protocol: none; Delta Spark's OPTIMIZE … ZORDER BY
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.log.context import MaintenanceOperation
-from deltalog.operations.changes.bins import BinRewrite, RunOptions
 from deltalog.operations.changes.external_sort import SortLimits
-from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import Order, clustered_by, quoted, sortable_paths
 from deltalog.operations.optimize.rewrite import (
     Optimized,
+    RewriteOperation,
     by_partition,
-    considered_files,
     partition_condition,
     record,
-    stage_rewrite,
-    still_live,
 )
 from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.operations.changes.bins import Bin
     from deltalog.operations.engine import Engine
     from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
 
-STRATEGY: Final = "zOrder"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOrder(Operation[Optimized]):
+class ZOrder(RewriteOperation):
     """Sort the rows of each partition along the Z-curve through some columns.
 
     Predicates on any of the columns then skip most files. Every file of the partitions is
@@ -48,17 +41,13 @@ class ZOrder(Operation[Optimized]):
         filters: filters of partitions, in any form that callers use; None means every partition.
         options: options of the run.
         limits: limits of sorting.
-        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     columns: Sequence[str | Path]
     filters: Any = None
-    options: RunOptions = field(default_factory=RunOptions)
     limits: SortLimits = field(default_factory=SortLimits)
-    left: Sequence[Bin] | None = None
-    name: ClassVar[str] = "OPTIMIZE"
-    doing: ClassVar[str] = "rewriting files"
-    skips_empty: ClassVar[bool] = True
+    strategy: ClassVar[str] = "zOrder"
+    preserves_order: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them.
@@ -83,18 +72,6 @@ class ZOrder(Operation[Optimized]):
         paths = sortable_paths(
             configuration.schema, self.columns, configuration.partition_columns, "z-order"
         )
-        num_considered = 0
-        if self.left is None:
-            files = considered_files(snapshot, predicate)
-            num_considered = files.num_rows
-            bins = by_partition(files)
-        else:
-            bins = still_live(snapshot, self.left)
         record(transaction, predicate, z_order_by=[quoted(path) for path in paths])
         order = Order(paths=paths, curve="zorder", limits=self.limits)
-        job = BinRewrite(
-            transaction=transaction, bins=bins, rewrite=order.rewrite, options=self.options
-        )
-        return stage_rewrite(
-            job, engine, strategy=STRATEGY, num_considered=num_considered, preserves_order=False
-        )
+        return self._stage_bins(transaction, engine, by_partition, order.rewrite, predicate)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         has_bounds_in_parquet,
         indexed_columns,
         leaves_of_schema,
-        project_stats,
         schema_of_leaves,
         stats_schema,
     )
@@ -61,7 +60,6 @@ __all__ = [
     "parse_stats",
     "parsed_leaves",
     "plan_skipping",
-    "project_stats",
     "schema_of_leaves",
     "stats_schema",
     "truncate_max",

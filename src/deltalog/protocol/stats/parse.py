@@ -55,7 +55,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
 
     Args:
         json: one string per file; null, empty and malformed strings have no statistics.
-        schema: the requested leaves (`stats_schema`, `project_stats`, `Skipping.stats_schema`).
+        schema: the requested leaves (`stats_schema`, `Skipping.stats_schema`).
 
     Returns:
         One row per row of `json`, in order, with `schema`.

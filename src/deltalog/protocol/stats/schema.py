@@ -186,12 +186,6 @@ def child_of(parent: Array, name: str) -> Array | None:
     return pc.struct_field(parent, [index])
 
 
-def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
-    """Return the schema restricted to some leaves, in the schema's order."""
-    wanted = set(leaves)
-    return schema_of_leaves(leaf for leaf in leaves_of_schema(schema) if leaf[0] in wanted)
-
-
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
     """Return statistics in the requested types, which are the current types of the columns.
 

@@ -60,18 +60,20 @@ def json_texts(texts: Array) -> Array:
 
 
 def _conform_text(array: Array, target: Any) -> Array | None:
-    return array.cast(target) if _is_text(array.type) or _is_bytes(array.type) else None
+    return array.cast(target) if is_text(array.type) or is_bytes(array.type) else None
 
 
 def _conform_bytes(array: Array, target: Any) -> Array | None:
-    return array.cast(target) if _is_bytes(array.type) else None
+    return array.cast(target) if is_bytes(array.type) else None
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type holds strings."""
     return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
-def _is_bytes(kind: Any) -> bool:
+def is_bytes(kind: Any) -> bool:
+    """Return whether an Arrow type holds bytes."""
     return (
         pt.is_binary(kind)
         or pt.is_large_binary(kind)

@@ -49,7 +49,6 @@ from deltalog.sharing.server.recipients import (
     Recipient,
     Recipients,
     TokenVerifier,
-    is_loopback,
 )
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import Sealer, token_digest
@@ -63,7 +62,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from deltalog.sharing.server.config import TableConfig, TelemetryConfig
-    from deltalog.storage import Store
+from deltalog.storage import Store
+from deltalog.storage.http.client import is_loopback
 
 
 def app(

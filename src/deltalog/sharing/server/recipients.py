@@ -23,6 +23,7 @@ from deltalog._util.json import loads
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.sharing.server.faults import forbidden, too_many_requests, unauthenticated
 from deltalog.sharing.server.tokens import token_digest
+from deltalog.storage.http.client import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,14 +126,6 @@ def _recipient(config: RecipientConfig) -> Recipient:
     shares = config.shares
     seen = None if shares is None else frozenset(name_key(name) for name in shares)
     return Recipient(config.name, seen)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address or host name is loopback, which only this machine reaches."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_inside(address: str | None, config: RecipientConfig) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.application import make_app
 from deltalog.sharing.server.config_file import settled_server
-from deltalog.sharing.server.recipients import is_loopback
+from deltalog.storage.http.client import is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path

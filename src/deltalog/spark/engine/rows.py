@@ -27,7 +27,7 @@ from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType,
 from deltalog.schema.collations import has_collations
 from deltalog.schema.columns import walk_types
 from deltalog.schema.types import TIMESTAMP, VOID
-from deltalog.spark.reading.native import spark_path
+from deltalog.spark.session.spark_tables import spark_path
 from deltalog.spark.session.tasks import decode_all, described, run_tasks, task_number
 from deltalog.spark.session.types import quoted, schema_of, to_spark_schema
 from deltalog.storage.staging import discard_staged, staging_directory, take_staged

@@ -25,8 +25,6 @@ from deltalog._util.paths import (
     are_foreign,
     check_all_confined,
     file_locations,
-    split_location,
-    store_kind,
 )
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.errors import DataFileMissingError
@@ -65,6 +63,7 @@ from deltalog.spark.reading.conditions import (
 from deltalog.spark.reading.file_values import FileKey, FileValues, key_of
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.positions import ROW, without_deleted
+from deltalog.spark.session.spark_tables import spark_path
 from deltalog.spark.session.tasks import numbered_frame
 from deltalog.spark.session.types import (
     has_structs,
@@ -455,12 +454,6 @@ def output_rows(spec: ReadSpec) -> StructType:
     shown = [known[name] for name in spec.output.names if name in known]
     hidden = [name for name in spec.output.names if name in spec.metadata_columns]
     return rows_schema(StructType(shown), hidden)
-
-
-def spark_path(location: str) -> str:
-    """Return a location as Hadoop's file systems expect it."""
-    kind = store_kind(location)
-    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location
 
 
 # NOT NULL columns: Spark may rely on those whose values are checked.

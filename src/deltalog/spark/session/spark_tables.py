@@ -151,7 +151,7 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
         columns = ", ".join(
             f"{quote_name(field.name)} {_type_text(field.type)}" for field in as_nullable(schema)
         )
-        where = quote_text(_spark_path(entry.location or ""))
+        where = quote_text(spark_path(entry.location or ""))
         managed = f" TBLPROPERTIES ({quote_text(_MANAGED)} = 'true')" if entry.is_managed else ""
         what = f"{entry.name} ({columns}) USING {entry.provider}"
         spark.sql(f"CREATE TABLE {what} LOCATION {where}{managed}")
@@ -190,7 +190,7 @@ def _type_text(kind: DataType) -> str:
             return to_spark_type(kind).simpleString()
 
 
-def _spark_path(location: str) -> str:
+def spark_path(location: str) -> str:
     """Return a location as Hadoop's file systems expect it."""
     kind = store_kind(location)
     return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

@@ -14,6 +14,7 @@ from pyspark.sql import types as spark_types
 from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
 from deltalog._util.kernels import arrow
+from deltalog.data.scan.transform import with_children
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.protocol.column_mapping import physical_name
 from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
@@ -197,19 +198,12 @@ def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
     if pt.is_list(wanted):
-        return _with_child(array, wanted, _recast(array.values, wanted.value_type))
+        return with_children(array, wanted, _recast(array.values, wanted.value_type))
     if pt.is_map(wanted):
         fields = [wanted.key_field, wanted.item_field]
         parts = [_recast(array.keys, fields[0].type), _recast(array.items, fields[1].type)]
-        return _with_child(array, wanted, pa.StructArray.from_arrays(parts, fields=fields))
+        return with_children(array, wanted, pa.StructArray.from_arrays(parts, fields=fields))
     return array.cast(wanted)  # type: ignore[no-any-return]  # an array
-
-
-def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(
-        kind, len(array), [validity, offsets], -1, array.offset, children=[child]
-    )
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:

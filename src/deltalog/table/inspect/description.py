@@ -221,7 +221,7 @@ class _Files:
     def column(self, name: str, path: Path, field: Field) -> ColumnDescription:
         """Describe a data column by its statistics, as far as they are exact in every file."""
         stats = self.snapshot.stats(stats_schema([(path, field)], tight_bounds=False))
-        stored_nulls = _leaf(stats, (NULL_COUNT, *path))
+        stored_nulls = leaf(stats, (NULL_COUNT, *path))
         is_all_null = compute.fill_null(compute.equal(stored_nulls, stats[NUM_RECORDS]), False)  # noqa: FBT003
         is_empty = compute.fill_null(compute.equal(self.live, 0), False)  # noqa: FBT003
         # In a file with deleted rows, a null count is exact if it is zero or all rows.
@@ -245,8 +245,8 @@ class _Files:
             lows, highs = (
                 stats_column.filter(counts)
                 for stats_column in (
-                    _leaf(stats, (MIN_VALUES, *path)),
-                    _leaf(stats, (MAX_VALUES, *path)),
+                    leaf(stats, (MIN_VALUES, *path)),
+                    leaf(stats, (MAX_VALUES, *path)),
                 )
             )
             is_exact = compute.all(self.is_tight.filter(counts), min_count=0).as_py()
@@ -289,7 +289,7 @@ def _is_floating(field: Field) -> bool:
     return isinstance(kind, PrimitiveType) and kind.primitive.family is Family.FLOATING
 
 
-def _leaf(stats: pa.Table, path: Path) -> Any:
+def leaf(stats: pa.Table, path: Path) -> Any:
     """One statistic of every file; NULL where the file lacks it."""
     found: Any = stats[path[0]]
     for name in path[1:]:

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
+from deltalog.schema.primitives.strings import is_bytes, is_text
 from deltalog.schema.variant.reader import PLAIN_READERS, read
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _struct(array: Any) -> list[str]:
     children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     valid = array.is_valid().to_pylist()
     if sorted(children) == ["metadata", "value"] and all(
-        _is_binary(child.type) for child in children.values()
+        is_bytes(child.type) for child in children.values()
     ):
         metadata, values = (children[name].to_pylist() for name in ("metadata", "value"))
         return [
@@ -201,19 +202,6 @@ def _nested(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_nested, value))}]"
     return str(value)
-
-
-def _is_binary(kind: Any) -> bool:
-    return (
-        pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-        or pt.is_fixed_size_binary(kind)
-    )
-
-
-def _is_text(kind: Any) -> bool:
-    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
 def _variant_text(kind: int, text: Callable[[Any], str]) -> Callable[[bytes], str]:
@@ -248,8 +236,8 @@ _KINDS: Final[tuple[tuple[Callable[[Any], bool], Make], ...]] = (
     (pt.is_integer, lambda array: _tagged(array.to_pylist(), "i")),
     (pt.is_floating, _floating),
     (pt.is_decimal, _each(lambda value: f'"d:{_decimal_text(value)}"')),
-    (_is_text, _each(lambda value: _quoted(f"s:{value}"))),
-    (_is_binary, _each(lambda value: f'"x:{value.hex()}"')),
+    (is_text, _each(lambda value: _quoted(f"s:{value}"))),
+    (is_bytes, _each(lambda value: f'"x:{value.hex()}"')),
     (pt.is_date32, _stored(pa.int32(), "D")),
     (pt.is_date64, _days_of_ms),
     (pt.is_timestamp, _in_micros(pa.int64(), lambda kind: "T" if kind.tz else "N")),

@@ -11,7 +11,6 @@ from deltalog.protocol.stats import (
     has_bounds,
     indexed_columns,
     leaves_of_schema,
-    project_stats,
     schema_of_leaves,
     stats_schema,
 )
@@ -91,15 +90,6 @@ def test_bounds_are_for_numbers_dates_times_and_texts_and_counts_for_all() -> No
 )
 def test_which_columns_have_bounds(field: Field, *, expected: bool) -> None:
     assert has_bounds(field) is expected
-
-
-def test_projection_keeps_the_order_of_the_schema() -> None:
-    schema = stats_schema(indexed_columns(NESTED))
-    asked = [("nullCount", "a"), ("minValues", "b", "c"), ("minValues", "nowhere")]
-    assert leaves_of_schema(project_stats(schema, asked)) == [
-        (("minValues", "b", "c"), pa.string()),
-        (("nullCount", "a"), pa.int64()),
-    ]
 
 
 PARSED = pa.array(

@@ -123,14 +123,6 @@ class MergePlan:
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
-    @property
-    def source_columns(self) -> list[str]:
-        """The columns of the source that conditions read."""
-        clauses = self.matched
-        return _columns_of(
-            SOURCE, [*self.condition.residual, *(clause.condition for clause in clauses)]
-        )
-
 
 def plan_merge(
     request: ChangeRequest,

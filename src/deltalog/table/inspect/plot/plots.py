@@ -23,6 +23,7 @@ from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats import has_bounds, stats_schema
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
 from deltalog.schema import canonical_path_of, find_field, leaf_columns
+from deltalog.table.inspect.description import leaf
 from deltalog.table.inspect.plot import drawing
 from deltalog.table.inspect.plot.drawing import Plot
 
@@ -431,14 +432,7 @@ def _bounds(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> tuple[An
         )
         return values, values
     stats = snapshot.stats(stats_schema([(stored, field)], tight_bounds=False))
-    return _leaf(stats, (MIN_VALUES, *stored)), _leaf(stats, (MAX_VALUES, *stored))
-
-
-def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
-    found: Any = stats[path[0]]
-    for name in path[1:]:
-        found = compute.struct_field(found, name)
-    return found
+    return leaf(stats, (MIN_VALUES, *stored)), leaf(stats, (MAX_VALUES, *stored))
 
 
 def log_growth(snapshot: Snapshot) -> pa.Table:
