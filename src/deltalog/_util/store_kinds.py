@@ -2,7 +2,7 @@
 
 Owns every name of a kind: all other code reads the row of its store. `paths` imports this table,
 because it needs names and URL forms to distinguish files. So a row has only the name of the class
-of its calls, and `storage.filesystems` knows the module of each class.
+of its calls, and `storage.stores.filesystems` has the module of each class.
 """
 
 from __future__ import annotations

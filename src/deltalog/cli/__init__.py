@@ -1,8 +1,8 @@
 """The command line: `deltalog`.
 
-`application` has what the commands share: options, output and errors. `reading` has the commands
-that read rows. `commands` has all others: they describe and maintain a table, run SQL and the
-sharing server, simulate histories, and print scripts for shells.
+`application` has what the commands share: options, output and errors. `commands` has the commands:
+they read, describe and maintain a table, run SQL and the sharing server, simulate histories, and
+print scripts for shells.
 """
 
 from __future__ import annotations

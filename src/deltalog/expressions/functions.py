@@ -669,7 +669,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "encode": fixed(STRING, STRING, result=BINARY),
     "decode": fixed(BINARY, STRING, result=STRING),
     "format_number": function(format_number_types, 2, 2),
-    # Strings.
+    # Strings, row by row.
     "elt": function(choice_types, 2, None),
     "find_in_set": fixed(STRING, STRING, result=INTEGER),
     "levenshtein": fixed(STRING, STRING, INTEGER, result=INTEGER, optional=1),

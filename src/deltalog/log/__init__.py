@@ -1,7 +1,7 @@
 """Read the log of a table, and turn a version's files into a snapshot.
 
 - `names`, `listing`, `segment`: name files, list `_delta_log`, choose the files of one version.
-- `reader`, `together`: parse commits, line by line or many at once.
+- `reader`, `many_commits`: parse commits, line by line or many at once.
 - `replay`: decide which file actions are live.
 - `checkpoints`, `checksum`: read and write checkpoints and version checksums.
 - `snapshot`: one version of a table, the result of all these steps.

@@ -13,7 +13,7 @@ from pyspark.sql import types as spark_types
 
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
-from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
+from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import (

@@ -31,7 +31,9 @@ from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.reader import StatementReader
-from deltalog.statements.shows import SelectStatement
+from deltalog.statements.select import (
+    SelectStatement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

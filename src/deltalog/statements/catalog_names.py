@@ -1,4 +1,4 @@
-"""Names of tables in a statement that a catalog resolves.
+"""Names of tables that a catalog resolves; `USE`, `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW CATALOGS`.
 
 This module decides how a name finds its catalog: by the catalog's alias, or by the default schema
 of the session.

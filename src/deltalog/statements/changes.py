@@ -1,4 +1,4 @@
-"""`DELETE`, `UPDATE`, `TRUNCATE` and `MERGE`.
+"""`INSERT`, `DELETE`, `UPDATE`, `TRUNCATE` and `MERGE`.
 
 Protocol: none; Spark's SQL reference
 """
@@ -148,7 +148,7 @@ class MergeStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Merge, and return the numbers of rows that changed."""
         table = session.open(self.table)
-        found = result_of(session, table, self._verb(session, table))
+        found = result_of(session, table, self._operation(session, table))
         updated, deleted, inserted = (
             found.get(f"num_target_rows_{name}", 0) for name in ("updated", "deleted", "inserted")
         )
@@ -163,9 +163,9 @@ class MergeStatement(SqlStatement):
     def explain(self, session: Session) -> str:
         """Return the plan of the merge: keys, conditions, and the files that it would read."""
         table = session.open(self.table)
-        return explain(self._verb(session, table), table.snapshot, table.engine)
+        return explain(self._operation(session, table), table.snapshot, table.engine)
 
-    def _verb(self, session: Session, table: DeltaTable) -> Merge:
+    def _operation(self, session: Session, table: DeltaTable) -> Merge:
         alias: str | None = alias_of(self.table, self.alias)
         source_alias = self.source_alias
         names = [] if self.alias else [self.table]

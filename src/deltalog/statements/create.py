@@ -1,4 +1,4 @@
-"""`CREATE TABLE` with columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT`; `DROP TABLE`.
+"""`CREATE TABLE` with columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT`; `DROP`; schemas.
 
 Protocol: none; Spark's SQL reference
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
 from deltalog.operations.clone import DELTA, Origin
-from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
+from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.protocol.table_change import is_set_by_writers
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema

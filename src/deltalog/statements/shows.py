@@ -1,4 +1,4 @@
-"""`DESCRIBE`, `SHOW` and `EXPLAIN`: facts about a table, without reading its rows.
+"""`DESCRIBE` and `SHOW`: facts about a table, without reading its rows.
 
 Protocol: none; Spark's and Delta Lake's SQL references
 """
@@ -18,8 +18,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, conjunction, lit
 from deltalog.expressions.nodes import Comparison, IsNull
 from deltalog.expressions.render import quote_name, quote_text, simple_name_of, type_name
+from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
-from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.protocol.partition_values import hive_directory
 from deltalog.protocol.table_change import is_set_by_writers
 from deltalog.query.names import QualifiedName
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.schema import DataType, Field
     from deltalog.statements.reader import StatementReader
-    from deltalog.statements.statement import Query
     from deltalog.table import DeltaTable
 
 _DETAIL: Final[dict[str, pa.DataType]] = {
@@ -262,33 +261,6 @@ class ShowCreateStatement(SqlStatement):
         is_managed = entry is not None and entry.table_type is TableType.MANAGED
         text = create_statement(self.table, table, is_managed=is_managed)
         return StatementAnswer(table_of({"createtab_stmt": pa.string()}, [(text,)]))
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainStatement(SqlStatement):
-    """`EXPLAIN statement`."""
-
-    statement: SqlStatement
-
-    def run(self, session: Session) -> StatementAnswer:
-        """Return the plan as a string, without running the statement."""
-        text = self.statement.explain(session)
-        return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
-
-
-@dataclass(frozen=True, slots=True)
-class SelectStatement(SqlStatement):
-    """A query."""
-
-    query: Query
-
-    def run(self, session: Session) -> StatementAnswer:
-        """Return its rows as a stream."""
-        return StatementAnswer(session.select(self.query))
-
-    def explain(self, session: Session) -> str:
-        """Return the plan of the query."""
-        return session.explain(self.query)
 
 
 def read_describe(reader: StatementReader) -> SqlStatement:

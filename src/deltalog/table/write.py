@@ -185,7 +185,7 @@ def write_by(
     for name in given.keys() - WriteArguments.__annotations__.keys():
         raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}")
     given = {**_DEFAULTS, **given}
-    write = _verb(data, given)
+    write = _operation(data, given)
     mode = given["mode"]
     configuration = given.get("configuration")
     options = CommitOptions(
@@ -226,7 +226,7 @@ def write_by(
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
 
 
-def _verb(data: object, given: WriteArguments) -> Write:
+def _operation(data: object, given: WriteArguments) -> Write:
     """Return the requested write.
 
     Raises:

@@ -1,7 +1,7 @@
 """Committers: the store's put-if-absent, or the table's catalog, decides who gets a version.
 
 This module owns both committers. Of all commits proposed for a version, a committer makes exactly
-one (`catalog.Committer`). `commit_loop` decides what happens to the others.
+one (`log.context.Committer`). `commit_loop` decides what happens to the others.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """

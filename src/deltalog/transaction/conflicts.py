@@ -85,7 +85,7 @@ class PendingFacts:
         read_set: what it read.
         removed_paths: paths of files that it removes, as in the log (encoded).
         domains: names of the metadata domains that it sets or removes.
-        isolation_level: one of the three levels of `read_set`.
+        isolation_level: one of the three levels in `transaction.properties`.
         operation: its name in the history.
         time_zone: time zone of partition values without a zone.
         has_log_tail: whether a catalog decides which commits are part of the table.

@@ -1,6 +1,7 @@
-"""Row-level concurrency: two writers that mark different rows of one file do not conflict.
+"""Rebase a transaction onto a commit that won: every check for conflicts passes here.
 
-This module owns when there is no conflict, and how the slower commit is rebased. Suppose that a
+`rebase` applies the rules of `conflicts`, after it has united deletion vectors: two writers that
+mark different rows of one file do not conflict (row-level concurrency). Suppose that a
 winner has given a file a larger deletion vector, and that it marks none of the rows that we mark.
 Then the file's vector becomes the union of both, and our commit replaces the winner's file instead
 of the one that we read.

@@ -3,7 +3,7 @@
 - `snapshot`: the public class, and how to load it.
 - `open_log`: open the log, and fall back to other files if some are damaged.
 - `state`: the reconciled actions of a version.
-- `cut`: split a version into pieces that can be read independently.
+- `splits`: split a version into pieces that can be read independently.
 - `totals`: check a version against its checksum.
 """
 

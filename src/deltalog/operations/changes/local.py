@@ -1,7 +1,7 @@
 """Run a DELETE or UPDATE in this process: find matching rows, and apply the change.
 
-This module owns the search, the decision per file, and its execution. `rows.merge` does the same
-for MERGE.
+This module owns the search, the decision per file, and its execution. `changes.merge.local` does
+the same for MERGE.
 
 Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 """

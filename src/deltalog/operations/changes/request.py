@@ -215,7 +215,7 @@ class ChangeRequest:
             type.
         parameters: values for `?` or `:name` in SQL.
         use_deletion_vectors: whether rows are masked (True) or files rewritten (False); None
-            decides for each file, see `rows.decide`.
+            decides for each file, see `changes.apply`.
         file_options: how new files are written.
     """
 

@@ -9,16 +9,17 @@ Protocol: Column Metadata
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.schema.columns import walk
 
 if TYPE_CHECKING:
     from deltalog.schema.types import StructType
 
 Path = tuple[str, ...]
+
+CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

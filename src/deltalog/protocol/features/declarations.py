@@ -21,9 +21,11 @@ from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.expressions.sql_session import RULES_OF_TABLES
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.features.identity_columns import (
+    identity_columns,
+)
+from deltalog.protocol.features.schema_needs import (
     INVARIANTS_KEY,
     has_generated_columns,
-    identity_columns,
 )
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.evolve import can_store

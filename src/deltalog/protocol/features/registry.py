@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.protocol.features.identity_columns import (
+from deltalog.protocol.features.schema_needs import (
     has_column_defaults,
     has_generated_columns,
     has_identity_columns,

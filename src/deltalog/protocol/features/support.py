@@ -15,7 +15,6 @@ from deltalog import errors
 from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.model import Protocol as ProtocolAction
-from deltalog.protocol.features.identity_columns import has_types_of, has_variant
 from deltalog.protocol.features.protocol_change import (
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,
@@ -29,6 +28,10 @@ from deltalog.protocol.features.registry import (
     canonical_name,
     find_feature,
     is_supported,
+)
+from deltalog.protocol.features.schema_needs import (
+    has_types_of,
+    has_variant,
 )
 from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.evolve import check_readable_changes

@@ -1,4 +1,10 @@
-"""The client of Delta Sharing: shared tables, read with the methods of `DeltaTable`."""
+"""The client of Delta Sharing: shared tables, read with the methods of `DeltaTable`.
+
+- `client`: `SharingClient` and the functions of the official client. `aio`: the same, asynchronous.
+- `table`: `SharedTable`; `shown_version` is the version that it shows. `snapshots`: scans of it.
+- `rest`: requests and answers of the server; `pages` follows page tokens, `answers` reads lines.
+- `profile`: profile files and table URLs. `store`: files behind URLs. `follow`: new versions.
+"""
 
 from __future__ import annotations
 

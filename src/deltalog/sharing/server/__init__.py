@@ -1,4 +1,13 @@
-"""A Delta Sharing server for tables in any store, as an ASGI application."""
+"""A Delta Sharing server for tables in any store, as an ASGI application.
+
+- `application`: the app and its state. `endpoints`: routes and their handlers. `middleware`: limits,
+  logs and metrics of requests. `serving`: the command that runs it. `connections`: open connections.
+- `config`, `config_file`, `config_settings`: the configuration. `recipients`: who may read what.
+- `tables`: shared tables and their versions. `views`: shared parts of tables.
+- `queries`, `view_query`, `changes`, `async_queries`: answers. `answers`: their common form;
+  `file_lines` and `formats` make lines, `pages` divides them and reads hints.
+- `urls`, `tokens`: signed URLs and tokens. `downloads`, `cache`: files. `faults`: errors.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ from deltalog._util.clock import now_ms
 from deltalog.errors import DeltaError
 from deltalog.integrations.telemetry import watch_with_openlineage, watch_with_opentelemetry
 from deltalog.sharing.server.answers import Services
+from deltalog.sharing.server.async_queries import (
+    AsyncQueries,
+)
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig
 from deltalog.sharing.server.config_settings import parse_config
@@ -43,7 +46,6 @@ from deltalog.sharing.server.middleware import (
     unknown_method,
     unknown_route,
 )
-from deltalog.sharing.server.queries import AsyncQueries
 from deltalog.sharing.server.recipients import (
     RateLimit,
     Recipient,

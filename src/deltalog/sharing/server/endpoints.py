@@ -1,8 +1,9 @@
 """The endpoints of the protocol: routes, parameters and headers.
 
-This module owns the meaning of parameters in URLs and headers. Each endpoint is a few lines that
-call the modules which make the answers; `middleware` handles what all requests share. Here
-`request` is the HTTP request; `asked` and `wanted` are `request` and `query` in those modules.
+This module owns the meaning of parameters in URLs and headers. Listings and credentials are
+answered here, everything else by `queries` and `changes`; `middleware` handles what all requests
+share. `request` is the HTTP request. `asked` is the request of a recipient for a table, and
+`wanted` the query in its body; the other modules call them `request` and `query`.
 
 Protocol: REST APIs
 """
@@ -25,6 +26,9 @@ from deltalog._util.observing import WorkKind, observed
 from deltalog._util.paths import canonical_path, store_kind
 from deltalog.errors import DeltaError, StorageError
 from deltalog.sharing.server.answers import Answer, Services, TableRequest
+from deltalog.sharing.server.async_queries import (
+    AsyncQueries,
+)
 from deltalog.sharing.server.changes import answer_changes
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found, unsupported
@@ -39,7 +43,10 @@ from deltalog.sharing.server.middleware import (
     log_defect,
     tell_observers,
 )
-from deltalog.sharing.server.queries import AsyncQueries, answer_metadata, answer_query
+from deltalog.sharing.server.queries import (
+    answer_metadata,
+    answer_query,
+)
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE

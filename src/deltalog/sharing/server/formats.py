@@ -16,7 +16,10 @@ from deltalog._util.json import dumps, loads
 from deltalog.protocol.actions.model import Protocol
 from deltalog.protocol.column_mapping import Mode
 from deltalog.protocol.features import canonical_name, check_readable, find_feature
-from deltalog.protocol.features.identity_columns import has_types_of, has_variant
+from deltalog.protocol.features.schema_needs import (
+    has_types_of,
+    has_variant,
+)
 from deltalog.sharing.server.faults import unsupported
 from deltalog.sharing.wire.lines import (
     DeltaMetadata,

@@ -31,7 +31,10 @@ from deltalog.expressions.trees import all_of
 from deltalog.protocol.actions.model import Metadata, Protocol
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.features.identity_columns import has_types_of, has_variant
+from deltalog.protocol.features.schema_needs import (
+    has_types_of,
+    has_variant,
+)
 from deltalog.schema import StructType, canonical_path_of, encode_schema, project
 from deltalog.schema.check import readable_values
 from deltalog.sharing.server.cache import CachedFile

@@ -17,7 +17,7 @@ from deltalog._util.kernels import arrow
 from deltalog.data.scan.transform import with_children
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.protocol.column_mapping import physical_name
-from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
+from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.schema import (
     Field,
     PrimitiveType,

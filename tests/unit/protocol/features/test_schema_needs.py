@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltalog.protocol.features import identity_columns as traits
+from deltalog.protocol.features import schema_needs as traits
 from deltalog.schema import ArrayType, Field, MapType, StructType, VariantType
 
 EMPTY = StructType([])
@@ -30,7 +30,7 @@ def nested(field: Field) -> list[StructType]:
     [
         (traits.has_invariants, "delta.invariants", "{}"),
         (traits.has_generated_columns, "delta.generationExpression", "1"),
-        (traits.has_identity_columns, "delta.identity.step", 1),
+        (traits.has_schema_needs, "delta.identity.step", 1),
         (traits.has_column_defaults, "CURRENT_DEFAULT", "NULL"),
     ],
 )

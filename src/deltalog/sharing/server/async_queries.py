@@ -1,0 +1,254 @@
+"""Asynchronous queries: the client gets an id at once, and the lines when it polls.
+
+Owns the ids and the running work. An id is a sealed token of the query and of the version with
+which it was started: any process with the signing key answers it, also one that did not begin it.
+Only writing the files of a view takes long, and each process that is asked writes them into its own
+cache; queries of other tables are ready at once.
+
+Protocol: Asynchronous queries
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._util.json import dumps, loads
+from deltalog.sharing.server.answers import Answer
+from deltalog.sharing.server.faults import fault_of, invalid, not_found, too_many_requests
+from deltalog.sharing.server.tokens import InvalidTokenError
+from deltalog.sharing.wire.lines import QueryStatus
+from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from deltalog.sharing.server.answers import TableRequest
+    from deltalog.sharing.wire.requests import TableQuery
+
+
+_KIND: Final = "query"
+
+
+_MOST_QUERIES: Final = 1000
+
+
+_WAIT_SECONDS: Final = 5
+
+
+_LIFETIME_MS: Final = 3600 * 1000
+
+
+# An id is part of a URL; servers and proxies limit URLs to a few kilobytes.
+_MOST_CHARACTERS: Final = 4096
+
+
+@dataclass(frozen=True)
+class AsyncQuery:
+    """An asynchronous query.
+
+    Args:
+        id: clients poll with it.
+        owner: recipient and table.
+        query: without the parameters of a page.
+        version: version of the table.
+        work: writes the files; None if there is nothing to write.
+        expires_ms: when the query is forgotten.
+    """
+
+    id: str
+    owner: tuple[str, str]
+    query: TableQuery
+    version: int
+    work: Future[None] | None
+    expires_ms: int
+
+    @property
+    def status(self) -> QueryStatus | None:
+        """The status to send instead of lines; None when the lines are ready."""
+        if self.work is None:
+            return None
+        if not self.work.done():
+            return QueryStatus(query_id=self.id)
+        error = self.work.exception()
+        if error is None:
+            return None
+        return QueryStatus(query_id=self.id, status="failed", error=fault_of(error).message)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The queries of one recipient in this process, the oldest first.
+
+    Args:
+        queries: by id.
+        ids: by the hash of the client's key.
+    """
+
+    queries: OrderedDict[str, AsyncQuery] = field(default_factory=OrderedDict)
+    ids: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+
+class AsyncQueries:
+    """The asynchronous queries of all recipients; each recipient's oldest are dropped first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="deltalog-sharing-query")
+
+    @property
+    def num_running(self) -> int:
+        """The number of queries whose files are being written, or wait to be written."""
+        with self._lock:
+            known = list(self._known.values())
+            works = [one.work for own in known for one in own.queries.values()]
+        return sum(1 for work in works if work is not None and not work.done())
+
+    def start(
+        self,
+        request: TableRequest,
+        query: TableQuery,
+        answer: Callable[[TableQuery, int | None], Answer],
+    ) -> AsyncQuery:
+        """Start a query, or return the one that was started here with the same key.
+
+        Args:
+            request: a recipient's request.
+            query: with its `idempotency_key`.
+            answer: answers a query of the latest version, or of a given version.
+
+        Raises:
+            Fault: 400 without a key, and for a query that cannot be answered; 429 while too many
+                of the recipient's queries are running.
+        """
+        key = query.idempotency_key
+        if key is None:
+            raise invalid("idempotencyKey: an asynchronous query needs one")
+        # The same key of another recipient or table must name another query.
+        parts = (part.encode() for part in (*_owner(request), key))
+        key = request.services.sealer.keyed_hash(*parts)[:40]
+        found = self._with_key(request, key)
+        if found is not None:
+            return found
+        self._check_number(request)
+        whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
+        first = answer(whole, None)
+        if first.until is not None:
+            whole = replace(whole, ending_version=first.until)  # the end of a range must not change
+        expires_ms = request.now_ms + _LIFETIME_MS
+        query_id = _seal(request, whole, first.version, expires_ms)
+        if len(query_id) > _MOST_CHARACTERS:
+            # Hints only leave out files; a limit counts the remaining rows.
+            whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
+            query_id = _seal(request, whole, first.version, expires_ms)
+            first = answer(whole, first.version)
+        started = AsyncQuery(query_id, _owner(request), whole, first.version, None, expires_ms)
+        return self._begin(request, started, first, key)
+
+    def find(
+        self,
+        request: TableRequest,
+        query_id: str,
+        answer: Callable[[TableQuery, int | None], Answer],
+    ) -> AsyncQuery:
+        """Return a query by its id; start it here, too, if it comes from another process.
+
+        Args:
+            request: a recipient's request.
+            query_id: from `start`, here or in another process with the same signing key.
+            answer: as for `start`.
+
+        Raises:
+            Fault: 404 for an id that is unknown, expired, of another recipient or table, or of a
+                version that is not shared any more; 429 as for `start`.
+        """
+        found = self._live(request, query_id)
+        if found is not None:
+            return found
+        sealed = _unseal(request, query_id)
+        if not request.table.config.is_view:
+            return sealed
+        self._check_number(request)
+        return self._begin(request, sealed, answer(sealed.query, sealed.version), None)
+
+    def _begin(
+        self, request: TableRequest, query: AsyncQuery, first: Answer, key: str | None
+    ) -> AsyncQuery:
+        with self._lock:
+            own = self._known.setdefault(request.recipient.name, _Known())
+            other = own.queries.get(query.id)
+            if other is not None:  # another request was faster
+                return other
+            if request.table.config.is_view:
+                query = replace(query, work=self._pool.submit(_write_all, first.chunks))
+            own.queries[query.id] = query
+            if key is not None:
+                own.ids[key] = query.id
+            while len(own.queries) > _MOST_QUERIES:
+                own.queries.popitem(last=False)
+            while len(own.ids) > _MOST_QUERIES:
+                own.ids.popitem(last=False)
+        return query
+
+    def _with_key(self, request: TableRequest, key: str) -> AsyncQuery | None:
+        with self._lock:
+            own = self._known.get(request.recipient.name)
+            query_id = None if own is None else own.ids.get(key)
+        return None if query_id is None else self._live(request, query_id)
+
+    def _live(self, request: TableRequest, query_id: str) -> AsyncQuery | None:
+        with self._lock:
+            own = self._known.get(request.recipient.name)
+            found = None if own is None else own.queries.get(query_id)
+        if found is None or found.owner != _owner(request) or found.expires_ms <= request.now_ms:
+            return None
+        return found
+
+    def _check_number(self, request: TableRequest) -> None:
+        """Raise while too many queries are running: other recipients need the same threads."""
+        with self._lock:
+            own = self._known.get(request.recipient.name)
+            works = [] if own is None else [one.work for one in own.queries.values()]
+        running = sum(1 for work in works if work is not None and not work.done())
+        if running >= request.services.config.limits.queries_per_recipient:
+            raise too_many_requests(_WAIT_SECONDS)
+
+
+def _seal(request: TableRequest, query: TableQuery, version: int, expires_ms: int) -> str:
+    recipient, table = _owner(request)
+    body = loads(encode_table_query(query), "query")
+    values: dict[str, Any] = {"r": recipient, "t": table, "v": version, "q": body}
+    return request.services.sealer.seal(_KIND, values, expires_ms)
+
+
+def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
+    """Return the query of an id that any process has made.
+
+    Raises:
+        Fault: 404.
+    """
+    try:
+        sealed = request.services.sealer.unseal(_KIND, query_id, request.now_ms)
+    except InvalidTokenError:
+        raise not_found("query") from None
+    values = sealed.values
+    if (values["r"], values["t"]) != _owner(request):
+        raise not_found("query")
+    if values["v"] < request.table.config.start_version:
+        raise not_found("query")
+    query = parse_table_query(dumps(values["q"]))
+    return AsyncQuery(query_id, _owner(request), query, values["v"], None, sealed.expires_ms)
+
+
+def _owner(request: TableRequest) -> tuple[str, str]:
+    return (request.recipient.name, request.table.name.key)
+
+
+def _write_all(chunks: Iterator[bytes]) -> None:
+    for _ in chunks:
+        pass
