@@ -24,7 +24,7 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, IcebergType
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import Array, compute
 from deltalog._util.paths import file_locations
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.metadata import column_id
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
 
-    from deltalog._util.kernels import Array
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, Field

@@ -31,7 +31,7 @@ from deltalog.operations.convert_files import (
     table_schema,
 )
 from deltalog.operations.operation import Operation
-from deltalog.protocol.actions import AddFile
+from deltalog.protocol.actions import AddFile, DeletionVectorDescriptor
 from deltalog.protocol.actions.codec import encode_actions
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.protocol.column_mapping import PHYSICAL_NAME_KEY, Mode, to_physical_schema
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from deltalog.log.context import TableContext
     from deltalog.operations.engine import Engine
-    from deltalog.protocol.actions import DeletionVectorDescriptor
     from deltalog.transaction import PendingTransaction
 
 _READ_AHEAD: Final = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -19,7 +19,6 @@ from deltalog.storage.staging import STAGING_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
 
     from deltalog._util.paths import FileInfo
     from deltalog.data.write.options import WriteSpec

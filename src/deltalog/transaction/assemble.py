@@ -23,7 +23,7 @@ from deltalog.errors import CommitConflictError, InternalError, InvalidInputErro
 from deltalog.log.names import MAX_VERSION
 from deltalog.log.replay import SEPARATOR, file_keys
 from deltalog.protocol import column_mapping
-from deltalog.protocol.actions import CommitInfo, SetTransaction, encode_actions
+from deltalog.protocol.actions import Action, AddFile, CommitInfo, SetTransaction, encode_actions
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.codec import check_commit
 from deltalog.protocol.actions.properties import TableProperties
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.protocol.actions import Action, AddFile
     from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
 

@@ -26,7 +26,7 @@ from deltalog.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
-from deltalog.log.reader import parse_commits
+from deltalog.log.reader import CommitTable, parse_commits
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import MAX_COLUMN_ID_PROPERTY, MODE_PROPERTY, Mode, strip
 from deltalog.protocol.configuration import TableConfiguration
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
     from deltalog.protocol.actions import DomainMetadata, Metadata, Protocol
     from deltalog.transaction.properties import ReadSet
 

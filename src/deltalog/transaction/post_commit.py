@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from deltalog._util.observing import WorkKind, observed
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.names import commit_path
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
 from deltalog.transaction.maintenance.checksum import (
@@ -29,7 +29,6 @@ from deltalog.transaction.maintenance.checksum import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deltalog.log.snapshot import Snapshot
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.properties import PostCommitHookProperties
 

@@ -33,10 +33,10 @@ from deltalog.protocol.stats import (
     schema_of_leaves,
 )
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
-from deltalog.schema import find_field, to_arrow_type
+from deltalog.schema import StructType, find_field, to_arrow_type
 from deltalog.storage.parquet.excerpt import PAGED
-from deltalog.storage.parquet.paged import FEW_GROUPS
-from deltalog.storage.parquet.pages import Pages
+from deltalog.storage.parquet.paged import FEW_GROUPS, PagedReader
+from deltalog.storage.parquet.pages import Pages, RowRange
 from deltalog.storage.parquet.parts import decode_bounds
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.splits import PartialCheckpoint
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.protocol.stats.skipping import Skipping
-    from deltalog.schema import StructType
     from deltalog.storage.parquet.footer import ColumnChunk
-    from deltalog.storage.parquet.paged import PagedReader
-    from deltalog.storage.parquet.pages import RowRange
     from deltalog.storage.parquet.reader import ParquetReader
 
 _PARTS: Final = ("minValues", "maxValues", "nullCount")

@@ -19,7 +19,7 @@ from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
 from deltalog.expressions.comparing import keys
 from deltalog.expressions.literals import from_scalar
-from deltalog.expressions.ordering import arranged
+from deltalog.expressions.ordering import SortKey, arranged
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats import has_bounds, schema_of_leaves
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.task import ReadSpec
     from deltalog.expressions import Expression
-    from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot
 
 _FILES_AT_FIRST: Final = 8

@@ -9,7 +9,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -43,17 +43,13 @@ from deltalog.protocol.stats import (
     schema_of_leaves,
 )
 from deltalog.storage.pool import map_in_pool, read_ahead
-from deltalog.storage.store import native_path
-from deltalog.storage.stores.local_files import Recent, is_settled, local_state
+from deltalog.storage.store import Store, native_path
+from deltalog.storage.stores.local_files import FileState, Recent, is_settled, local_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.log.segment import CheckpointFiles
     from deltalog.protocol.stats import StatsLeaf
-    from deltalog.storage.store import Store
-    from deltalog.storage.stores.local_files import FileState
 
 
 # Typed statistics of the files in a checkpoint.

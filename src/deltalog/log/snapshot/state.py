@@ -45,7 +45,7 @@ from deltalog.protocol.actions.codec import (
 )
 from deltalog.protocol.stats import leaves_of_schema
 from deltalog.storage.pool import read_ahead, while_waiting
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         SetTransaction,
     )
     from deltalog.protocol.stats import AddBatch, StatsLeaf
-    from deltalog.storage.store import Store
 
 _Action = TypeVar("_Action")
 

@@ -21,7 +21,7 @@ from deltalog.data.write.files import FileWriter
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.kept_groups import copy_rows
 from deltalog.operations.operation import Nothing, Operation
@@ -36,7 +36,6 @@ from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -5,7 +5,7 @@ Protocol: Table Properties
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -24,7 +24,7 @@ from deltalog.operations.alter.columns import (
 )
 from deltalog.operations.alter.iceberg import check_files
 from deltalog.operations.operation import Operation, Staged
-from deltalog.protocol.actions import DomainMetadata
+from deltalog.protocol.actions import DomainMetadata, Protocol
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX, canonical_key
 from deltalog.protocol.column_mapping import physical_path
@@ -40,16 +40,12 @@ from deltalog.protocol.table_change import (
     is_set_by_writers,
     with_current_row_ids,
 )
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import Path, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.protocol.actions import Protocol
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
 
 _COMMENT: Final = "comment"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.log.context import MaintenanceOperation
-from deltalog.operations.changes.bins import BinRewrite, RunOptions
+from deltalog.operations.changes.bins import Bin, BinRewrite, RunOptions
 from deltalog.operations.changes.external_sort import SortLimits
 from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import Order, clustered_by, quoted, sortable_paths
@@ -28,7 +28,6 @@ from deltalog.transaction.maintenance.checksum import check_maintenance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.operations.changes.bins import Bin
     from deltalog.operations.engine import Engine
     from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction

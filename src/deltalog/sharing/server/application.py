@@ -26,7 +26,7 @@ from deltalog.errors import DeltaError
 from deltalog.integrations.telemetry import watch_with_openlineage, watch_with_opentelemetry
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.cache import FileCache
-from deltalog.sharing.server.config import ServerConfig
+from deltalog.sharing.server.config import ServerConfig, TableConfig, TelemetryConfig
 from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
 from deltalog.sharing.server.faults import Fault, unauthenticated
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from deltalog.sharing.server.config import TableConfig, TelemetryConfig
     from deltalog.storage import Store
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute, exact_sum
-from deltalog.sharing.server.answers import Answer, encode_lines
+from deltalog.sharing.server.answers import Answer, TableRequest, encode_lines
 from deltalog.sharing.server.changes import answer_stream
 from deltalog.sharing.server.faults import fault_of, invalid, not_found, too_many_requests
 from deltalog.sharing.server.file_lines import LINES_PER_CHUNK, FileLines, check_paths
@@ -36,7 +36,7 @@ from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.server.view_query import answer_view
 from deltalog.sharing.server.views import View
 from deltalog.sharing.wire.lines import QueryStatus
-from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
+from deltalog.sharing.wire.requests import TableQuery, encode_table_query, parse_table_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.prune import Pruned
     from deltalog.log.snapshot import Snapshot
-    from deltalog.sharing.server.answers import TableRequest
-    from deltalog.sharing.wire.requests import TableQuery
 
 _KIND: Final = "query"
 _MOST_QUERIES: Final = 1000

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute
 from deltalog.errors import AlreadyExistsError
-from deltalog.log.checkpoints.rows import FILE_KINDS, RowFile, conform, nulls
+from deltalog.log.checkpoints.rows import FILE_KINDS, ActionRows, RowFile, conform, nulls
 from deltalog.log.checkpoints.writer import (
     AFTER_ALL_PATHS,
     CheckpointLayout,
@@ -36,7 +36,7 @@ from deltalog.log.checkpoints.writer import (
     write_v2_top,
 )
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
-from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot
+from deltalog.log.snapshot.splits import SHARE_BYTES, CutSnapshot, cut_snapshot
 from deltalog.schema import from_arrow_schema
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.failures import as_spark_does
@@ -54,10 +54,8 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.log.checkpoints.rows import ActionRows
     from deltalog.log.checkpoints.writer import CheckpointContent, WrittenSidecars
     from deltalog.log.snapshot import Snapshot
-    from deltalog.log.snapshot.splits import CutSnapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.storage.store import Store
 

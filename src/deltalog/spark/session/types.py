@@ -15,7 +15,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
 from deltalog._util.kernels import arrow
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.schema import (
     Field,
@@ -32,7 +32,6 @@ from deltalog.schema.columns import loosened, walk_types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from deltalog.protocol.column_mapping import Mode
     from deltalog.schema import DataType
 
 

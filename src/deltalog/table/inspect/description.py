@@ -29,7 +29,7 @@ from deltalog.protocol.stats.schema import (
     TIGHT_BOUNDS,
     bounds_of,
 )
-from deltalog.schema import leaf_columns
+from deltalog.schema import Field, leaf_columns
 from deltalog.schema.check import readable_moment, readable_values
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import BINARY, STRING, PrimitiveType
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.stats.schema import Path
-    from deltalog.schema import Field
 
 _KINDS: Final[dict[str, pa.DataType]] = {
     "column": pa.string(),

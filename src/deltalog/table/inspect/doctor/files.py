@@ -33,16 +33,14 @@ from deltalog.storage.parquet.parts import guarded
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.parquet.splice import check_pages
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import native_path
-from deltalog.table.inspect.doctor.report import MANY, Finding, Severity, decoded
+from deltalog.storage.store import Store, native_path
+from deltalog.table.inspect.doctor.report import MANY, Finding, Patient, Severity, decoded
 from deltalog.transaction.maintenance.checksum import allows_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.schema import Field
-    from deltalog.storage.store import Store
-    from deltalog.table.inspect.doctor.report import Patient
 
 _NUM_RECORDS: Final = "numRecords"
 
