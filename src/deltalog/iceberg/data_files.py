@@ -30,7 +30,6 @@ from deltalog.errors import MalformedLogError
 from deltalog.iceberg.metadata import column_id
 from deltalog.iceberg.store_io import as_location
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import indexed_columns, stats_schema
 from deltalog.protocol.stats.ranges import correction
 from deltalog.protocol.stats.schema import (
     MAX_VALUES,
@@ -39,6 +38,8 @@ from deltalog.protocol.stats.schema import (
     NUM_RECORDS,
     find_leaf,
     has_bounds,
+    indexed_columns,
+    stats_schema,
 )
 from deltalog.schema.types import (
     BYTE,

@@ -64,7 +64,7 @@ from deltalog.log.reader import CommitTable, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.iceberg_compat import enabled_versions, format_version
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

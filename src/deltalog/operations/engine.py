@@ -90,7 +90,7 @@ class LocalEngine:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Write a checkpoint with `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # as above
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # as above
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True

@@ -26,7 +26,7 @@ from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from deltalog.protocol.features.identity_columns import identity_columns, with_high_water_marks
 from deltalog.protocol.features.protocol_change import merge, supported_features
-from deltalog.protocol.table_change import with_row_ids_of
+from deltalog.protocol.table_change.drop import with_row_ids_of
 from deltalog.schema import StructType, encode_schema
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from deltalog.protocol.actions.arrow import STRING_MAP
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Field, from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas

@@ -21,7 +21,7 @@ from deltalog.expressions.render import quote_name, quote_text, simple_name_of, 
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.protocol.partition_values import hive_directory
-from deltalog.protocol.table_change import is_set_by_writers
+from deltalog.protocol.table_change.checks import is_set_by_writers
 from deltalog.query.names import QualifiedName
 from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, find_field
 from deltalog.schema.collations import inner_collations

@@ -1494,7 +1494,7 @@ class DeltaTable:
 
         Cost: every column of the log's files, once; see `deltalog.transaction.maintenance`.
         """
-        from deltalog.transaction.maintenance import create_checkpoint
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 
         create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
@@ -1531,14 +1531,14 @@ class DeltaTable:
         Returns:
             The deleted paths, relative to the table.
         """
-        from deltalog.transaction.maintenance import cleanup_metadata
+        from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
         # The newest version defines the retention, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commit files stay."""
-        from deltalog.transaction.maintenance import compact_logs
+        from deltalog.transaction.maintenance.cleanup import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
         compact_logs(snapshot, starting_version, ending_version)

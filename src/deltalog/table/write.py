@@ -26,7 +26,7 @@ from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table
 from deltalog.operations.write import SchemaMode, Write
 from deltalog.protocol.actions.properties import canonical_key
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
 from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults

@@ -527,7 +527,7 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if not bases.null_count:
         return rows, mark
     missing = bases.is_null()
-    from deltalog.protocol.stats import parse_stats  # noqa: PLC0415  # only files that are added again
+    from deltalog.protocol.stats.parse import parse_stats  # noqa: PLC0415  # only files that are added again
 
     counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
     needed = compute.if_else(missing, counts.column("numRecords"), 0)

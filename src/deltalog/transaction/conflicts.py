@@ -34,7 +34,7 @@ from deltalog.protocol.features.identity_columns import IDENTITY_TAG
 from deltalog.protocol.features.protocol_change import supported_features
 from deltalog.protocol.features.row_ids import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 from deltalog.protocol.features.support import check_writable
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.schema import encode_schema
 from deltalog.transaction.properties import SERIALIZABLE, SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE
 

@@ -43,7 +43,7 @@ from deltalog.protocol.features.row_ids import (
     ROW_TRACKING_DOMAIN,
     UNBACKFILL,
 )
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.pool import map_in_pool
 from deltalog.transaction.assemble import COMMIT_INFO_MEMBERS
 from deltalog.transaction.conflicts import WinningCommit, parse_winner

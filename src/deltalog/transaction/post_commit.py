@@ -59,7 +59,7 @@ class LogMaintenance:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Call `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # one commit in many
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
@@ -153,7 +153,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    from deltalog.transaction.maintenance import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+    from deltalog.transaction.maintenance.cleanup import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
 
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 

@@ -20,7 +20,7 @@ from deltalog.data.scan.transform import load_bitmap
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.deletion_vectors import keep_mask
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import indexed_columns, stats_schema
+from deltalog.protocol.stats.schema import indexed_columns, stats_schema
 from deltalog.schema import Field, StructType
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from deltalog.data.write.encode import Layout
 from deltalog.data.write.files import written_files
 from deltalog.data.write.open_files import FilePlan, FinishedFile
 from deltalog.errors import DataFileUnreadableError
-from deltalog.protocol.stats import encode_stats
+from deltalog.protocol.stats.collect import encode_stats
 from deltalog.storage.atomic import sync_file
 from deltalog.storage.parquet.groups import StoredFooter, read_stored
 from deltalog.storage.parquet.parts import Leaf, leaf_columns

@@ -23,7 +23,7 @@ from deltalog.storage.parquet.splice import CUTS_NOTHING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.protocol.stats import StatsCollector
+    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.groups import StoredChunk, StoredFooter
     from deltalog.storage.parquet.reader import ParquetReader
 

@@ -24,7 +24,7 @@ from deltalog.data.write.options import codec_of, dictionary_leaves, file_suffix
 from deltalog.errors import InvalidInputError
 from deltalog.protocol import column_mapping
 from deltalog.protocol.partition_values import encode_value, hive_directory
-from deltalog.protocol.stats import StatsCollector, encode_stats
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
 from deltalog.schema import Field, StructType
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import TIMESTAMP, VOID

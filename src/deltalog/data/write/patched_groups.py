@@ -38,7 +38,7 @@ from deltalog.storage.parquet.splice import CUTS_NOTHING, GroupsToCopy, encoded_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog.protocol.stats import StatsCollector
+    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.groups import (
         ByteSource,
         StoredChunk,

@@ -23,7 +23,8 @@ from deltalog.log.reader import CommitTable, concat_commits
 from deltalog.log.replay import Survivors, not_mentioned
 from deltalog.log.snapshot.snapshot import Snapshot
 from deltalog.log.snapshot.state import KEY_COLUMNS, LogState
-from deltalog.protocol.stats import leaf_of, leaves_of_schema, nest, parse_stats, schema_of_leaves
+from deltalog.protocol.stats.parse import leaf_of, nest, parse_stats
+from deltalog.protocol.stats.schema import leaves_of_schema, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

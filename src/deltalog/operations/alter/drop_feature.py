@@ -29,7 +29,7 @@ from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.features.registry import canonical_name, requested_name
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.protocol.features.type_widening import has_type_changes
-from deltalog.protocol.table_change import check_droppable, deactivated, without_feature
+from deltalog.protocol.table_change.drop import check_droppable, deactivated, without_feature
 from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 

@@ -34,12 +34,9 @@ from deltalog.protocol.features.iceberg_compat import enabled_versions, with_row
 from deltalog.protocol.features.protocol_change import requested_protocol
 from deltalog.protocol.features.row_ids import Dialect, high_water_mark_action
 from deltalog.protocol.features.support import check_user_domain
-from deltalog.protocol.table_change import (
-    changed_table,
-    clustering_domain,
-    is_set_by_writers,
-    with_current_row_ids,
-)
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
+from deltalog.protocol.table_change.drop import with_current_row_ids
 from deltalog.schema.columns import Path, walk
 
 if TYPE_CHECKING:

@@ -43,8 +43,12 @@ from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.transaction.maintenance import CheckpointInfo, create_checkpoint
-from deltalog.transaction.maintenance.checkpoint import content_of_files, layout_of
+from deltalog.transaction.maintenance.checkpoint import (
+    CheckpointInfo,
+    content_of_files,
+    create_checkpoint,
+    layout_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

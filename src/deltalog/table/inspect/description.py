@@ -19,7 +19,6 @@ from deltalog._util.kernels import compute, exact_sum
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import has_bounds, stats_schema
 from deltalog.protocol.stats.ranges import is_taken_as_stored
 from deltalog.protocol.stats.schema import (
     MAX_VALUES,
@@ -28,6 +27,8 @@ from deltalog.protocol.stats.schema import (
     NUM_RECORDS,
     TIGHT_BOUNDS,
     bounds_of,
+    has_bounds,
+    stats_schema,
 )
 from deltalog.schema import Field, leaf_columns
 from deltalog.schema.check import readable_moment, readable_values

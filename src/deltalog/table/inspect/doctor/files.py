@@ -22,9 +22,8 @@ from deltalog.operations.engine import LocalEngine
 from deltalog.operations.vacuum import TEMPORARY, existing, plan_vacuum
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import stats_schema
 from deltalog.protocol.stats.ranges import correction
-from deltalog.protocol.stats.schema import has_bounds
+from deltalog.protocol.stats.schema import has_bounds, stats_schema
 from deltalog.schema.check import readable_values
 from deltalog.schema.columns import leaf_columns
 from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
