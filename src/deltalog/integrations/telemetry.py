@@ -26,7 +26,6 @@ from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
 
 
 __all__ = ["Watching", "watch_with_openlineage", "watch_with_opentelemetry"]
@@ -510,11 +509,6 @@ class Watching:
         """Continue watching."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop watching."""
         self.stop()

@@ -64,7 +64,6 @@ from deltalog.transaction.properties import CommitOptions
 if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
-    from types import TracebackType
 
     from deltalog._util.cards import Progress
     from deltalog.operations.operation import Operation
@@ -230,12 +229,7 @@ class CatalogTransaction:
         self._is_open = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commit; after an exception, delete the files that were written instead.
 
         Raises:

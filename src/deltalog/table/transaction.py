@@ -26,8 +26,6 @@ from deltalog.transaction import AppTransaction, CommitOptions, PendingTransacti
 from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from deltalog._util.cards import Progress
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
@@ -295,12 +293,7 @@ class TableTransaction(StagedOperations):
         self.begin()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commit; after an exception, delete the files that were written instead."""
         if kind is not None:
             discard(self.leave())
