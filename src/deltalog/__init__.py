@@ -11,54 +11,22 @@ from deltalog._util.lazy_names import names_on_demand, state_higher_names
 from deltalog._util.moved import find_moved_modules
 
 if TYPE_CHECKING:
-    from deltalog import (
-        daft as daft,
-    )
-    from deltalog import (
-        dask as dask,
-    )
-    from deltalog import (
-        errors as errors,
-    )
-    from deltalog import (
-        exceptions as exceptions,
-    )
-    from deltalog import (
-        expressions as expressions,
-    )
-    from deltalog import (
-        fs as fs,
-    )
-    from deltalog import (
-        polars as polars,
-    )
-    from deltalog import (
-        query as query,
-    )
-    from deltalog import (
-        ray as ray,
-    )
-    from deltalog import (
-        schema as schema,
-    )
-    from deltalog import (
-        sharing as sharing,
-    )
-    from deltalog import (
-        spark as spark,
-    )
-    from deltalog import (
-        table as table,
-    )
-    from deltalog import (
-        testing as testing,
-    )
-    from deltalog import (
-        transaction as transaction,
-    )
-    from deltalog import (
-        writer as writer,
-    )
+    from deltalog import daft as daft
+    from deltalog import dask as dask
+    from deltalog import errors as errors
+    from deltalog import exceptions as exceptions
+    from deltalog import expressions as expressions
+    from deltalog import fs as fs
+    from deltalog import polars as polars
+    from deltalog import query as query
+    from deltalog import ray as ray
+    from deltalog import schema as schema
+    from deltalog import sharing as sharing
+    from deltalog import spark as spark
+    from deltalog import table as table
+    from deltalog import testing as testing
+    from deltalog import transaction as transaction
+    from deltalog import writer as writer
     from deltalog._util.cards import progress_bar
     from deltalog._util.version import __version__
     from deltalog.data.write.options import (
@@ -99,39 +67,43 @@ if TYPE_CHECKING:
 
 
 _ORIGINS = {
-    "AppTransaction": "deltalog.transaction.properties",
-    "ArrayType": "deltalog.schema.types",
-    "BloomFilterProperties": "deltalog.data.write.options",
-    "CatalogTransactions": "deltalog.table",
-    "ColumnProperties": "deltalog.data.write.options",
-    "CommitProperties": "deltalog.transaction.properties",
-    "DataType": "deltalog.schema.types",
-    "DeltaTable": "deltalog.table",
-    "Field": "deltalog.schema.types",
-    "MapType": "deltalog.schema.types",
-    "Metadata": "deltalog.protocol.actions.model",
-    "PostCommitHookProperties": "deltalog.transaction.properties",
-    "PrimitiveType": "deltalog.schema.types",
-    "Protocol": "deltalog.protocol.actions.model",
-    "QueryBuilder": "deltalog.query",
-    "Schema": "deltalog.schema.types",
-    "StructType": "deltalog.schema.types",
-    "TableFeatures": "deltalog.protocol.features.registry",
-    "Transaction": "deltalog.transaction.properties",
-    "VariantType": "deltalog.schema.types",
-    "WriterProperties": "deltalog.data.write.options",
-    "WrittenFiles": "deltalog.data.write.written",
-    "__version__": "deltalog._util.version",
-    "col": "deltalog.expressions.nodes",
-    "connect": "deltalog.statements",
-    "convert_to_deltalake": "deltalog.table",
-    "enable_preview": "deltalog.protocol.features.registry",
-    "lit": "deltalog.expressions.nodes",
-    "progress_bar": "deltalog._util.cards",
-    "sql": "deltalog.statements",
-    "table_defaults": "deltalog.table",
-    "write_deltalake": "deltalog.table",
-    "write_files": "deltalog.table",
+    "deltalog._util.cards": ["progress_bar"],
+    "deltalog._util.version": ["__version__"],
+    "deltalog.data.write.options": [
+        "BloomFilterProperties",
+        "ColumnProperties",
+        "WriterProperties",
+    ],
+    "deltalog.data.write.written": ["WrittenFiles"],
+    "deltalog.expressions.nodes": ["col", "lit"],
+    "deltalog.protocol.actions.model": ["Metadata", "Protocol"],
+    "deltalog.protocol.features.registry": ["TableFeatures", "enable_preview"],
+    "deltalog.query": ["QueryBuilder"],
+    "deltalog.schema.types": [
+        "ArrayType",
+        "DataType",
+        "Field",
+        "MapType",
+        "PrimitiveType",
+        "Schema",
+        "StructType",
+        "VariantType",
+    ],
+    "deltalog.statements": ["connect", "sql"],
+    "deltalog.table": [
+        "CatalogTransactions",
+        "DeltaTable",
+        "convert_to_deltalake",
+        "table_defaults",
+        "write_deltalake",
+        "write_files",
+    ],
+    "deltalog.transaction.properties": [
+        "AppTransaction",
+        "CommitProperties",
+        "PostCommitHookProperties",
+        "Transaction",
+    ],
 }
 # Submodules that are imported on access, such as `deltalog.errors`.
 _MODULES = (

@@ -146,7 +146,7 @@ def test_what_a_package_loads_on_demand_is_there_and_is_no_file_of_it(name: str)
     """Once a file of that name is imported, the package gives the file, not what is meant."""
     package = importlib.import_module(name)
     directory = Path(str(package.__file__)).parent
-    named = set(package._ORIGINS)
+    named = {one for names in package._ORIGINS.values() for one in names}
     files = {path.stem for path in directory.iterdir() if path.suffix in {".py", ""}}
     assert named & files == set()
     assert named == set(package.__all__)
@@ -158,10 +158,11 @@ def test_what_a_package_loads_on_demand_is_there_and_is_no_file_of_it(name: str)
 def test_a_name_of_a_package_is_the_one_of_the_file_that_has_it(name: str) -> None:
     """Named in full, and kept by the package once it has been asked for."""
     package = importlib.import_module(name)
-    for one, origin in package._ORIGINS.items():
-        value = getattr(package, one)
-        assert value is getattr(importlib.import_module(origin), one)
-        assert vars(package)[one] is value
+    for origin, names in package._ORIGINS.items():
+        for one in names:
+            value = getattr(package, one)
+            assert value is getattr(importlib.import_module(origin), one)
+            assert vars(package)[one] is value
 
 
 @pytest.mark.parametrize("name", ON_DEMAND)

@@ -15,14 +15,9 @@ from deltalog.errors import InvalidInputError, InvalidPartitionValueError, Schem
 from deltalog.expressions import lit, parse_sql, to_sql
 from deltalog.protocol.features.registry import find_feature
 from deltalog.protocol.partition_values import encode_value, parse_column, parse_value
-from deltalog.protocol.stats import (
-    StatsCollector,
-    encode_stats,
-    encode_stats_column,
-    indexed_columns,
-    parse_stats,
-    stats_schema,
-)
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats, encode_stats_column
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import indexed_columns, stats_schema
 from deltalog.schema import (
     Field,
     PrimitiveType,

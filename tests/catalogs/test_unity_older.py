@@ -153,7 +153,7 @@ def test_a_server_that_fails_is_not_taken_for_an_older_one(
 
 
 def test_columns_in_the_older_apis_words() -> None:
-    from deltalog.protocol.table_change import new_table
+    from deltalog.protocol.table_change.change import new_table
 
     metadata = new_table(SCHEMA, partition_columns=["id"], created_time_ms=1).metadata
     found = [

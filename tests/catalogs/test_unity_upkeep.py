@@ -15,7 +15,7 @@ from deltalog._util.clock import now_ms
 from deltalog.catalogs.unity import UnityCatalog
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import commit_path
-from deltalog.transaction.maintenance import cleanup_metadata
+from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 from tests.catalogs.conftest import QUICK
 from tests.support.catalogs import create
 from tests.support.unity_server import Entry, Mishap, UnityServer

@@ -10,7 +10,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import load_snapshot
 from deltalog.protocol.features.support import writer_blockers
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.property.test_checkpoint_laws import NOW, assert_same_state
 from tests.support.corpora import Entry, readable_entries
 from tests.support.logs import DictStore

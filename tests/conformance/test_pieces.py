@@ -9,7 +9,7 @@ import pytest
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.log.snapshot.splits import CutSnapshot, cut_snapshot
-from deltalog.protocol.stats import indexed_columns, stats_schema
+from deltalog.protocol.stats.schema import indexed_columns, stats_schema
 from deltalog.storage import open_store
 from tests.property.test_pieces_laws import texts
 from tests.support.corpora import Entry, readable_entries

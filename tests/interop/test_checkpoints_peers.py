@@ -21,12 +21,9 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path, compaction_name, log_path
 from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import open_store
-from deltalog.transaction.maintenance import (
-    cleanup_metadata,
-    compact_logs,
-    create_checkpoint,
-    write_checksum,
-)
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.checksum import write_checksum
+from deltalog.transaction.maintenance.cleanup import cleanup_metadata, compact_logs
 from tests.support.raw_tables import RawTable
 
 ROWS = pa.table(

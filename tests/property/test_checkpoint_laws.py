@@ -19,8 +19,8 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
-from deltalog.protocol.stats import schema_of_leaves
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.protocol.stats.schema import schema_of_leaves
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 from tests.support.examples import examples
 from tests.support.logs import DictStore, Json

@@ -27,10 +27,10 @@ from deltalog.log.context import utc_context
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.log.snapshot.splits import CutSnapshot, cut_snapshot, holds_more_files
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
-from deltalog.protocol.stats import schema_of_leaves
+from deltalog.protocol.stats.schema import schema_of_leaves
 from deltalog.spark.engine.checkpoint import paths_at
 from deltalog.spark.reading.state import PruneSpec, prune_piece, united
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, without_feature
 from tests.property.test_replay_laws import Model, histories
 from tests.support import logs

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from deltalog.data.scan import open_changes, plan_scan
 from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.protocol.stats import StatsCollector, encode_stats
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
 from deltalog.schema import Field, StructType, to_arrow_schema
 from tests.support import logs
 from tests.support.examples import examples

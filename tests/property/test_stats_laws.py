@@ -15,19 +15,17 @@ from deltalog.expressions import Expression, col, filter_mask, lit, resolve_pred
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
 from deltalog.protocol.column_mapping import Mode
-from deltalog.protocol.stats import (
+from deltalog.protocol.stats.collect import (
     StatsCollector,
     encode_stats,
     encode_stats_column,
-    indexed_columns,
-    parse_stats,
-    plan_skipping,
-    schema_of_leaves,
-    stats_schema,
     truncate_max,
     truncate_min,
 )
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.protocol.stats.ranges import Facts, Stored
+from deltalog.protocol.stats.schema import indexed_columns, schema_of_leaves, stats_schema
+from deltalog.protocol.stats.skipping import plan_skipping
 from deltalog.schema import Field, StructType, leaf_columns, to_arrow_schema
 from tests.support.examples import examples
 

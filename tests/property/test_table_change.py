@@ -17,7 +17,7 @@ from deltalog.protocol.features.support import (
     check_writable,
     misplaced_reader_features,
 )
-from deltalog.protocol.table_change import changed_table, new_table
+from deltalog.protocol.table_change.change import changed_table, new_table
 from deltalog.schema import Field, StructType
 from deltalog.schema import evolve as alter
 

@@ -16,7 +16,7 @@ from deltalog.protocol.features.identity_columns import (
     next_values,
 )
 from deltalog.protocol.partition_values import encode_value
-from deltalog.protocol.stats import StatsCollector, encode_stats
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
 from deltalog.schema import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 from tests.property.schema_strategies import NAMES, PARTITION_TYPES, values
 from tests.support.writes import read_back, spec_of, stats_of, table

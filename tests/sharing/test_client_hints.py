@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog.expressions import as_expression
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import Field, Schema, StructType
 from deltalog.sharing.client.shown_version import _hinting, json_hint, sql_hints
 from tests.support.shared_files import schema_string

@@ -27,8 +27,7 @@ from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.spark.engine.checkpoint import _write_part, checkpoint_on_cluster
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
-from deltalog.transaction.maintenance import create_checkpoint
-from deltalog.transaction.maintenance.checkpoint import content_of_files
+from deltalog.transaction.maintenance.checkpoint import content_of_files, create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, NOW, assert_same_state
 from tests.property.test_pieces_laws import checkpointed
 from tests.spark.large import SMALL_SHARES, put_on_disk

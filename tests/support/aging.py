@@ -17,7 +17,7 @@ from deltalog.operations.execute import execute, stage
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.operations.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.operations.write import Write
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import from_arrow_schema
 from deltalog.storage.store import Store
 from deltalog.testing.simulation.model import SteadyClock

@@ -8,7 +8,7 @@ from deltalog._util.clock import now_ms
 from deltalog.operations.create import Create
 from deltalog.operations.engine import LocalEngine
 from deltalog.operations.execute import make_table
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from deltalog.operations.convert import (
 from deltalog.operations.engine import LocalEngine
 from deltalog.operations.execute import stage
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import Field, StructType
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit

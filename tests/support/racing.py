@@ -23,7 +23,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import load_snapshot
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.storage import Store, open_store
 from deltalog.transaction import PendingTransaction, commit, stage_and_commit
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from deltalog.expressions import Expression, parse_sql, resolve_predicate
 from deltalog.protocol.column_mapping import Mode
-from deltalog.protocol.stats import Skipping, parse_stats, plan_skipping
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.skipping import Skipping, plan_skipping
 from deltalog.schema import ArrayType, Field, StructType
 
 

@@ -22,7 +22,7 @@ from deltalog.operations.merge import Merge
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import Field, StructType
 from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties

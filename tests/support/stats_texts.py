@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltalog.protocol.stats import parse_stats, schema_of_leaves
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import schema_of_leaves
 
 Leaf = tuple[tuple[str, ...], pa.DataType]
 

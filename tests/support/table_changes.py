@@ -6,7 +6,7 @@ from typing import Any
 
 from deltalog.protocol.actions import Protocol
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import changed_table, new_table
+from deltalog.protocol.table_change.change import changed_table, new_table
 from deltalog.schema import ArrayType, Field, StructType
 
 PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])

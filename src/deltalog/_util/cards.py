@@ -9,16 +9,13 @@ Protocol: none
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from deltalog._util.escaping import printable, printable_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"

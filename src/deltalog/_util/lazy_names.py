@@ -36,7 +36,7 @@ def higher(name: str) -> Any:
 
 
 def names_on_demand(
-    package: str, origins: Mapping[str, str], modules: Collection[str] = ()
+    package: str, origins: Mapping[str, Collection[str]], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package.
 
@@ -48,18 +48,19 @@ def names_on_demand(
         modules: submodules that are imported when they are accessed as attributes.
     """
     namespace = vars(sys.modules[package])
+    module_of = {name: module for module, names in origins.items() for name in names}
 
     def load(name: str) -> Any:
         """Load a public name from the module that has it."""
         if name in modules:
             return import_module(f"{package}.{name}")
-        if name not in origins:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(origins[name]), name)
+        value = namespace[name] = getattr(import_module(module_of[name]), name)
         return value
 
     def public_names() -> list[str]:
         """Return the public names."""
-        return sorted(origins)
+        return sorted(module_of)
 
     return load, public_names

@@ -1,4 +1,4 @@
-"""Table names and the catalogs that resolve them.
+"""Table names and the catalogs that resolve them: Unity Catalog, AWS Glue, a directory.
 
 - `protocol`: the interface of catalogs, and tables by name.
 - `unity`, `glue`, `files`: Unity Catalog, AWS Glue, a directory of tables.
@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
 # Imported late: some catalogs need optional libraries.
 _ORIGINS = {
-    "CatalogTable": "deltalog.catalogs.protocol",
-    "FileCatalog": "deltalog.catalogs.files",
-    "GlueCatalog": "deltalog.catalogs.glue",
-    "Name": "deltalog.catalogs.protocol",
-    "NamedTable": "deltalog.catalogs.protocol",
-    "StagedTable": "deltalog.catalogs.protocol",
-    "TableCatalog": "deltalog.catalogs.protocol",
-    "TableType": "deltalog.catalogs.protocol",
-    "UnityCatalog": "deltalog.catalogs.unity",
+    "deltalog.catalogs.files": ["FileCatalog"],
+    "deltalog.catalogs.glue": ["GlueCatalog"],
+    "deltalog.catalogs.protocol": [
+        "CatalogTable",
+        "Name",
+        "NamedTable",
+        "StagedTable",
+        "TableCatalog",
+        "TableType",
+    ],
+    "deltalog.catalogs.unity": ["UnityCatalog"],
 }
 
 __all__ = [

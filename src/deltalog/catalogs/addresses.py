@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import parse_table_uri
 from deltalog.catalogs.files import FileCatalog
-from deltalog.catalogs.protocol import NamedTable
+from deltalog.catalogs.protocol import Name, NamedTable, TableCatalog
 from deltalog.catalogs.unity.catalog import UnityCatalog
 from deltalog.catalogs.unity.client import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
@@ -22,7 +22,6 @@ from deltalog.storage.http.client import HttpOptions
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.protocol import Name, TableCatalog
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 

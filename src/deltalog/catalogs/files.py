@@ -27,8 +27,8 @@ from deltalog.errors import (
 )
 from deltalog.log.context import TableContext, utc_context
 from deltalog.log.listing import has_table
-from deltalog.storage.fsspec_store import FsspecStore
-from deltalog.storage.store import is_local
+from deltalog.storage.fsspec_store import FsspecStore, StorageOptions
+from deltalog.storage.store import Store, is_local
 from deltalog.storage.stores.filesystems import (
     check_deletable,
     delete_table_files,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.storage.store import Store
 
 _SEPARATORS: Final = frozenset("/\\:")
 _JOURNALS: Final = "_transactions"  # `_is_safe` refuses this name for schemas

@@ -8,7 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +42,6 @@ from deltalog.storage.faults import impatient_client, redact, says
 from deltalog.storage.http.replies import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions import Metadata
     from deltalog.storage.fsspec_store import StorageOptions

@@ -7,7 +7,7 @@ without the catalog's own alias: `("sales", "orders")`. Independent of any speci
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -22,7 +22,6 @@ from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import WinningCommit, parse_winner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
     from os import PathLike

@@ -11,11 +11,11 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec
+from typing import Annotated, Any, Final, ParamSpec
 
 import pyarrow as pa
 import typer
@@ -30,10 +30,6 @@ from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
 from deltalog.table import DeltaTable
 from deltalog.table.inspect.display import readable_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 # Output: a table for people; JSON lines, CSV or Arrow for programs.
 

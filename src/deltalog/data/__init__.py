@@ -1,4 +1,4 @@
-"""Rows and data files.
+"""Rows and data files: scan and write.
 
 - `scan`: from a snapshot to rows.
 - `write`: from rows to data files and their add actions.

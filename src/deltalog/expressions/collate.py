@@ -12,10 +12,10 @@ Protocol: none; Spark's `CollationTypeCoercion`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
@@ -34,12 +34,7 @@ from deltalog.expressions.trees import (
 )
 from deltalog.schema.collations import collation_at, collation_below, own_collation
 from deltalog.schema.columns import find_field, walk_types
-from deltalog.schema.types import BY_BYTES, RULES, STRING, ArrayType, DataType, MapType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from deltalog.schema.types import StructType
+from deltalog.schema.types import BY_BYTES, RULES, STRING, ArrayType, DataType, MapType, StructType
 
 
 class _Strength(IntEnum):

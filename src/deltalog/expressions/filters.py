@@ -23,12 +23,11 @@ from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field, walk
-from deltalog.schema.types import STRING
+from deltalog.schema.types import STRING, DataType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.schema.types import DataType, StructType
 
 _OPERATORS: Final = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,10 +14,7 @@ from deltalog.expressions.literals import from_scalar
 from deltalog.expressions.nodes import Cast, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import flattened, fold_up, with_children
-from deltalog.schema.types import PrimitiveType, StructType
-
-if TYPE_CHECKING:
-    from deltalog.schema.types import DataType
+from deltalog.schema.types import DataType, PrimitiveType, StructType
 
 _NO_COLUMNS: Final = StructType()
 _INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)

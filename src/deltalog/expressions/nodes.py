@@ -10,12 +10,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.types import PrimitiveType, as_type, collation_named
+from deltalog.schema.types import DataType, PrimitiveType, as_type, collation_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from deltalog.schema.types import DataType
 
 
 # The base of all nodes: equality, string form and pickling of whole trees.

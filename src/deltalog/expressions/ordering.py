@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import is_unordered
-from deltalog.expressions.nodes import Collate, Column, Comparison, IsNull, Literal, Or
+from deltalog.expressions.nodes import Collate, Column, Comparison, Expression, IsNull, Literal, Or
 from deltalog.schema import (
     ArrayType,
     MapType,
@@ -30,7 +30,6 @@ from deltalog.schema.collations import own_collation
 from deltalog.schema.types import BY_BYTES, DOUBLE, FLOAT, RULES
 
 if TYPE_CHECKING:
-    from deltalog.expressions.nodes import Expression
     from deltalog.schema import DataType
 
 _ORDERS: Final = ("ascending", "descending")

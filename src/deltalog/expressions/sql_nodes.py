@@ -7,7 +7,7 @@ here is an error with its position, and is never skipped: sqlglot parses much th
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -35,8 +35,6 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from sqlglot.expressions import Expr
 
 _COMPARISONS: Final[dict[type[Expr], str]] = {

@@ -24,13 +24,12 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, IcebergType
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import Array, compute
 from deltalog._util.paths import file_locations
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.metadata import column_id
 from deltalog.iceberg.store_io import as_location
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import indexed_columns, stats_schema
 from deltalog.protocol.stats.ranges import correction
 from deltalog.protocol.stats.schema import (
     MAX_VALUES,
@@ -39,6 +38,8 @@ from deltalog.protocol.stats.schema import (
     NUM_RECORDS,
     find_leaf,
     has_bounds,
+    indexed_columns,
+    stats_schema,
 )
 from deltalog.schema.types import (
     BYTE,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
 
-    from deltalog._util.kernels import Array
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, Field

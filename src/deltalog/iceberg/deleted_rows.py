@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.kernels import Array, compute, pc
-from deltalog._util.paths import encode_path
+from deltalog._util.paths import FileInfo, encode_path
 from deltalog.data.scan.reader import ScanTask, read_task
 from deltalog.data.scan.task import ReadSpec
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
@@ -22,15 +22,13 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap, parse_framed
 from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.metadata_columns import METADATA_COLUMNS, ROW_INDEX
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import map_in_pool, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from deltalog._util.paths import FileInfo
     from deltalog.iceberg.source import DeleteFile, EqualityKey, IcebergFile, RowDeletes, Target
-    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
 

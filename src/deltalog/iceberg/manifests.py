@@ -18,7 +18,7 @@ import re
 import struct
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -65,8 +65,6 @@ from deltalog.iceberg.data_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from pyiceberg.avro.codecs.codec import Codec
     from pyiceberg.avro.decoder import BinaryDecoder
     from pyiceberg.partitioning import PartitionSpec

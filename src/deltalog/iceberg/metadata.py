@@ -32,7 +32,7 @@ from deltalog.errors import (
     StorageError,
     UnsupportedTypeError,
 )
-from deltalog.iceberg.store_io import METADATA_DIRECTORY, location_of
+from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO, location_of
 from deltalog.protocol.column_mapping import field_id, physical_name
 from deltalog.protocol.features.iceberg_compat import NESTED_IDS_KEY, format_version
 from deltalog.schema.types import (
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
-    from deltalog.iceberg.store_io import StoreIO
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema.types import DataType, Field
     from deltalog.storage.store import Store

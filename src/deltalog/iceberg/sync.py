@@ -60,11 +60,11 @@ from deltalog.iceberg.metadata import (
 from deltalog.iceberg.store_io import StoreIO, metadata_path
 from deltalog.log.history import own_time_ms
 from deltalog.log.listing import list_commits
-from deltalog.log.reader import read_commits
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.reader import CommitTable, read_commits
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.iceberg_compat import enabled_versions, format_version
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
 
     from deltalog.iceberg.metadata import TableMetadata
-    from deltalog.log.reader import CommitTable
-    from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
 
 logger: logging.Logger = logging.getLogger(__name__)

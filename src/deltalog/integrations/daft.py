@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -41,7 +41,6 @@ from deltalog.protocol.features.identity_columns import identity_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-    from typing import Unpack
 
     from daft.io.pushdowns import Pushdowns
 

@@ -7,12 +7,12 @@ the caller makes one commit.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 
 import pyarrow as pa
 
-from deltalog.data.scan.rows import require_library, to_frame
+from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
     DistributedRows,
@@ -30,13 +30,11 @@ from deltalog.schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime as moment
-    from typing import Unpack
 
     import dask.dataframe as dd
     import pandas as pd
 
     from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.scan.rows import DtypeBackend
     from deltalog.integrations.tasks import Report, Source, Version
     from deltalog.operations.changes.apply import WriteJob
     from deltalog.storage.fsspec_store import StorageOptions

@@ -8,7 +8,7 @@ are not part of the table.
 from __future__ import annotations
 
 import io
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from deltalog.storage.stores.fsspec_files import RangedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import PurePath
 
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions

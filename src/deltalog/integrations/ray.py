@@ -7,7 +7,7 @@ and the caller makes one commit.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -35,7 +35,6 @@ from deltalog.schema import to_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Unpack
 
     import pyarrow.compute as pc  # noqa: TID251  # for its expressions' type
     from ray.data import Dataset

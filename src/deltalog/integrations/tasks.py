@@ -15,13 +15,13 @@ from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
 from deltalog._util.paths import join
-from deltalog.data.scan.plan import plan_scan
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.plan import Scan, plan_scan
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.write.enforce import Enforcer
 from deltalog.data.write.source import Rereadable
 from deltalog.data.write.written import WrittenFiles
@@ -35,27 +35,22 @@ from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.substrait import as_meant
 from deltalog.operations import arguments
 from deltalog.operations.changes.apply import WriteJob, no_files, write_part
-from deltalog.operations.engine import LocalEngine
+from deltalog.operations.engine import LocalEngine, RowSource
 from deltalog.storage.options import sent_to_tasks
 from deltalog.table import DeltaTable
-from deltalog.table.write import write_by
+from deltalog.table.write import WriteArguments, write_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
-    from typing import Unpack
 
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.data.scan.plan import Scan
-    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.engine import RowSource
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.table.write import WriteArguments
 
     Source = str | PurePath | Store | NamedTable | DeltaTable
     Version = int | str | datetime

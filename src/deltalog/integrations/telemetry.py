@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from weakref import ref
 
 from deltalog._util.clock import now_ms, utc_moment
-from deltalog._util.observing import ObservedWork, WorkKind, unwatch, watch
+from deltalog._util.observing import Fact, ObservedWork, Observer, WorkKind, unwatch, watch
 from deltalog._util.store_kinds import KINDS, LOCAL, Address
 from deltalog._util.version import __version__
 from deltalog.errors import InvalidInputError
@@ -27,7 +27,6 @@ from deltalog.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deltalog._util.observing import Fact, Observer
 
 __all__ = ["Watching", "watch_with_openlineage", "watch_with_opentelemetry"]
 

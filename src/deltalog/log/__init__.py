@@ -1,4 +1,4 @@
-"""Read the log of a table, and turn a version's files into a snapshot.
+"""The files that make a version: listing, segment, replay, checkpoints, snapshot.
 
 - `names`, `listing`, `segment`: name files, list `_delta_log`, choose the files of one version.
 - `reader`, `many_commits`: parse commits, line by line or many at once.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from deltalog._util.json import Lexeme, dumps, parse_lexemes
-from deltalog._util.paths import LOG_DIRECTORY
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo
 from deltalog.errors import DeltaError, LogGapError, ObjectNotFoundError
 from deltalog.log.names import (
     BEGINNINGS,
@@ -29,14 +29,12 @@ from deltalog.log.names import (
 )
 from deltalog.log.segment import LogListing, sort_listing
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import PeekingStore, is_local
+from deltalog.storage.store import PeekingStore, Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog._util.paths import FileInfo
     from deltalog.log.context import LogTail
-    from deltalog.storage.store import Store
 
 # More gaps than this are damage, not the trace of a write in progress.
 _MAX_MISSING: Final = 100

@@ -12,12 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from deltalog._util.paths import LOG_DIRECTORY
-
-if TYPE_CHECKING:
-    from deltalog._util.paths import FileInfo
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo
 
 SIDECAR_DIRECTORY: Final = "_delta_log/_sidecars"
 STAGED_DIRECTORY: Final = "_delta_log/_staged_commits"

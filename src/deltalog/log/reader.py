@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.json import JsonObject, iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError
-from deltalog.log.names import LogFileKind, commit_path
+from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.protocol.actions import arrow
 from deltalog.protocol.actions.codec import (
     ERRORS,
@@ -26,14 +26,12 @@ from deltalog.protocol.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.log.names import LogFile
     from deltalog.protocol.actions import model
-    from deltalog.storage.store import Store
 
 VERSION_COLUMN: Final = "version"
 _VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())

@@ -7,7 +7,7 @@ here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
@@ -34,8 +34,6 @@ from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, w
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
 

@@ -58,9 +58,10 @@ from deltalog.protocol.features.iceberg_compat import (
 )
 from deltalog.protocol.features.protocol_change import merge, supported_features, without_feature
 from deltalog.protocol.features.support import check_readable
-from deltalog.protocol.stats import parse_stats
-from deltalog.protocol.table_change import changed_table, with_row_ids_of
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import stored_configuration
+from deltalog.protocol.table_change.drop import with_row_ids_of
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.storage.parquet.reader import check_is_parquet, open_parquet
 from deltalog.storage.pool import Background, map_in_pool

@@ -25,7 +25,7 @@ from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.features.declarations import generation_expressions, table_checks
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.protocol.partition_values import parse_value
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 from deltalog.transaction.pending import AddAction, RemoveAction
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
-    from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 

@@ -31,14 +31,13 @@ from deltalog.operations.convert_files import (
     table_schema,
 )
 from deltalog.operations.operation import Operation
-from deltalog.protocol.actions import AddFile
+from deltalog.protocol.actions import AddFile, DeletionVectorDescriptor
 from deltalog.protocol.actions.codec import encode_actions
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.protocol.column_mapping import PHYSICAL_NAME_KEY, Mode, to_physical_schema
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.deletion_vectors import inline_descriptor
-from deltalog.protocol.stats import encode_stats
-from deltalog.protocol.stats.collect import with_wide_bounds
+from deltalog.protocol.stats.collect import encode_stats, with_wide_bounds
 from deltalog.protocol.stats.schema import NUM_RECORDS
 from deltalog.schema import StructType, encode_schema, to_arrow_schema
 from deltalog.schema.columns import map_fields
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
     from deltalog.log.context import TableContext
     from deltalog.operations.engine import Engine
-    from deltalog.protocol.actions import DeletionVectorDescriptor
     from deltalog.transaction import PendingTransaction
 
 _READ_AHEAD: Final = 4

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.json import JsonObject, loads
-from deltalog._util.paths import canonical_path, canonical_paths, decode_path, is_absolute
+from deltalog._util.paths import FileInfo, canonical_path, canonical_paths, decode_path, is_absolute
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.data.write.deletion_vectors import store_vectors
@@ -23,7 +23,7 @@ from deltalog.data.write.open_files import random_prefix
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, SchemaMismatchError
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE
 from deltalog.protocol.actions.codec import deletion_vector_to_json
-from deltalog.protocol.deletion_vectors import location, parse_inline
+from deltalog.protocol.deletion_vectors import DeletionBitmap, location, parse_inline
 from deltalog.protocol.partition_values import (
     NULL_DIRECTORY,
     encode_value,
@@ -34,17 +34,14 @@ from deltalog.schema import Field, StructType, encode_schema, from_arrow_schema,
 from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import values_or_counts
-from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from deltalog._util.paths import FileInfo
     from deltalog.protocol.actions import DeletionVectorDescriptor
-    from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.schema.types import DataType
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 

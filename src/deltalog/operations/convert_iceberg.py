@@ -34,7 +34,7 @@ from deltalog.schema import ArrayType, MapType, StructType, encode_schema, from_
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.evolve import TypeChange, with_change
-from deltalog.schema.types import DATE, TIMESTAMP_NTZ, PrimitiveType
+from deltalog.schema.types import DATE, TIMESTAMP_NTZ, DataType, Field, PrimitiveType
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from deltalog.iceberg.source import IcebergFile, IcebergSource
     from deltalog.log.context import TableContext
-    from deltalog.schema.types import DataType, Field
     from deltalog.storage.store import Store
 
 _MODE_KEY: Final = TableProperties.column_mapping_mode.key

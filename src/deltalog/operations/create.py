@@ -18,7 +18,8 @@ from deltalog.operations.write import RowsWritten, Write
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
-from deltalog.protocol.table_change import changed_table, clustering_domain, is_set_by_writers
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
 from deltalog.schema import Field, StructType, from_arrow_schema
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltalog.operations.changes.request import deletion
+from deltalog.operations.changes.request import ChangeMetrics, ChangeRequest, deletion
 from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
-    from deltalog.operations.changes.request import ChangeMetrics, ChangeRequest
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -19,7 +19,6 @@ from deltalog.storage.staging import STAGING_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
 
     from deltalog._util.paths import FileInfo
     from deltalog.data.write.options import WriteSpec
@@ -91,7 +90,7 @@ class LocalEngine:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Write a checkpoint with `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # as above
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # as above
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True

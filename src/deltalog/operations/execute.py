@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.cards import ProgressCount, shown
+from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
-from deltalog.operations.operation import OutcomeT_co
-from deltalog.transaction import PendingTransaction
+from deltalog.operations.operation import Operation, OutcomeT_co
+from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
 from deltalog.transaction.pending import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
@@ -23,13 +23,10 @@ from deltalog.transaction.properties import USUAL, CommitOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltalog._util.cards import Progress
     from deltalog.log.context import TableContext
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.operations.operation import Operation
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.transaction import Committed, PostCommitHookProperties
     from deltalog.transaction.commit_loop import CommitLoop
 
 logger: logging.Logger = logging.getLogger(__name__)

@@ -14,13 +14,12 @@ from deltalog.expressions import Column
 from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.trees import conjunction
 from deltalog.operations.changes.merge.source import SOURCE, TARGET
-from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
+from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, Clause, When
 from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.operations.changes.request import ChangeMetrics
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

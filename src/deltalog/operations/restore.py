@@ -26,14 +26,13 @@ from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from deltalog.protocol.features.identity_columns import identity_columns, with_high_water_marks
 from deltalog.protocol.features.protocol_change import merge, supported_features
-from deltalog.protocol.table_change import with_row_ids_of
-from deltalog.schema import encode_schema
+from deltalog.protocol.table_change.drop import with_row_ids_of
+from deltalog.schema import StructType, encode_schema
 
 if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import Protocol
-    from deltalog.schema import StructType
     from deltalog.transaction import PendingTransaction
 
 _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import InvalidInputError
-from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
+from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, Clause, When
 from deltalog.operations.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.operations.changes.request import ChangeMetrics
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -10,7 +10,7 @@ Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 …
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import isfinite
@@ -34,8 +34,8 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
-from deltalog.log.snapshot import load_snapshot
-from deltalog.operations.engine import LISTING_SCHEMA, visible
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations.engine import LISTING_SCHEMA, Engine, visible
 from deltalog.operations.operation import Operation
 from deltalog.protocol.deletion_vectors import location
 from deltalog.protocol.features.support import check_writable
@@ -45,12 +45,8 @@ from deltalog.storage.staging import STAGING_NAME
 from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
-    from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.engine import Engine
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction

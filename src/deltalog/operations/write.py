@@ -26,8 +26,8 @@ from deltalog.protocol.actions.arrow import STRING_MAP
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.table_change import changed_table
-from deltalog.schema import from_arrow_schema
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.schema import Field, from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine, RowSource
     from deltalog.protocol.actions import AddFile
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import Field
     from deltalog.transaction import PendingTransaction
 
 SchemaMode = Literal["merge", "overwrite"]

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.escaping import path_key
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.schema.columns import canonical_path_of, map_fields, walk
-from deltalog.schema.types import ArrayType, Field, MapType, StructType
+from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.schema.types import DataType
 
 ID_KEY: Final = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"

@@ -21,14 +21,13 @@ from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.features import in_commit_timestamps, row_ids
 from deltalog.protocol.features.protocol_change import supported_features
 from deltalog.protocol.features.registry import FEATURES, canonical_name
-from deltalog.schema import StructType, parse_schema, to_arrow_schema
+from deltalog.schema import Field, StructType, parse_schema, to_arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.protocol.features.in_commit_timestamps import InCommitTimestamps
-    from deltalog.schema import Field
 
 
 @dataclass(frozen=True)

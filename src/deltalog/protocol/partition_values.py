@@ -14,12 +14,11 @@ from deltalog._util.kernels import pc
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import offset_micros_of, value_or_count
-from deltalog.schema.types import VOID, PrimitiveType
+from deltalog.schema.types import VOID, DataType, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.schema.types import DataType
 
 __all__ = [
     "NULL_DIRECTORY",

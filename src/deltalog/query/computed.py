@@ -28,7 +28,7 @@ from deltalog.expressions import Literal, nodes, parse_sql
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
-from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.lexer import SyntaxProblem, TextOfParts
 from deltalog.query.native import common_type_of_values
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
-    from deltalog.query.lexer import TextOfParts
 
 INPUT: Final = "deltalog_input_"
 _MARK: Final = mark_named("mark")

@@ -18,7 +18,7 @@ from sqlglot import exp
 from deltalog._util.escaping import name_key
 from deltalog.query.lexer import SyntaxProblem, error_at, split
 from deltalog.query.names import end_of_sample, end_of_value, end_of_version, place_from, unquoted
-from deltalog.query.parse import TOO_DEEP, read_query, start_of
+from deltalog.query.parse import TOO_DEEP, ReadQuery, read_query, start_of
 from deltalog.query.translate import (
     CHANGES,
     is_cte,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-    from deltalog.query.parse import ReadQuery
     from deltalog.query.translate import TableReference
 
 _WHOLE: Final = 0

@@ -20,14 +20,13 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.lexer import SyntaxProblem, Word
 from deltalog.schema import StructType
 from deltalog.schema.check import readable_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.query.lexer import Word
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """The first parts of names whose second part is a location."""

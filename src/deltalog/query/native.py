@@ -26,7 +26,7 @@ from deltalog.expressions.coercion import FINE_MOMENTS, common_type, has_same_st
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
 from deltalog.query.query_trees import ResultType
-from deltalog.schema import Field, MapType, PrimitiveType, StructType
+from deltalog.schema import DataType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives.moments import NAMED_MONTHS, time_spans
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType
 
 INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
 # Types whose values DuckDB compares as Spark does.

@@ -27,7 +27,7 @@ from deltalog.query.lexer import (
     begins_query,
     split,
 )
-from deltalog.query.names import end_of_version, options_in, place_from, version_of
+from deltalog.query.names import RelationOptions, end_of_version, options_in, place_from, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.query.lexer import Word
-    from deltalog.query.names import RelationOptions
 
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"

@@ -27,8 +27,8 @@ from deltalog.expressions.evaluation import fold
 from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
-from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
+from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
+from deltalog.query.duckdb import Database, DuckDBRun, has_spans, is_of_table, query_duckdb
 from deltalog.query.joins import (
     ColumnsOfJoin,
     Joined,
@@ -56,7 +56,7 @@ from deltalog.query.native import (
     type_text,
 )
 from deltalog.query.query_trees import ASKED, ResultType
-from deltalog.schema import Field, StructType
+from deltalog.schema import DataType, Field, StructType
 from deltalog.schema.arrow import to_arrow_type, with_query_type
 from deltalog.schema.primitives.moments import (
     NAMED_MONTHS,
@@ -81,10 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.query.computed import Part
-    from deltalog.query.duckdb import Database, DuckDBRun
     from deltalog.query.translate import TranslatedQuery
-    from deltalog.schema import DataType
 
 # A function without arguments: DuckDB's error for a call states the arguments' types.
 _PROBE: Final = "pi"

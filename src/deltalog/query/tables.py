@@ -19,7 +19,7 @@ from deltalog.query.duckdb import is_of_table, shared_duckdb
 from deltalog.query.lexer import error_at
 from deltalog.query.parse import read_query
 from deltalog.query.running import query_translated, with_names, with_schema
-from deltalog.query.translate import TableChangesCall, bound, translated
+from deltalog.query.translate import Selection, TableChangesCall, TranslatedQuery, bound, translated
 from deltalog.schema.arrow import with_query_type
 from deltalog.schema.collations import unordered_in
 from deltalog.schema.columns import find_field, walk_types
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.query.names import Version
     from deltalog.query.native import TableRead
-    from deltalog.query.translate import Selection, TranslatedQuery
     from deltalog.schema import StructType
 
 _OWN_NAME: Final = "this"

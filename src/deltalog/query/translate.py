@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import InvalidInputError
-from deltalog.query.computed import divided
+from deltalog.query.computed import Part, divided
 from deltalog.query.joins import number_naturals
 from deltalog.query.lexer import SyntaxProblem, error_at
 from deltalog.query.names import QualifiedName, VersionExpression
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-    from deltalog.query.computed import Part
     from deltalog.query.parse import ReadQuery
 
 CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.columns import find_field, walk, walk_types
+from deltalog.schema.columns import Path, find_field, walk, walk_types
 from deltalog.schema.types import (
     BY_BYTES,
     COLLATIONS_KEY,
@@ -26,7 +26,6 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.schema.columns import Path
     from deltalog.schema.types import Field
 
 # The second is not a valid identifier, but its meaning is clear.

@@ -53,7 +53,7 @@ __all__ = [
     "load_table_changes_as_pandas",
 ]
 
-_ORIGINS = dict.fromkeys(__all__, "deltalog.sharing.client")
+_ORIGINS = {"deltalog.sharing.client": __all__}
 
 if not TYPE_CHECKING:  # type checkers report wrong names themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

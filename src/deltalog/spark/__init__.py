@@ -40,18 +40,14 @@ if TYPE_CHECKING:
     from deltalog.spark.writing.frame import write
 
 _ORIGINS = {
-    "DeltaTable": "deltalog.spark.table",
-    "IdentityGenerator": "deltalog.spark.create",
-    "SparkScan": "deltalog.spark.reading.scan",
-    "checkpoint": "deltalog.spark.engine.checkpoint",
-    "load_as_spark": "deltalog.spark.shared_tables",
-    "load_table_changes_as_spark": "deltalog.spark.shared_tables",
-    "read": "deltalog.spark.reading.scan",
-    "register": "deltalog.spark.registration",
-    "unregister": "deltalog.spark.registration",
-    "scan": "deltalog.spark.reading.scan",
-    "sql": "deltalog.spark.statements",
-    "write": "deltalog.spark.writing.frame",
+    "deltalog.spark.create": ["IdentityGenerator"],
+    "deltalog.spark.engine.checkpoint": ["checkpoint"],
+    "deltalog.spark.reading.scan": ["SparkScan", "read", "scan"],
+    "deltalog.spark.registration": ["register", "unregister"],
+    "deltalog.spark.shared_tables": ["load_as_spark", "load_table_changes_as_spark"],
+    "deltalog.spark.statements": ["sql"],
+    "deltalog.spark.table": ["DeltaTable"],
+    "deltalog.spark.writing.frame": ["write"],
 }
 
 __all__ = [

@@ -1,8 +1,8 @@
 """SQL statements over tables by their names, and a PEP 249 connection.
 
 A statement (`statement`) is a frozen value, with its grammar in the same module and a row in
-`grammar`. A session runs it: in this process (`local`), or on a cluster (in `spark`). It runs one or
-more operations of `operations`.
+`grammar`. A session runs it: in this process (`local`), or on a cluster (in `spark`). It runs one
+or more operations of `operations`.
 
 - `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `create`: CREATE, DROP, CONVERT, also of
   schemas. `alter`: ALTER and COMMENT. `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.

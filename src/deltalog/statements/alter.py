@@ -12,7 +12,7 @@ from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.query.names import QualifiedName
-from deltalog.schema import StructType, canonical_path_of, find_field
+from deltalog.schema import Field, StructType, canonical_path_of, find_field
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.columns import walk
 from deltalog.statements.create import (
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from deltalog.operations.operation import Operation
-    from deltalog.schema import Field
     from deltalog.schema.evolve import Where
     from deltalog.statements.reader import StatementReader
     from deltalog.statements.statement import WrittenType

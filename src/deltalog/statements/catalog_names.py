@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
@@ -36,8 +36,6 @@ from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from deltalog.catalogs.protocol import CatalogTable, Name
     from deltalog.statements.reader import StatementReader
     from deltalog.statements.statement import NewNames

@@ -12,7 +12,7 @@ from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundEr
 from deltalog.log.listing import has_table
 from deltalog.operations.clone import DELTA, Origin
 from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
-from deltalog.protocol.table_change import is_set_by_writers
+from deltalog.protocol.table_change.checks import is_set_by_writers
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
 from deltalog.schema.collations import with_collations

@@ -20,7 +20,7 @@ from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
 from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
-from deltalog.operations.engine import LocalEngine
+from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.query.duckdb import connect_duckdb, shared_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.expressions import Expression
-    from deltalog.operations.engine import Engine
     from deltalog.operations.write import Write
     from deltalog.query.tables import SelectionScan
     from deltalog.schema import DataType

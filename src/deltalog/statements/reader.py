@@ -8,9 +8,9 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -42,9 +42,6 @@ from deltalog.statements.statement import (
     items_of_values,
     stops_at,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # A reader of the words of one statement: keywords, names, and lists.
 

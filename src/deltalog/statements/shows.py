@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.escaping import name_key
-from deltalog.catalogs.protocol import TableType
+from deltalog.catalogs.protocol import CatalogTable, TableType
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, conjunction, lit
 from deltalog.expressions.nodes import Comparison, IsNull
@@ -21,9 +21,9 @@ from deltalog.expressions.render import quote_name, quote_text, simple_name_of, 
 from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.partition_values import hive_directory
-from deltalog.protocol.table_change import is_set_by_writers
+from deltalog.protocol.table_change.checks import is_set_by_writers
 from deltalog.query.names import QualifiedName
-from deltalog.schema import ArrayType, MapType, StructType, find_field
+from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, find_field
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.metadata_columns import moment_of
 from deltalog.schema.types import (
@@ -42,8 +42,6 @@ from deltalog.statements.statement import (
 )
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.protocol import CatalogTable
-    from deltalog.schema import DataType, Field
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 

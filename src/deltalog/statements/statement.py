@@ -23,17 +23,15 @@ from deltalog.operations.execute import stage
 from deltalog.protocol.features.clustering import logical_clustering_columns
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
-from deltalog.query.lexer import Word
-from deltalog.schema import StructType
+from deltalog.query.lexer import TextOfParts, Word
+from deltalog.schema import DataType, StructType
 
 if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation, OutcomeT_co
     from deltalog.operations.write import Write
-    from deltalog.query.lexer import TextOfParts
     from deltalog.query.names import QualifiedName
-    from deltalog.schema import DataType
     from deltalog.table import DeltaTable
     from deltalog.table.creating import TablePlace
     from deltalog.transaction import PendingTransaction

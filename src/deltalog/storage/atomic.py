@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._util.store_kinds import KINDS, PutIfAbsent
+from deltalog._util.store_kinds import KINDS, PutIfAbsent, StoreKind
 from deltalog.errors import AlreadyExistsError, StorageError
 from deltalog.storage.faults import says
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from deltalog._util.store_kinds import StoreKind
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
 """Names of files that `write_temporary` makes; a killed writer leaves such a file behind."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from deltalog._util.paths import (
@@ -60,9 +60,6 @@ from deltalog.storage.stores.filesystems import (
 )
 from deltalog.storage.stores.fsspec_files import FsspecFiles, open_ranged
 from deltalog.storage.stores.local_files import LocalFiles, local_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 Place = tuple[StoreKind, str]

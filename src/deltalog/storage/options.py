@@ -14,13 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
-from deltalog._util.store_kinds import split_option
+from deltalog._util.store_kinds import StoreKind, split_option
 from deltalog.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from deltalog._util.store_kinds import StoreKind
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import StorageError, UnsafePathError
 from deltalog.storage.atomic import take_name
-from deltalog.storage.store import native_home, syncs_files
+from deltalog.storage.store import Store, native_home, syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.storage.store import Store
 
 STAGING_NAME: Final = r"\.staged\.[0-9a-f]{32}\.tmp"
 """A regular expression for the names of `staging_directory`."""

@@ -36,17 +36,15 @@ __all__ = [
 ]
 
 _ORIGINS = {
-    "CatalogTransactions": "deltalog.table.catalog_transaction",
-    "DeltaTable": "deltalog.table.delta_table",
-    "Metadata": "deltalog.protocol.actions.model",
-    "Protocol": "deltalog.protocol.actions.model",
-    "TableAlterer": "deltalog.table.alter",
-    "TableMerger": "deltalog.table.merge",
-    "TableOptimizer": "deltalog.table.optimize",
-    "convert_to_deltalake": "deltalog.table.convert",
-    "table_defaults": "deltalog.table.defaults",
-    "write_deltalake": "deltalog.table.write",
-    "write_files": "deltalog.table.write",
+    "deltalog.protocol.actions.model": ["Metadata", "Protocol"],
+    "deltalog.table.alter": ["TableAlterer"],
+    "deltalog.table.catalog_transaction": ["CatalogTransactions"],
+    "deltalog.table.convert": ["convert_to_deltalake"],
+    "deltalog.table.defaults": ["table_defaults"],
+    "deltalog.table.delta_table": ["DeltaTable"],
+    "deltalog.table.merge": ["TableMerger"],
+    "deltalog.table.optimize": ["TableOptimizer"],
+    "deltalog.table.write": ["write_deltalake", "write_files"],
 }
 
 if not TYPE_CHECKING:  # type checkers report wrong names themselves

@@ -12,16 +12,14 @@ from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
 from deltalog.operations.arguments import as_constraints
-from deltalog.operations.operation import CustomOperation
-from deltalog.schema import Field
+from deltalog.operations.operation import CustomOperation, Operation
+from deltalog.schema import DataType, Field
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.operation import Operation
-    from deltalog.schema import DataType
     from deltalog.schema.evolve import Where
     from deltalog.table.creating import LatestTable
     from deltalog.transaction import CommitProperties, PostCommitHookProperties

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.clock import utc_moment
-from deltalog.catalogs.protocol import KeepsJournals, shown_name
+from deltalog.catalogs.protocol import KeepsJournals, Name, TableCatalog, shown_name
 from deltalog.errors import (
     AccessDeniedError,
     CommitConflictError,
@@ -37,7 +37,7 @@ from deltalog.errors import (
     TableNotFoundError,
     TransactionIncompleteError,
 )
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.alter import RemoveDomainMetadata, SetDomainMetadata
 from deltalog.operations.delete import Delete
 from deltalog.operations.execute import commit_staged, prepare_staged
@@ -46,7 +46,7 @@ from deltalog.operations.update import Update
 from deltalog.operations.write import Write
 from deltalog.query.names import QualifiedName
 from deltalog.storage import open_store
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table.transaction import StagedOperations
 from deltalog.transaction import AppTransaction
@@ -66,11 +66,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from deltalog._util.cards import Progress
-    from deltalog.catalogs.protocol import Name, TableCatalog
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.operation import Operation
     from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
     from deltalog.transaction.commit_loop import CommitLoop
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from deltalog.catalogs.protocol import shown_name
+from deltalog.catalogs.protocol import NamedTable, NewNamedTable, shown_name
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.expressions.render import simple_name
 from deltalog.log.context import TableContext
 from deltalog.log.listing import has_table
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.create import Create, Replace, WithRows, as_schema
-from deltalog.operations.engine import LocalEngine
+from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from pathlib import PurePath
 
     from deltalog._util.cards import Progress
-    from deltalog.catalogs.protocol import NamedTable, NewNamedTable
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.clone import Origin
-    from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.fsspec_store import StorageOptions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog._util.clock import now_ms
 from deltalog.protocol.actions.properties import canonical_key
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,15 +6,15 @@ Names are deltalake's where the semantics are the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast, overload
 
-from deltalog._util.cards import shown
+from deltalog._util.cards import Progress, shown
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.log.context import TableContext
+from deltalog.log.context import LogTail, TableContext
 from deltalog.log.listing import has_table
-from deltalog.log.snapshot import checked_in_place, load_if_any, load_snapshot
+from deltalog.log.snapshot import Snapshot, checked_in_place, load_if_any, load_snapshot
 from deltalog.operations import arguments
 from deltalog.table.inspect.display import as_facts, card, describe
 
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
-    from typing import TypeVar
 
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from deltalog._util.cards import Progress
     from deltalog._util.clock import Clock
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.scan.changes import Changes
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.iceberg import IcebergVersion
-    from deltalog.log.context import LogTail
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation, Outcome, OutcomeT_co
     from deltalog.operations.vacuum import VacuumPlan
@@ -1498,7 +1494,7 @@ class DeltaTable:
 
         Cost: every column of the log's files, once; see `deltalog.transaction.maintenance`.
         """
-        from deltalog.transaction.maintenance import create_checkpoint
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 
         create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
@@ -1535,14 +1531,14 @@ class DeltaTable:
         Returns:
             The deleted paths, relative to the table.
         """
-        from deltalog.transaction.maintenance import cleanup_metadata
+        from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
         # The newest version defines the retention, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commit files stay."""
-        from deltalog.transaction.maintenance import compact_logs
+        from deltalog.transaction.maintenance.cleanup import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
         compact_logs(snapshot, starting_version, ending_version)

@@ -5,7 +5,7 @@ The builder has deltalake's methods; `operations.changes` defines the meaning of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,8 +18,6 @@ from deltalog.operations.execute import explain
 from deltalog.protocol.features.identity_columns import identity_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from deltalog._util.cards import Progress

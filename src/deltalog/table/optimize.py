@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.cards import shown
+from deltalog._util.cards import Progress, shown
 from deltalog.data.write.source import open_batches
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.operations.alter import SetTableProperties
@@ -42,7 +42,6 @@ from deltalog.transaction.properties import USUAL, CommitOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from deltalog._util.cards import Progress
     from deltalog.data.write.options import WriterProperties
     from deltalog.operations.optimize.cluster import Curve
     from deltalog.operations.vacuum import VacuumPlan

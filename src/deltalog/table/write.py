@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
-from deltalog.data.write.options import WriteSpec
+from deltalog.data.write.options import WriterProperties, WriteSpec
 from deltalog.errors import (
     CommitConflictError,
     InvalidInputError,
@@ -22,13 +22,13 @@ from deltalog.errors import (
 from deltalog.log.listing import has_table
 from deltalog.operations.arguments import check_given
 from deltalog.operations.changes.file_options import FileOptions
-from deltalog.operations.engine import LocalEngine
+from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table
-from deltalog.operations.write import Write
+from deltalog.operations.write import SchemaMode, Write
 from deltalog.protocol.actions.properties import canonical_key
-from deltalog.protocol.table_change import changed_table
-from deltalog.schema import from_arrow_schema
-from deltalog.storage.store import is_local
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.schema import Schema, from_arrow_schema
+from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.transaction.properties import CommitOptions
@@ -36,18 +36,12 @@ from deltalog.transaction.properties import CommitOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import PurePath
-    from typing import Unpack
 
     from deltalog.catalogs.protocol import NamedTable, NewNamedTable
-    from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.context import TableContext
-    from deltalog.operations.engine import Engine, RowSource
-    from deltalog.operations.write import SchemaMode
-    from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, Committed, PostCommitHookProperties
 
     Mode = Literal["error", "append", "overwrite", "ignore"]

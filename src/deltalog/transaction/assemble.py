@@ -23,7 +23,7 @@ from deltalog.errors import CommitConflictError, InternalError, InvalidInputErro
 from deltalog.log.names import MAX_VERSION
 from deltalog.log.replay import SEPARATOR, file_keys
 from deltalog.protocol import column_mapping
-from deltalog.protocol.actions import CommitInfo, SetTransaction, encode_actions
+from deltalog.protocol.actions import Action, AddFile, CommitInfo, SetTransaction, encode_actions
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.codec import check_commit
 from deltalog.protocol.actions.properties import TableProperties
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.protocol.actions import Action, AddFile
     from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
 
@@ -528,7 +527,7 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if not bases.null_count:
         return rows, mark
     missing = bases.is_null()
-    from deltalog.protocol.stats import parse_stats  # noqa: PLC0415  # only files that are added again
+    from deltalog.protocol.stats.parse import parse_stats  # noqa: PLC0415  # only files that are added again
 
     counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
     needed = compute.if_else(missing, counts.column("numRecords"), 0)

@@ -21,7 +21,7 @@ from deltalog.transaction.assemble import check_base
 from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped, tell_commit
 from deltalog.transaction.committer import Backoff
 from deltalog.transaction.pending import PendingTransaction, discard, discarding
-from deltalog.transaction.post_commit import LogMaintenance
+from deltalog.transaction.post_commit import LogMaintenance, Maintenance
 from deltalog.transaction.properties import USUAL, CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from deltalog._util.clock import Clock
     from deltalog.log.snapshot import Snapshot
-    from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.properties import CommitOptions
 
 __all__ = ["Committed", "Ran", "commit", "stage_and_commit"]

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from deltalog._util.observing import WorkKind, observed
+from deltalog._util.observing import ObservedWork, WorkKind, observed
 from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     AccessDeniedError,
@@ -39,29 +39,20 @@ from deltalog.errors import (
     ObjectNotFoundError,
     StorageError,
 )
-from deltalog.log.context import LogTail, RatifiedCommit
+from deltalog.log.context import Committer, LogTail, RatifiedCommit
 from deltalog.log.history import commit_info_of
 from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import read_in_batches
-from deltalog.log.snapshot import load_snapshot, new_table_snapshot
-from deltalog.storage.store import NativeStore, is_local, unsynced
-from deltalog.transaction.assemble import assemble, check_base, first_base
-from deltalog.transaction.committer import FileSystemCommitter
-from deltalog.transaction.post_commit import after_commit, reading_ahead
+from deltalog.log.snapshot import Snapshot, load_snapshot, new_table_snapshot
+from deltalog.storage.store import NativeStore, Store, is_local, unsynced
+from deltalog.transaction.assemble import Assembled, assemble, check_base, first_base
+from deltalog.transaction.committer import Backoff, FileSystemCommitter
+from deltalog.transaction.post_commit import Maintenance, after_commit, reading_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from deltalog._util.observing import ObservedWork
-    from deltalog.log.context import Committer
-    from deltalog.log.snapshot import Snapshot
-    from deltalog.storage.store import Store
-    from deltalog.transaction.assemble import Assembled
-    from deltalog.transaction.committer import Backoff
     from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
-    from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.properties import PostCommitHookProperties
 
 logger: logging.Logger = logging.getLogger(__name__)

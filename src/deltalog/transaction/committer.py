@@ -21,7 +21,7 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.log.context import RatifiedCommit
+from deltalog.log.context import Catalog, LogTail, RatifiedCommit
 from deltalog.log.history import commit_info_of
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
 from deltalog.storage.pool import map_in_pool
@@ -29,7 +29,6 @@ from deltalog.storage.pool import map_in_pool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltalog.log.context import Catalog, LogTail
     from deltalog.storage.store import Store
 
 

@@ -26,7 +26,7 @@ from deltalog.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
-from deltalog.log.reader import parse_commits
+from deltalog.log.reader import CommitTable, parse_commits
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import MAX_COLUMN_ID_PROPERTY, MODE_PROPERTY, Mode, strip
 from deltalog.protocol.configuration import TableConfiguration
@@ -34,7 +34,7 @@ from deltalog.protocol.features.identity_columns import IDENTITY_TAG
 from deltalog.protocol.features.protocol_change import supported_features
 from deltalog.protocol.features.row_ids import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 from deltalog.protocol.features.support import check_writable
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.schema import encode_schema
 from deltalog.transaction.properties import SERIALIZABLE, SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
     from deltalog.protocol.actions import DomainMetadata, Metadata, Protocol
     from deltalog.transaction.properties import ReadSet
 

@@ -43,10 +43,10 @@ from deltalog.protocol.features.row_ids import (
     ROW_TRACKING_DOMAIN,
     UNBACKFILL,
 )
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.pool import map_in_pool
 from deltalog.transaction.assemble import COMMIT_INFO_MEMBERS
-from deltalog.transaction.conflicts import parse_winner
+from deltalog.transaction.conflicts import WinningCommit, parse_winner
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import AppTransaction
 
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions import AddCDCFile, AddFile
     from deltalog.storage.store import Store
-    from deltalog.transaction.conflicts import WinningCommit
 
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 

@@ -27,15 +27,15 @@ from deltalog.errors import (
     InvalidInputError,
     SchemaMismatchError,
 )
-from deltalog.protocol.actions import DomainMetadata
+from deltalog.protocol.actions import AddCDCFile, AddFile, DomainMetadata
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.identity_columns import (
     IDENTITY_HIGH_WATER_MARK_KEY,
     with_high_water_marks,
 )
-from deltalog.schema import encode_schema, parse_schema
-from deltalog.transaction.properties import ReadSet
+from deltalog.schema import StructType, encode_schema, parse_schema
+from deltalog.transaction.properties import AppTransaction, ReadSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,11 +44,8 @@ if TYPE_CHECKING:
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.context import TableContext
     from deltalog.log.snapshot import Snapshot
-    from deltalog.protocol.actions import AddCDCFile, AddFile
-    from deltalog.schema import StructType
     from deltalog.storage.store import Store
     from deltalog.transaction.masks import Masks
-    from deltalog.transaction.properties import AppTransaction
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from deltalog._util.observing import WorkKind, observed
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.names import commit_path
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
 from deltalog.transaction.maintenance.checksum import (
@@ -29,7 +29,6 @@ from deltalog.transaction.maintenance.checksum import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deltalog.log.snapshot import Snapshot
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.properties import PostCommitHookProperties
 
@@ -60,7 +59,7 @@ class LogMaintenance:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Call `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance import create_checkpoint  # noqa: PLC0415  # one commit in many
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
@@ -154,7 +153,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    from deltalog.transaction.maintenance import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+    from deltalog.transaction.maintenance.cleanup import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
 
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 

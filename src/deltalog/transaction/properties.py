@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -12,8 +12,6 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.expressions import Expression
 
 

@@ -26,15 +26,13 @@ import pyarrow as pa
 from deltalog._util.paths import canonical_paths
 from deltalog.errors import DeltaError
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
-from deltalog.transaction.assemble import advance, isolation_level
-from deltalog.transaction.conflicts import PendingFacts, find_conflict
+from deltalog.transaction.assemble import CommitBase, advance, isolation_level
+from deltalog.transaction.conflicts import PendingFacts, WinningCommit, find_conflict
 from deltalog.transaction.masks import Masks, old_rows, write_masks
 
 if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
-    from deltalog.transaction.assemble import CommitBase
-    from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
 
 NOTHING: Final[Mapping[str, int]] = {}

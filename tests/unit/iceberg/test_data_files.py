@@ -13,7 +13,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.data_files import FileColumns, _encoder
-from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.schema.types import PrimitiveType
 
 

@@ -18,7 +18,7 @@ from deltalog.operations.engine import LocalEngine
 from deltalog.operations.execute import make_table
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import validate
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import Field, StructType
 from deltalog.transaction import PendingTransaction
 from tests.support.facade import (

@@ -13,7 +13,7 @@ from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.testing import CountingStore
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.aging import START_MS, AgingStore, AgingTable
 from tests.support.logs import PROTOCOL, commit, metadata, remove
 from tests.support.vacuuming import (

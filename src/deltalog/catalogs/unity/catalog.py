@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import decode_location
-from deltalog.catalogs.locations import LentOptions, check_location
+from deltalog.catalogs.locations import LentCredential, LentOptions, check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
     FollowedCommitter,
@@ -52,7 +52,7 @@ from deltalog.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from deltalog.log.context import MaintenanceOperation, TableContext, utc_context
+from deltalog.log.context import Committer, MaintenanceOperation, TableContext, utc_context
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ if TYPE_CHECKING:
 
     from deltalog._util.clock import Clock
     from deltalog._util.json import JsonObject
-    from deltalog.catalogs.locations import LentCredential
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.catalogs.unity.messages import LoadedTable
-    from deltalog.log.context import Committer
     from deltalog.log.snapshot import Snapshot
     from deltalog.storage.http.client import HttpOptions
     from deltalog.storage.store import Store

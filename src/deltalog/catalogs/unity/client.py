@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from deltalog._util.clock import SystemClock
+from deltalog._util.clock import Clock, SystemClock
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog.errors import (
     CatalogAccessError,
@@ -36,7 +36,6 @@ from deltalog.storage.options import is_sent_to_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog._util.clock import Clock
     from deltalog.errors import DeltaError
     from deltalog.storage.http.tokens import Authenticator
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from deltalog._util.clock import now_ms
 from deltalog._util.kernels import compute
 from deltalog._util.paths import FileInfo
-from deltalog.catalogs.protocol import Name, read_commit, shown_name
-from deltalog.catalogs.unity.api import METRICS
+from deltalog.catalogs.protocol import Name, StagedTable, read_commit, shown_name
+from deltalog.catalogs.unity.api import METRICS, UnityApi
 from deltalog.catalogs.unity.client import TOO_MANY_COMMITS
 from deltalog.catalogs.unity.messages import (
     FEATURE_PREFIX,
@@ -40,7 +40,7 @@ from deltalog.errors import (
 )
 from deltalog.log.context import LogTail, RatifiedCommit, utc_context
 from deltalog.log.names import commit_path
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.features.iceberg_compat import enabled_versions
 from deltalog.storage.http.client import start
@@ -50,10 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
-    from deltalog.catalogs.protocol import StagedTable
-    from deltalog.catalogs.unity.api import UnityApi
     from deltalog.catalogs.unity.messages import LoadedTable
-    from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions import Metadata
     from deltalog.storage.store import Store
     from deltalog.transaction.conflicts import WinningCommit

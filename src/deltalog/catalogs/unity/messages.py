@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._util.json import dumps, loads
+from deltalog._util.json import JsonObject, dumps, loads
 from deltalog._util.paths import FileInfo
 from deltalog.catalogs.locations import LentCredential, check_staged_name
 from deltalog.catalogs.protocol import CatalogTable, Name, TableType
@@ -27,7 +27,6 @@ from deltalog.schema.codec import parse_schema
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from deltalog._util.json import JsonObject
     from deltalog.protocol.actions import DomainMetadata, Metadata
     from deltalog.protocol.actions import Protocol as ProtocolAction
     from deltalog.schema import StructType

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.json import dumps, loads
-from deltalog.catalogs.protocol import CatalogTable, Name, TableType, shown_name
+from deltalog._util.json import JsonObject, dumps, loads
+from deltalog.catalogs.protocol import CatalogTable, Name, StagedTable, TableType, shown_name
 from deltalog.catalogs.unity.committer import add_commit, own_properties
 from deltalog.catalogs.unity.messages import manages_commits, parse_commit, tail_of
 from deltalog.errors import (
@@ -29,8 +29,6 @@ from deltalog.schema.types import PrimitiveType, StructType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog._util.json import JsonObject
-    from deltalog.catalogs.protocol import StagedTable
     from deltalog.catalogs.unity.api import UnityApi
     from deltalog.log.context import LogTail, RatifiedCommit
     from deltalog.log.snapshot import Snapshot

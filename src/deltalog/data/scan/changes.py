@@ -18,9 +18,9 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import Constants, ReadSpec, read_spec
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
@@ -29,8 +29,8 @@ from deltalog.errors import (
 )
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.actions.codec import metadata_from_json, protocol_from_json
 from deltalog.protocol.column_mapping import Mode, physical_name
@@ -56,12 +56,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog._util.clock import Moment
-    from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.scan.task import Constants, ReadSpec
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
-    from deltalog.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from deltalog.expressions.arrow_filters import (
 )
 from deltalog.expressions.coercion import is_ordered
 from deltalog.expressions.substrait import as_meant
-from deltalog.schema import find_field
+from deltalog.schema import StructType, find_field
 from deltalog.schema.collations import collation_below
 from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.schema import StructType
 
 _BATCH_ROWS: Final = 131_072
 _FILE: Final = "rows.arrow"

@@ -20,8 +20,8 @@ from deltalog.data.scan.transform import load_bitmap
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.deletion_vectors import keep_mask
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import indexed_columns, stats_schema
-from deltalog.schema import StructType
+from deltalog.protocol.stats.schema import indexed_columns, stats_schema
+from deltalog.schema import Field, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import Field
 
 _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
 

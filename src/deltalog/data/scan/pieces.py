@@ -19,10 +19,10 @@ import pyarrow as pa
 from deltalog._util.kernels import arrow, compute
 from deltalog._util.paths import join
 from deltalog.data.scan.prune import as_mask
-from deltalog.data.scan.task import hits, merged, noting, positions, within_groups
+from deltalog.data.scan.task import FileTask, hits, merged, noting, positions, within_groups
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.expressions import columns, filter_mask
-from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.protocol.partition_values import parse_value
 from deltalog.schema import metadata_columns, to_arrow_type
 from deltalog.schema.metadata_columns import METADATA_COLUMNS
@@ -32,9 +32,7 @@ from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, PART_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.scan.task import FileTask
     from deltalog.data.scan.transform import FileProjection
-    from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.storage.parquet.paged import PagedReader
     from deltalog.storage.parquet.pages import RowRange
     from deltalog.storage.parquet.parts import Segments

@@ -20,7 +20,7 @@ from deltalog._util.paths import check_confined, decode_path
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import to_sql
@@ -33,7 +33,6 @@ from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_TRACKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from deltalog.data.scan.task import Allowance, ReadSpec
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot

@@ -22,8 +22,8 @@ from deltalog.expressions.trees import conjunction
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.column_mapping import physical_name
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import plan_skipping
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, STATS_WITH_COLLATION
+from deltalog.protocol.stats.skipping import plan_skipping
 from deltalog.schema import find_field
 from deltalog.storage.pool import read_ahead
 

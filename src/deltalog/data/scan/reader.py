@@ -34,7 +34,7 @@ from deltalog.schema import Field, StructType, metadata_columns
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet.footer import tail_bytes
 from deltalog.storage.parquet.paged import PagedReader
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import fetches_whole, native_path
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.pieces import KeptRows, RowParts
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.storage.parquet.reader import ParquetReader
 
 # Pickles of 0.2 name `ReadSpec` beside `ScanTask`.
 __all__ = ["ReadSpec", "ScanTask", "read_pieces", "read_task", "read_tasks"]

@@ -25,18 +25,19 @@ from deltalog.data.scan.task import merged
 from deltalog.expressions import columns, conjuncts
 from deltalog.expressions.nodes import And
 from deltalog.protocol.column_mapping import Mode, physical_name
-from deltalog.protocol.stats import (
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
     conform_stats,
     has_bounds_in_parquet,
     leaves_of_schema,
-    plan_skipping,
     schema_of_leaves,
 )
-from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
-from deltalog.schema import find_field, to_arrow_type
+from deltalog.protocol.stats.skipping import plan_skipping
+from deltalog.schema import StructType, find_field, to_arrow_type
 from deltalog.storage.parquet.excerpt import PAGED
-from deltalog.storage.parquet.paged import FEW_GROUPS
-from deltalog.storage.parquet.pages import Pages
+from deltalog.storage.parquet.paged import FEW_GROUPS, PagedReader
+from deltalog.storage.parquet.pages import Pages, RowRange
 from deltalog.storage.parquet.parts import decode_bounds
 
 if TYPE_CHECKING:
@@ -46,10 +47,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.splits import PartialCheckpoint
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.protocol.stats.skipping import Skipping
-    from deltalog.schema import StructType
     from deltalog.storage.parquet.footer import ColumnChunk
-    from deltalog.storage.parquet.paged import PagedReader
-    from deltalog.storage.parquet.pages import RowRange
     from deltalog.storage.parquet.reader import ParquetReader
 
 _PARTS: Final = ("minValues", "maxValues", "nullCount")
@@ -311,7 +309,7 @@ def may_hold_matches(
     skipping = plan_skipping(predicate, columns)
     if skipping is None:
         return [True] * len(groups)
-    from deltalog.protocol.stats import nest  # noqa: PLC0415  # with pyarrow's JSON
+    from deltalog.protocol.stats.parse import nest  # noqa: PLC0415  # with pyarrow's JSON
 
     sources = _sources(skipping.stats_schema, configuration)
     kept = []

@@ -23,7 +23,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import columns, resolve_predicate
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.schema import (
     Field,
     StructType,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
-    from deltalog.protocol.column_mapping import Mode
     from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.storage.parquet.facts import FetchedFooters
     from deltalog.storage.parquet.pages import RowRange

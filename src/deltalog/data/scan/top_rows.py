@@ -19,11 +19,17 @@ from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
 from deltalog.expressions.comparing import keys
 from deltalog.expressions.literals import from_scalar
-from deltalog.expressions.ordering import arranged
+from deltalog.expressions.ordering import SortKey, arranged
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import has_bounds, schema_of_leaves
-from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, leaf_of_bound
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    has_bounds,
+    leaf_of_bound,
+    schema_of_leaves,
+)
 from deltalog.schema import find_field, to_arrow_type
 
 if TYPE_CHECKING:
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.task import ReadSpec
     from deltalog.expressions import Expression
-    from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot
 
 _FILES_AT_FIRST: Final = 8

@@ -1,12 +1,23 @@
 """Write rows to data files, and return their add actions: the worker's side of every write.
 
-`files.write_files` runs all steps: `source` (any kind of rows → batches), `enforce` (the table's
-schema, constraints, generated, identity and default columns), `encode` (logical → physical),
-`rows_to_files` and `open_files` (batches → Parquet files and statistics). `rules` evaluates the
-rules that are SQL. `spliced_files` writes files with copied row groups, and `adopted_files`
-describes files that another writer has made. The result, `WrittenFiles`, can be pickled or
-serialised as JSON and committed by another process; until then the files are not part of the
-table. The package does not depend on transactions.
+`write_files` runs these steps:
+
+- `source`: open any kind of rows as Arrow batches.
+- `enforce`: complete and check rows; `fit` matches columns, `rules` evaluates SQL rules.
+- `encode`: convert logical rows to the columns of data files.
+- `rows_to_files`, `open_files`: write batches to Parquet files, and collect statistics.
+
+Other files:
+
+- `files`: `write_files`, `FileWriter`, and writes for several callers together.
+- `options`: Parquet options and `WriteSpec`, the settings of a write.
+- `written`: the result, `WrittenFiles`.
+- `spliced_files`, `patched_groups`, `copied_stats`: copy row groups of existing files.
+- `adopted_files`: describe files that another writer has made.
+- `changes`, `deletion_vectors`: change data files, and deletion vectors of existing files.
+
+`WrittenFiles` can be pickled or serialised as JSON and committed by another process; until then the
+files are not part of the table. The package does not depend on transactions.
 
 Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
 """

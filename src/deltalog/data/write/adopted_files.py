@@ -14,11 +14,11 @@ from deltalog.data.write.encode import Layout
 from deltalog.data.write.files import written_files
 from deltalog.data.write.open_files import FilePlan, FinishedFile
 from deltalog.errors import DataFileUnreadableError
-from deltalog.protocol.stats import encode_stats
+from deltalog.protocol.stats.collect import encode_stats
 from deltalog.storage.atomic import sync_file
-from deltalog.storage.parquet.groups import read_stored
-from deltalog.storage.parquet.parts import leaf_columns
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.groups import StoredFooter, read_stored
+from deltalog.storage.parquet.parts import Leaf, leaf_columns
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import native_path, syncs_files
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from deltalog._util.paths import FileInfo
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
-    from deltalog.storage.parquet.groups import StoredFooter
-    from deltalog.storage.parquet.parts import Leaf
-    from deltalog.storage.parquet.reader import ParquetReader
 
 
 def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:

@@ -16,17 +16,15 @@ import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.protocol.stats.schema import box_of, find_leaf
-from deltalog.schema import PrimitiveType
-from deltalog.storage.parquet.parts import decode_bounds, leaf_columns
+from deltalog.schema import Field, PrimitiveType
+from deltalog.storage.parquet.parts import Segments, decode_bounds, leaf_columns
 from deltalog.storage.parquet.splice import CUTS_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.protocol.stats import StatsCollector
-    from deltalog.schema import Field
+    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.groups import StoredChunk, StoredFooter
-    from deltalog.storage.parquet.parts import Segments
     from deltalog.storage.parquet.reader import ParquetReader
 
 _MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 5, 6, 7, 8

@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
 from deltalog.protocol.actions.codec import deletion_vector_to_json
-from deltalog.protocol.deletion_vectors import encode_file, inline_descriptor
+from deltalog.protocol.deletion_vectors import DeletionBitmap, encode_file, inline_descriptor
 from deltalog.protocol.stats.collect import with_wide_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.protocol.actions import DeletionVectorDescriptor
-    from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.storage.store import Store
 
 INLINE_BYTES: Final = 256

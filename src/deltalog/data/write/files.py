@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalog._util.kernels import Array
 from deltalog.data.write.encode import Layout
 from deltalog.data.write.enforce import Enforcer
-from deltalog.data.write.open_files import FilePlan
+from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.data.write.source import open_batches
 from deltalog.data.write.written import WrittenFiles, rules_of
@@ -25,7 +25,6 @@ from deltalog.protocol.actions import AddFile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.data.write.open_files import FinishedFile, Values
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.spliced_files import CopiedGroups, SplicedFiles
 

@@ -24,8 +24,8 @@ from deltalog.data.write.options import codec_of, dictionary_leaves, file_suffix
 from deltalog.errors import InvalidInputError
 from deltalog.protocol import column_mapping
 from deltalog.protocol.partition_values import encode_value, hive_directory
-from deltalog.protocol.stats import StatsCollector, encode_stats
-from deltalog.schema import StructType
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
+from deltalog.schema import Field, StructType
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.storage.parquet.sink import ParquetSink
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from deltalog.data.write.options import WriteSpec
     from deltalog.protocol.actions.properties import TableProperties
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import Field
     from deltalog.storage.store import Store
 
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits

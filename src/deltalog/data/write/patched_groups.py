@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from deltalog.data.write.copied_stats import are_bounds_enough, check_decoding
 from deltalog.errors import InternalError
-from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.protocol.stats.schema import find_leaf
 from deltalog.storage.parquet.excerpt import Excerpt, GroupPart, Part
 from deltalog.storage.parquet.groups import extra_range
-from deltalog.storage.parquet.pages import DamagedPageError
-from deltalog.storage.parquet.parts import leaf_columns
+from deltalog.storage.parquet.pages import DamagedPageError, RowRange
+from deltalog.storage.parquet.parts import Leaf, Segments, leaf_columns
 from deltalog.storage.parquet.patch import (
     EncodedLeaf,
     PagedLeaf,
@@ -33,24 +33,20 @@ from deltalog.storage.parquet.patch import (
     has_dictionary,
     patched_group,
 )
-from deltalog.storage.parquet.splice import CUTS_NOTHING, encoded_groups
+from deltalog.storage.parquet.splice import CUTS_NOTHING, GroupsToCopy, encoded_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.protocol.stats import StatsCollector
+    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.groups import (
         ByteSource,
         StoredChunk,
         StoredFooter,
         StoredGroup,
     )
-    from deltalog.storage.parquet.pages import RowRange
-    from deltalog.storage.parquet.parts import Leaf, Segments
     from deltalog.storage.parquet.patch import ColumnPages, PatchedLeaf
     from deltalog.storage.parquet.reader import ParquetReader
-    from deltalog.storage.parquet.splice import GroupsToCopy
 
 _BLOCK_ROWS: Final = 5_000  # about a page
 

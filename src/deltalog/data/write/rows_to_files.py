@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow
-from deltalog.data.write.open_files import FilePlan, FileQueue, FinishedFile, split
+from deltalog.data.write.open_files import FilePlan, FileQueue, FinishedFile, Values, split
 from deltalog.errors import DeltaError, UnsafePathError
 from deltalog.storage.pool import Background
 from deltalog.storage.store import is_local
@@ -26,7 +26,6 @@ from deltalog.storage.store import is_local
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deltalog.data.write.open_files import Values
 
 _log: Final = logging.getLogger("deltalog.data.write")
 

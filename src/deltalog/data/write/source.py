@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from decimal import Decimal
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from uuid import UUID
 
 import pyarrow as pa
@@ -20,8 +20,6 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     import pandas as pd
     import polars as pl
 

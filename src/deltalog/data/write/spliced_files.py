@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow as pa
 
 from deltalog.data.write.copied_stats import check_decoding, collect_copied
-from deltalog.data.write.open_files import FinishedFile
+from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.patched_groups import GroupPatch
-from deltalog.data.write.rows_to_files import WaitingRows, pieces
+from deltalog.data.write.rows_to_files import WaitingRows, WriteLimits, pieces
 from deltalog.errors import DeltaError
-from deltalog.protocol.stats import encode_stats
+from deltalog.protocol.stats.collect import encode_stats
 from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.parquet.splice import (
@@ -33,19 +33,16 @@ from deltalog.storage.parquet.splice import (
     encoded_groups,
 )
 from deltalog.storage.pool import Background
-from deltalog.storage.store import is_local, native_path
+from deltalog.storage.store import Store, is_local, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.data.write.open_files import FilePlan, Values
-    from deltalog.data.write.rows_to_files import WriteLimits
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.protocol.stats import StatsCollector
+    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.facts import Footer
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy
-    from deltalog.storage.store import Store
 
 # Besides those of open files, so that the next file is prepared while one waits for the disk.
 _PARTS_AHEAD: Final = 4

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Self
 
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog.errors import InvalidInputError
-from deltalog.protocol.actions import AddCDCFile, AddFile, action_to_json, actions_from_json
+from deltalog.protocol.actions import Action, AddCDCFile, AddFile, action_to_json, actions_from_json
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema import parse_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from deltalog.protocol.actions import Action
     from deltalog.protocol.configuration import TableConfiguration
 
 

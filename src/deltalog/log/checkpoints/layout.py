@@ -15,21 +15,19 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog._util.json import iter_objects
-from deltalog._util.paths import check_confined, is_absolute
+from deltalog._util.paths import FileInfo, check_confined, is_absolute
 from deltalog.log.checkpoints.rows import MARKERS, chunked, valid_rows
 from deltalog.log.names import SIDECAR_DIRECTORY
 from deltalog.protocol.actions.arrow import adds_from_json, removes_from_json
 from deltalog.storage.parquet.parts import decode_bounds
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog._util.paths import FileInfo
     from deltalog.protocol.actions.model import Sidecar
     from deltalog.storage.parquet.facts import Footer
     from deltalog.storage.parquet.footer import NullCounts
-    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
 _BATCH_ROWS: Final = 1 << 15

@@ -9,7 +9,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -33,27 +33,17 @@ from deltalog.log.checkpoints.rows import (
 )
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.actions.codec import sidecar_from_json
-from deltalog.protocol.stats import (
-    AddBatch,
-    conform_stats,
-    encode_stats_column,
-    leaf_of,
-    leaves_of_schema,
-    parsed_leaves,
-    schema_of_leaves,
-)
+from deltalog.protocol.stats.collect import encode_stats_column
+from deltalog.protocol.stats.parse import AddBatch, leaf_of, parsed_leaves
+from deltalog.protocol.stats.schema import conform_stats, leaves_of_schema, schema_of_leaves
 from deltalog.storage.pool import map_in_pool, read_ahead
-from deltalog.storage.store import native_path
-from deltalog.storage.stores.local_files import Recent, is_settled, local_state
+from deltalog.storage.store import Store, native_path
+from deltalog.storage.stores.local_files import FileState, Recent, is_settled, local_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.log.segment import CheckpointFiles
-    from deltalog.protocol.stats import StatsLeaf
-    from deltalog.storage.store import Store
-    from deltalog.storage.stores.local_files import FileState
+    from deltalog.protocol.stats.parse import StatsLeaf
 
 
 # Typed statistics of the files in a checkpoint.

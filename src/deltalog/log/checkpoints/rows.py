@@ -23,9 +23,10 @@ from deltalog.log import names
 from deltalog.protocol.actions import arrow
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
 from deltalog.protocol.actions.codec import action_to_json, check_column
-from deltalog.protocol.actions.model import Sidecar
+from deltalog.protocol.actions.model import Action, DomainMetadata, Sidecar
 from deltalog.protocol.partition_values import encode_value, extract, parse_column
-from deltalog.protocol.stats import indexed_columns, leaves_of_schema, nest, stats_schema
+from deltalog.protocol.stats.parse import nest
+from deltalog.protocol.stats.schema import indexed_columns, leaves_of_schema, stats_schema
 from deltalog.schema import StructType, from_arrow_type
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import values_or_counts
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.protocol.actions.model import Action, DomainMetadata
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.protocol.stats import StatsLeaf
+    from deltalog.protocol.stats.parse import StatsLeaf
     from deltalog.storage.store import Store
 
     Column = pa.Array[Any] | pa.ChunkedArray[Any]

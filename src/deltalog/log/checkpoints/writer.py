@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Sidecar,
     )
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.protocol.stats import AddBatch, StatsLeaf
+    from deltalog.protocol.stats.parse import AddBatch, StatsLeaf
     from deltalog.storage.store import Store
 
 

@@ -24,7 +24,7 @@ from deltalog.errors import (
 )
 from deltalog.log.listing import list_for_version, list_log, list_newer
 from deltalog.log.reader import read_commits
-from deltalog.log.segment import build_segment, readable_versions
+from deltalog.log.segment import LogListing, build_segment, readable_versions
 from deltalog.log.snapshot.state import LogState
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import PeekingStore, is_local
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.log.context import LogTail, TableContext
-    from deltalog.log.segment import LogListing
     from deltalog.protocol.actions.model import Metadata, Protocol
 
 logger: logging.Logger = logging.getLogger(__name__)

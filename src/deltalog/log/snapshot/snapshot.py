@@ -29,8 +29,8 @@ from deltalog.errors import (
 )
 from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
-from deltalog.log.names import BEGINNINGS, parse_log_name
-from deltalog.log.segment import LogSegment
+from deltalog.log.names import BEGINNINGS, LogFile, parse_log_name
+from deltalog.log.segment import LogListing, LogSegment
 from deltalog.log.snapshot.open_log import (
     is_in_place,
     is_listed,
@@ -43,7 +43,7 @@ from deltalog.log.snapshot.state import LogState
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.partition_values import NULL_DIRECTORY
-from deltalog.storage.store import LevelStore, native_path
+from deltalog.storage.store import LevelStore, Store, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,10 +52,7 @@ if TYPE_CHECKING:
 
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.context import LogTail, MaintenanceOperation, TableContext
-    from deltalog.log.names import LogFile
-    from deltalog.log.segment import LogListing
     from deltalog.protocol.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-    from deltalog.storage.store import Store
 
 _Result = TypeVar("_Result")
 

@@ -16,21 +16,20 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog._util.kernels import compute, numbered
-from deltalog.log.checkpoints.layout import open_checkpoint_file
+from deltalog.log.checkpoints.layout import CheckpointFile, Leaf, open_checkpoint_file
 from deltalog.log.checkpoints.reader import Checkpoint
 from deltalog.log.listing import read_hint
-from deltalog.log.reader import concat_commits
+from deltalog.log.reader import CommitTable, concat_commits
 from deltalog.log.replay import Survivors, not_mentioned
 from deltalog.log.snapshot.snapshot import Snapshot
 from deltalog.log.snapshot.state import KEY_COLUMNS, LogState
-from deltalog.protocol.stats import leaf_of, leaves_of_schema, nest, parse_stats, schema_of_leaves
+from deltalog.protocol.stats.parse import leaf_of, nest, parse_stats
+from deltalog.protocol.stats.schema import leaves_of_schema, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
-    from deltalog.log.reader import CommitTable
     from deltalog.log.segment import CheckpointFiles
     from deltalog.storage.store import Store
 

@@ -43,9 +43,9 @@ from deltalog.protocol.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.protocol.stats import leaves_of_schema
+from deltalog.protocol.stats.schema import leaves_of_schema
 from deltalog.storage.pool import read_ahead, while_waiting
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,8 +61,7 @@ if TYPE_CHECKING:
         RowIdHighWaterMark,
         SetTransaction,
     )
-    from deltalog.protocol.stats import AddBatch, StatsLeaf
-    from deltalog.storage.store import Store
+    from deltalog.protocol.stats.parse import AddBatch, StatsLeaf
 
 _Action = TypeVar("_Action")
 
@@ -292,7 +291,7 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
         """
-        from deltalog.protocol.stats import nest, parsed_leaves  # noqa: PLC0415  # to prune
+        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # to prune
 
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -335,7 +334,7 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.protocol.stats import unread_adds  # noqa: PLC0415  # for checkpoints
+        from deltalog.protocol.stats.parse import unread_adds  # noqa: PLC0415  # for checkpoints
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from deltalog._util.kernels import compute
 from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
-from deltalog.log.checksum import parse_checksum
+from deltalog.log.checksum import VersionChecksum, parse_checksum
 from deltalog.log.listing import list_log, read_hint
-from deltalog.log.segment import build_segment
+from deltalog.log.segment import LogSegment, build_segment
 from deltalog.storage.pool import while_waiting
-from deltalog.storage.store import is_local
+from deltalog.storage.store import Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.log.checkpoints.reader import Checkpoint
-    from deltalog.log.checksum import VersionChecksum
-    from deltalog.log.segment import LogSegment
     from deltalog.protocol.actions import model
-    from deltalog.storage.store import Store
 
 logger: logging.Logger = logging.getLogger(__name__)
 

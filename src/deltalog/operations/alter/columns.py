@@ -30,7 +30,8 @@ from deltalog.protocol.features.identity_columns import (
     identity_columns,
     with_high_water_marks,
 )
-from deltalog.protocol.table_change import changed_table, engines_losing_access
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.protocol.table_change.checks import engines_losing_access
 from deltalog.schema import StructType, as_type, canonical_path_of, evolve, find_field
 from deltalog.schema.check import readable_rows
 from deltalog.schema.collations import with_collations

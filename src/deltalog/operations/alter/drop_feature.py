@@ -21,7 +21,7 @@ from deltalog.data.write.files import FileWriter
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.kept_groups import copy_rows
 from deltalog.operations.operation import Nothing, Operation
@@ -29,14 +29,13 @@ from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.features.registry import canonical_name, requested_name
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.protocol.features.type_widening import has_type_changes
-from deltalog.protocol.table_change import check_droppable, deactivated, without_feature
+from deltalog.protocol.table_change.drop import check_droppable, deactivated, without_feature
 from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -17,7 +17,7 @@ from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import Mode
 from deltalog.protocol.features.iceberg_compat import VERSIONS, with_required_properties
 from deltalog.protocol.stats.schema import NUM_RECORDS
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ Protocol: Table Properties
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -24,7 +24,7 @@ from deltalog.operations.alter.columns import (
 )
 from deltalog.operations.alter.iceberg import check_files
 from deltalog.operations.operation import Operation, Staged
-from deltalog.protocol.actions import DomainMetadata
+from deltalog.protocol.actions import DomainMetadata, Protocol
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX, canonical_key
 from deltalog.protocol.column_mapping import physical_path
@@ -34,22 +34,15 @@ from deltalog.protocol.features.iceberg_compat import enabled_versions, with_row
 from deltalog.protocol.features.protocol_change import requested_protocol
 from deltalog.protocol.features.row_ids import Dialect, high_water_mark_action
 from deltalog.protocol.features.support import check_user_domain
-from deltalog.protocol.table_change import (
-    changed_table,
-    clustering_domain,
-    is_set_by_writers,
-    with_current_row_ids,
-)
-from deltalog.schema.columns import walk
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
+from deltalog.protocol.table_change.drop import with_current_row_ids
+from deltalog.schema.columns import Path, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
-    from deltalog.protocol.actions import Protocol
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
 
 _COMMENT: Final = "comment"

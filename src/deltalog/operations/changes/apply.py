@@ -22,9 +22,9 @@ from deltalog._util.kernels import Array, arrow, compute, exact_sum, pc
 from deltalog._util.paths import decode_path
 from deltalog.data.scan.plan import check_row_ids, make_numbered_tasks
 from deltalog.data.scan.prune import prune
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import Allowance, read_spec
-from deltalog.data.write.changes import write_where
+from deltalog.data.write.changes import ChangeWriter, write_where
 from deltalog.data.write.files import FileWriter, write_files
 from deltalog.data.write.open_files import random_prefix
 from deltalog.errors import InternalError, InvalidInputError
@@ -44,8 +44,6 @@ from deltalog.transaction.masks import write_masks
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.write.changes import ChangeWriter
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, groupby
@@ -23,8 +23,8 @@ from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import arrow, exact_sum
 from deltalog._util.paths import decode_path
 from deltalog.data.scan.plan import make_numbered_tasks, make_tasks
-from deltalog.data.scan.reader import read_pieces, read_task, read_tasks
-from deltalog.data.scan.task import noting, read_spec
+from deltalog.data.scan.reader import ScanTask, read_pieces, read_task, read_tasks
+from deltalog.data.scan.task import ReadSpec, noting, read_spec
 from deltalog.data.scan.transform import FileProjection, file_rebase, project_file
 from deltalog.data.write.files import FileWriter
 from deltalog.data.write.rows_to_files import WriteLimits
@@ -43,19 +43,14 @@ from deltalog.protocol.partition_values import parse_value
 from deltalog.schema import to_arrow_type
 from deltalog.schema.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.storage.parquet.excerpt import KnownSchema, decode_small, small_bytes
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import Background, map_in_pool, read_ahead
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.scan.task import ReadSpec
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.snapshot import Snapshot
-    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.transaction import PendingTransaction
 
 logger: logging.Logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog._util.kernels import arrow, compute
 from deltalog.data.write.enforce import Enforcer
 from deltalog.data.write.files import FileWriter, write_files
-from deltalog.data.write.open_files import split
+from deltalog.data.write.open_files import Values, split
 from deltalog.data.write.rows_to_files import WriteLimits
 from deltalog.data.write.source import open_batches
 from deltalog.errors import StorageError
@@ -27,7 +27,6 @@ from deltalog.storage.faults import disk_errors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from deltalog.data.write.open_files import Values
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.protocol.configuration import TableConfiguration

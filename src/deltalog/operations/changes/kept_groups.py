@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -25,38 +25,32 @@ import pyarrow as pa
 
 from deltalog._util.cards import ProgressCount
 from deltalog.data.scan.plan import make_numbered_tasks, make_tasks
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.data.scan.transform import file_rebase, load_bitmap
 from deltalog.data.write.encode import is_materialising
-from deltalog.data.write.options import codec_of
+from deltalog.data.write.options import WriteSpec, codec_of
 from deltalog.data.write.patched_groups import are_pages_apart, is_worth_patching
 from deltalog.data.write.spliced_files import SourceFile
 from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.partition_values import encode_value, parse_value
 from deltalog.schema.conform import conform
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from deltalog.storage.parquet.groups import read_stored
+from deltalog.storage.parquet.groups import StoredFooter, StoredGroup, read_stored
 from deltalog.storage.parquet.parts import guarded
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import is_local, native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from deltalog._util.kernels import Array
-    from deltalog.data.scan.reader import ScanTask
     from deltalog.data.write.files import FileWriter
     from deltalog.data.write.open_files import Values
-    from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.parquet.facts import FetchedFooters
-    from deltalog.storage.parquet.groups import StoredFooter, StoredGroup
     from deltalog.storage.parquet.pages import RowRange
-    from deltalog.storage.parquet.reader import ParquetReader
 
 _log: Final = logging.getLogger("deltalog.data.write")
 

@@ -44,7 +44,7 @@ from deltalog.operations.changes.kept_groups import (
     copy_rows,
     read_rows,
 )
-from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts
+from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, RowCounts
 from deltalog.schema.conform import conform
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from deltalog.data.write.options import WriteSpec
     from deltalog.operations.changes.apply import SelectedRows
     from deltalog.operations.changes.assign import Assignments
-    from deltalog.operations.changes.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
 _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)

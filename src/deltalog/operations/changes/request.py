@@ -6,7 +6,7 @@ without a source, MERGE has one. It does no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,8 +16,6 @@ from deltalog.expressions import Expression, to_sql
 from deltalog.operations.changes.file_options import FileOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
 from deltalog.log.context import MaintenanceOperation
-from deltalog.operations.changes.bins import BinRewrite, RunOptions, copy_bin
+from deltalog.operations.changes.bins import Bin, BinRewrite, RunOptions, copy_bin
 from deltalog.operations.operation import Operation
 from deltalog.operations.optimize.cluster import Cluster, clustered_by, unclustered
 from deltalog.operations.optimize.rewrite import (
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.bins import Bin
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -11,14 +11,14 @@ Protocol: Actions
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from deltalog._util.json import JsonObject, dumps
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import Array, compute, pc
 from deltalog._util.paths import decode_path, encode_path
 from deltalog.errors import (
     InternalError,
@@ -30,11 +30,6 @@ from deltalog.errors import (
 )
 from deltalog.protocol.actions import model
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from deltalog._util.kernels import Array
 
 
 def action_from_json(values: Mapping[str, Any], where: str = "action") -> model.Action | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError
 from deltalog.protocol.actions.model import DomainMetadata
-from deltalog.protocol.column_mapping import physical_path
+from deltalog.protocol.column_mapping import Mode, physical_path
 from deltalog.protocol.stats.schema import has_bounds, indexed_columns
 from deltalog.schema.columns import canonical_path_of, find_field, walk
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.protocol.actions.properties import TableProperties
-    from deltalog.protocol.column_mapping import Mode
     from deltalog.schema.types import StructType
 
 CLUSTERING_DOMAIN: Final = "delta.clustering"

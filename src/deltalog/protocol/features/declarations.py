@@ -27,7 +27,7 @@ from deltalog.protocol.features.schema_needs import (
     INVARIANTS_KEY,
     has_generated_columns,
 )
-from deltalog.schema.columns import find_field, walk
+from deltalog.schema.columns import Path, find_field, walk
 from deltalog.schema.evolve import can_store
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from deltalog.expressions import Expression
-    from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, StructType
 
 # Any timestamp will do: the results are discarded.

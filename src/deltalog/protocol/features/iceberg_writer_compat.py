@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.column_mapping import Mode, field_id, physical_name, physical_name_by_id
 from deltalog.schema.columns import walk, walk_types
-from deltalog.schema.types import BYTE, SHORT, MapType, StructType
+from deltalog.schema.types import BYTE, SHORT, DataType, MapType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from deltalog.protocol.actions.properties import TableProperties
-    from deltalog.schema.types import DataType
 
 FEATURE: Final = "icebergWriterCompatV1"
 _ALLOWED: Final = frozenset({

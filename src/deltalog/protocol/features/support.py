@@ -37,14 +37,13 @@ from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.evolve import check_readable_changes
 from deltalog.schema.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.schema.primitives import PRIMITIVES
-from deltalog.schema.types import PrimitiveType, UnknownType
+from deltalog.schema.types import PrimitiveType, StructType, UnknownType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from deltalog.protocol.actions.model import Metadata
     from deltalog.protocol.actions.properties import TableProperties
-    from deltalog.schema.types import StructType
 
 _CATALOG_MANAGED: Final = "catalogManaged"
 _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.column_mapping import without_metadata
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import Path, walk
 from deltalog.schema.evolve import TypeChange, is_widening, widening_changes, with_change
-from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
+from deltalog.schema.types import VOID, ArrayType, DataType, Field, MapType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from deltalog.schema.columns import Path
-    from deltalog.schema.types import DataType
 
 
 def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:

@@ -9,7 +9,7 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -44,8 +44,6 @@ from deltalog.schema.primitives.places import corner
 from deltalog.schema.primitives.strings import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from deltalog.protocol.stats.schema import Path
     from deltalog.schema.primitives.row import Box
     from deltalog.schema.types import Field, StructType

@@ -14,10 +14,10 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DecimalException
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.json as pj
@@ -37,9 +37,6 @@ from deltalog.protocol.stats.schema import (
     leaves_of_schema,
     schema_of_leaves,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Large enough to keep both cores busy, small enough that the copy of the strings stays small.
 _SLICE_BYTES: Final = 32 << 20

@@ -32,14 +32,13 @@ from deltalog.protocol.stats.schema import (
 )
 from deltalog.schema.evolve import TYPE_CHANGES_KEY
 from deltalog.schema.primitives import Family
-from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType, name_in_sql
+from deltalog.schema.types import DOUBLE, FLOAT, DataType, Field, PrimitiveType, name_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.expressions.nodes import Expression, Literal
     from deltalog.protocol.stats.schema import Path
-    from deltalog.schema.types import DataType, Field
 
 # An array or a constant of any type; None means unknown.
 Datum = Any

@@ -39,7 +39,7 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.expressions.trees import LOGIC, columns, fold_tree
-from deltalog.protocol.column_mapping import physical_path
+from deltalog.protocol.column_mapping import Mode, physical_path
 from deltalog.protocol.stats.ranges import (
     AllOf,
     AnyOf,
@@ -59,19 +59,16 @@ from deltalog.protocol.stats.ranges import (
     is_nan,
     keeps_order,
 )
-from deltalog.protocol.stats.schema import has_bounds
+from deltalog.protocol.stats.schema import Path, has_bounds
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import ruled_collation
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import StructType
+from deltalog.schema.types import DataType, Field, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from deltalog.protocol.column_mapping import Mode
     from deltalog.protocol.stats.ranges import Datum, Facts
-    from deltalog.protocol.stats.schema import Path
-    from deltalog.schema.types import DataType, Field
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64

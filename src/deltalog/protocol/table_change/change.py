@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
-from deltalog.protocol.actions.model import Metadata
+from deltalog.protocol.actions.model import Metadata, Protocol
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import Mode, field_id, has_lost_names
 from deltalog.protocol.configuration import TableConfiguration
@@ -26,14 +26,12 @@ from deltalog.protocol.features.protocol_change import (
 )
 from deltalog.protocol.features.type_widening import changes_own_type, record_type_changes
 from deltalog.protocol.table_change import checks, columns
-from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema
+from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, encode_schema
 from deltalog.schema.collations import collations_of, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.protocol.actions.model import Protocol
-    from deltalog.schema import DataType
     from deltalog.schema.columns import Path
 
 _CLUSTERING: Final = "clustering"

@@ -29,11 +29,11 @@ from deltalog.protocol.features import iceberg_compat, iceberg_writer_compat
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_action
 from deltalog.protocol.features.declarations import check_declarations, dependents
 from deltalog.protocol.features.protocol_change import requested_protocol, supported_features
-from deltalog.protocol.features.registry import canonical_name
+from deltalog.protocol.features.registry import OtherEngine, canonical_name
 from deltalog.protocol.features.support import check_change_columns, check_writable, engines_for
 from deltalog.protocol.table_change.columns import check_reserved
 from deltalog.schema.check import check_new_schema
-from deltalog.schema.columns import canonical_path_of
+from deltalog.schema.columns import Path, canonical_path_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from deltalog.protocol.actions import DomainMetadata
     from deltalog.protocol.actions.model import Protocol
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.protocol.features.registry import OtherEngine
-    from deltalog.schema.columns import Path
 
 
 def check(

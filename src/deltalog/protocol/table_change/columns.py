@@ -22,14 +22,13 @@ from deltalog.protocol.column_mapping import (
     without_metadata,
 )
 from deltalog.protocol.features.iceberg_compat import enabled_versions, with_nested_ids
-from deltalog.schema import ArrayType, Field, MapType, StructType
+from deltalog.schema import ArrayType, DataType, Field, MapType, StructType
 from deltalog.schema.columns import canonical_path_of, map_fields, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import DataType
 
 _MAPPING: Final = "delta.columnMapping."
 _TABLE_BOUND: Final = (_MAPPING, "delta.typeChanges", "parquet.", "PARQUET:")

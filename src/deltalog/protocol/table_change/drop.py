@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.actions.properties import Property, TableProperties
 from deltalog.protocol.column_mapping import strip
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features import protocol_change
@@ -22,14 +22,12 @@ from deltalog.protocol.features.support import CHECKPOINT_PROTECTION
 from deltalog.protocol.features.type_widening import without_type_changes
 from deltalog.protocol.table_change import checks
 from deltalog.protocol.table_change.checks import check_usable, stored_configuration
-from deltalog.schema import encode_schema
+from deltalog.schema import StructType, encode_schema
 from deltalog.schema.columns import map_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog.protocol.actions.properties import Property
-    from deltalog.schema import StructType
 
 _P = TableProperties
 

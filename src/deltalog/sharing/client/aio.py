@@ -13,10 +13,10 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError
-from deltalog.sharing.client.profile import read_profile
+from deltalog.sharing.client.profile import ProfileSource, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire.lines import Schema, Share, Table
+from deltalog.sharing.wire.lines import ListingPage, Schema, Share, Table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.data.scan.rows import Rows
-    from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire.lines import ListingPage
     from deltalog.sharing.wire.profile import Profile
     from deltalog.storage.http.client import HttpOptions
 

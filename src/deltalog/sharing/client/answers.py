@@ -24,7 +24,7 @@ from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features import canonical_name, supported_features, with_features
 from deltalog.protocol.features.protocol_change import least_protocol
 from deltalog.schema import parse_schema
-from deltalog.sharing.client.pages import TablePage
+from deltalog.sharing.client.pages import TableHead, TablePage
 from deltalog.sharing.wire.lines import (
     ACTION_OF_KIND,
     DeltaFileLine,
@@ -35,15 +35,13 @@ from deltalog.sharing.wire.lines import (
     ParquetProtocol,
 )
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
-from deltalog.storage.http.replies import printable
+from deltalog.storage.http.replies import Budget, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.client.pages import TableHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import Line, QueryStatus, Table
-    from deltalog.storage.http.replies import Budget
 
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 30.0

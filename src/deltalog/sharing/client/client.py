@@ -18,11 +18,11 @@ from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.metadata_columns import COMMIT_TIMESTAMP
 from deltalog.sharing.client.aio import AsyncSharingClient
 from deltalog.sharing.client.pages import CAPABILITIES
-from deltalog.sharing.client.profile import parse_table_url, read_profile
+from deltalog.sharing.client.profile import ProfileSource, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
 from deltalog.sharing.wire.requests import DELTA, PARQUET
-from deltalog.storage.http.client import run
+from deltalog.storage.http.client import HttpOptions, run
 from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deltalog.protocol.actions.model import Format, Protocol
-    from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.lines import Schema, Share, Table
     from deltalog.sharing.wire.profile import Profile
-    from deltalog.storage.http.client import HttpOptions
 
 
 class SharingClient:

@@ -24,7 +24,7 @@ from deltalog.data.scan.task import read_spec
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
 from deltalog.log.context import TableContext
 from deltalog.log.names import LogFile, LogFileKind, commit_path
-from deltalog.log.reader import VERSION_COLUMN, parse_commits
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, parse_commits
 from deltalog.operations.arguments import as_changes_condition, as_columns, as_condition
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.configuration import TableConfiguration
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from deltalog._util.clock import Clock
     from deltalog.data.scan.reader import ScanTask
-    from deltalog.log.reader import CommitTable
     from deltalog.log.snapshot import Snapshot
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
-from deltalog._util.clock import SystemClock
+from deltalog._util.clock import Clock, SystemClock
 from deltalog._util.json import JsonObject, dumps
 from deltalog.errors import (
     InvalidInputError,
@@ -54,7 +54,6 @@ from deltalog.storage.http.tokens import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from deltalog._util.clock import Clock
     from deltalog.errors import DeltaError
     from deltalog.sharing.client.pages import FileCollector, TableHead, TablePage
     from deltalog.sharing.wire.codec import MessageCodec

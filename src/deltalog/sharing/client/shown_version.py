@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -26,22 +26,18 @@ from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.operations.arguments import as_condition, as_timestamp_ms, refuse_both
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.schema import find_field
+from deltalog.schema import StructType, find_field
 from deltalog.schema.collations import own_collation
 from deltalog.schema.types import BY_BYTES, DOUBLE, FLOAT, TIMESTAMP
-from deltalog.sharing.client.answers import VersionHead, fetch_file_list, fetch_head
+from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_file_list, fetch_head
 from deltalog.sharing.client.snapshots import snapshot_of_files
 from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 from deltalog.sharing.wire.requests import TableQuery
 from deltalog.storage.http.client import run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.schema import StructType
-    from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import Table
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.lazy_names import higher
 from deltalog.data.scan.plan import Scan
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import require_library
 from deltalog.log.context import TableContext
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.data.scan.reader import ScanTask
     from deltalog.sharing.client.answers import TableAnswer, VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import Table

@@ -29,9 +29,9 @@ from deltalog.errors import (
     SharingUnavailableError,
     StorageError,
 )
-from deltalog.sharing.client.answers import fetch_changes, fetch_file_list
+from deltalog.sharing.client.answers import TableAnswer, fetch_changes, fetch_file_list
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
-from deltalog.storage.http.client import Request, is_retryable, run, start
+from deltalog.storage.http.client import Http, Request, is_retryable, run, start
 from deltalog.storage.http.replies import Reply
 from deltalog.storage.stores.fsspec_files import open_ranged
 
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import Table
-    from deltalog.storage.http.client import Http
     from deltalog.storage.store import ByteRange
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from deltalog._util.clock import now_ms, utc_moment
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.polars import lazy_frame
-from deltalog.data.scan.rows import duckdb_relation
+from deltalog.data.scan.rows import DtypeBackend, duckdb_relation
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.operations.arguments import (
@@ -43,7 +43,7 @@ from deltalog.sharing.client.shown_version import (
 from deltalog.sharing.client.snapshots import SharedScan, table_root
 from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.requests import ChangesQuery
-from deltalog.storage.http.client import run
+from deltalog.storage.http.client import HttpOptions, run
 from deltalog.table.inspect.follow import Offset
 
 if TYPE_CHECKING:
@@ -55,14 +55,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.data.scan.dataset import DeltaDataset
-    from deltalog.data.scan.rows import DtypeBackend
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.schema import Schema
     from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.storage.http.client import HttpOptions
 
 
 class SharedTable:

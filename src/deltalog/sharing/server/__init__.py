@@ -1,7 +1,8 @@
 """A Delta Sharing server for tables in any store, as an ASGI application.
 
-- `application`: the app and its state. `endpoints`: routes and their handlers. `middleware`: limits,
-  logs and metrics of requests. `serving`: the command that runs it. `connections`: open connections.
+- `application`: the app and its state. `endpoints`: routes and their handlers. `middleware`:
+  limits, logs and metrics of requests. `serving`: the command that runs it. `connections`: open
+  connections.
 - `config`, `config_file`, `config_settings`: the configuration. `recipients`: who may read what.
 - `tables`: shared tables and their versions. `views`: shared parts of tables.
 - `queries`, `view_query`, `changes`, `async_queries`: answers. `answers`: their common form;

@@ -16,7 +16,7 @@ from deltalog.errors import (
     DeltaError,
 )
 from deltalog.sharing.server.faults import Fault, fault_of
-from deltalog.sharing.wire.lines import EndStreamAction, encode_line
+from deltalog.sharing.wire.lines import EndStreamAction, Line, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.tokens import Sealer
     from deltalog.sharing.server.urls import UrlSigner, ViewFileSource
-    from deltalog.sharing.wire.lines import Line
     from deltalog.sharing.wire.requests import Capabilities
 
 _LOG = logging.getLogger("deltalog.sharing")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 from weakref import finalize
 
 from deltalog._util.cached import cached_property
@@ -23,7 +23,6 @@ from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import BinaryIO
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, parse_commits, read_in_batches
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.schema import StructType, canonical_path_of
-from deltalog.sharing.server.answers import Answer, encode_lines
+from deltalog.sharing.server.answers import Answer, TableRequest, encode_lines
 from deltalog.sharing.server.faults import invalid, unsupported
 from deltalog.sharing.server.file_lines import FileLines, check_paths
 from deltalog.sharing.server.formats import (
@@ -36,9 +36,9 @@ from deltalog.sharing.server.formats import (
 from deltalog.sharing.server.middleware import check_client
 from deltalog.sharing.server.pages import FilePage, end_of_page, start_of_page
 from deltalog.sharing.server.urls import ViewFileSource
-from deltalog.sharing.server.views import View, column_identity
+from deltalog.sharing.server.views import View, ViewFile, column_identity
 from deltalog.sharing.wire.lines import DeltaProtocol, encode_file_line, encode_line
-from deltalog.sharing.wire.requests import ChangesQuery
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,14 +46,10 @@ if TYPE_CHECKING:
     from deltalog.data.scan.reader import ScanTask
     from deltalog.data.scan.task import ReadSpec
     from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import Metadata, Protocol
-    from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.server.formats import ResponseFormat
     from deltalog.sharing.server.tables import ServedTable
-    from deltalog.sharing.server.views import ViewFile
-    from deltalog.sharing.wire.requests import TableQuery
 
 
 # The changes of a range of versions, version by version.

@@ -13,7 +13,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 from weakref import finalize
 
 from deltalog._util.paths import encode_path
@@ -21,13 +21,11 @@ from deltalog.errors import UnsafePathError
 from deltalog.sharing.server.faults import Fault, not_found
 from deltalog.sharing.server.file_lines import path_in_table
 from deltalog.sharing.wire.requests import INVALID_PARAMETER
-from deltalog.storage import NativeStore
+from deltalog.storage import NativeStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import BinaryIO
 
-    from deltalog.storage import Store
 
 _PIECE_BYTES: Final = 1 << 20
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")

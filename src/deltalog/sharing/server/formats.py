@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import dumps, loads
-from deltalog.protocol.actions.model import Protocol
+from deltalog.protocol.actions.model import Metadata, Protocol
 from deltalog.protocol.column_mapping import Mode
 from deltalog.protocol.features import canonical_name, check_readable, find_feature
 from deltalog.protocol.features.schema_needs import (
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.protocol.actions.model import Metadata
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.sharing.wire.lines import Line
 

@@ -28,7 +28,7 @@ from starlette.responses import Response
 
 from deltalog._util.clock import now_ms
 from deltalog._util.json import dumps
-from deltalog._util.observing import WorkKind, observed
+from deltalog._util.observing import Fact, ObservedWork, WorkKind, observed
 from deltalog.sharing.server.faults import Fault, internal
 from deltalog.sharing.server.tokens import decode_base64
 from deltalog.sharing.wire import requests as codes
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from deltalog._util.observing import Fact, ObservedWork
     from deltalog.sharing.server.config import RequestLimits
 
 _LOG: Final = logging.getLogger("deltalog.sharing")

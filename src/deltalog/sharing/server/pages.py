@@ -24,7 +24,7 @@ from deltalog.sharing.server.middleware import check_client
 from deltalog.sharing.server.tokens import InvalidTokenError, checksum
 from deltalog.sharing.wire.hints import MOST_OPERATIONS, parse_json_hint, parse_sql_hint
 from deltalog.sharing.wire.lines import EndStreamAction
-from deltalog.sharing.wire.requests import TableQuery
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.formats import ResponseFormat
-    from deltalog.sharing.wire.requests import ChangesQuery
 
 _PAGE: Final = "page"
 _REFRESH: Final = "refresh"

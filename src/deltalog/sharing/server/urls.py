@@ -19,13 +19,12 @@ from deltalog.errors import DeltaError
 from deltalog.sharing.server.faults import forbidden
 from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.server.tokens import decode_base64, encode_base64
-from deltalog.storage import SigningStore
+from deltalog.storage import SigningStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deltalog.sharing.server.recipients import Recipient
-    from deltalog.storage import Store
 
 FILES_ROUTE: Final = "_files"
 

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltalog.sharing.server.answers import Answer, encode_lines
+from deltalog.sharing.server.answers import Answer, Services, TableRequest, encode_lines
 from deltalog.sharing.server.changes import changed_tasks, encode_view_line
-from deltalog.sharing.server.downloads import download_open
+from deltalog.sharing.server.downloads import Download, download_open
 from deltalog.sharing.server.faults import not_found, unavailable
 from deltalog.sharing.server.formats import choose_view_format, head_lines
-from deltalog.sharing.server.pages import FilePage, end_of_page
-from deltalog.sharing.server.urls import ViewFileSource
+from deltalog.sharing.server.pages import FilePage, PageStart, end_of_page
+from deltalog.sharing.server.urls import SignedFile, ViewFileSource
 from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from deltalog.log.snapshot import Snapshot
-    from deltalog.sharing.server.answers import Services, TableRequest
-    from deltalog.sharing.server.downloads import Download
-    from deltalog.sharing.server.pages import PageStart
     from deltalog.sharing.server.tables import ServedTable
-    from deltalog.sharing.server.urls import SignedFile
     from deltalog.sharing.wire.requests import TableQuery
 
 _ATTEMPTS: Final = 3

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute
 from deltalog.errors import AlreadyExistsError
-from deltalog.log.checkpoints.rows import FILE_KINDS, RowFile, conform, nulls
+from deltalog.log.checkpoints.rows import FILE_KINDS, ActionRows, RowFile, conform, nulls
 from deltalog.log.checkpoints.writer import (
     AFTER_ALL_PATHS,
     CheckpointLayout,
@@ -36,15 +36,19 @@ from deltalog.log.checkpoints.writer import (
     write_v2_top,
 )
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
-from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot
+from deltalog.log.snapshot.splits import SHARE_BYTES, CutSnapshot, cut_snapshot
 from deltalog.schema import from_arrow_schema
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.transaction.maintenance import CheckpointInfo, create_checkpoint
-from deltalog.transaction.maintenance.checkpoint import content_of_files, layout_of
+from deltalog.transaction.maintenance.checkpoint import (
+    CheckpointInfo,
+    content_of_files,
+    create_checkpoint,
+    layout_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,10 +58,8 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.log.checkpoints.rows import ActionRows
     from deltalog.log.checkpoints.writer import CheckpointContent, WrittenSidecars
     from deltalog.log.snapshot import Snapshot
-    from deltalog.log.snapshot.splits import CutSnapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.storage.store import Store
 

@@ -6,7 +6,7 @@ process and runs as in `LocalEngine`.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,7 @@ from deltalog.log.names import commit_path
 from deltalog.log.snapshot.splits import holds_more_files
 from deltalog.operations.changes.apply import WriteJob
 from deltalog.operations.changes.assign import check_identities
-from deltalog.operations.changes.bins import BinReader
+from deltalog.operations.changes.bins import Bin, BinReader, BinRewrite, Rewrite, Rewritten
 from deltalog.operations.changes.local import LocalChange
 from deltalog.operations.changes.request import Action, logged_condition
 from deltalog.operations.engine import LocalEngine, listed_below, listed_files, listing_of
@@ -53,7 +53,6 @@ from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
 
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.bins import Bin, BinRewrite, Rewrite, Rewritten
     from deltalog.operations.changes.file_options import FileOptions
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.engine import RowSource

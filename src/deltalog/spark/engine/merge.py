@@ -36,7 +36,7 @@ from deltalog.expressions.nodes import Comparison
 from deltalog.operations.changes.assign import check_identities
 from deltalog.operations.changes.merge import source
 from deltalog.operations.changes.merge.plan import configuration_after, plan_condition, star_columns
-from deltalog.operations.changes.request import Action, When
+from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.spark.engine.apply import TARGET_STRUCT, FrameChange, find_candidates, row_struct
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.merge.plan import MergeCondition
-    from deltalog.operations.changes.request import ChangeRequest, Clause
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
     from deltalog.spark.reading.scan import SparkScan

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
-from deltalog.data.scan import read_tasks
+from deltalog.data.scan import ScanTask, read_tasks
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.data.write.changes import ChangeWriter
 from deltalog.data.write.enforce import Enforcer
@@ -34,7 +34,7 @@ from deltalog.operations.changes.request import Action
 from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.features.declarations import generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
-from deltalog.schema import PrimitiveType, StructType, find_field
+from deltalog.schema import DataType, Field, PrimitiveType, StructType, find_field
 from deltalog.spark.session.settings import is_ansi
 from deltalog.spark.session.tasks import task_number
 from deltalog.spark.session.types import to_spark_type
@@ -44,11 +44,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from deltalog.data.scan import ScanTask
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import DataType, Field
 
 CLAUSE: Final = "__deltalog_clause"
 """Column with the number of the clause that applies to a row."""

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession as ClassicSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 from pyspark.sql.types import StructType as SparkStruct
 
-from deltalog._util.paths import join
+from deltalog._util.paths import FileInfo, join
 from deltalog.data.write.adopted_files import describe_staged
 from deltalog.data.write.enforce import Enforcer
-from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, codec_of
+from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec, codec_of
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import StorageError
-from deltalog.operations.changes.apply import no_files, write_part
+from deltalog.operations.changes.apply import WriteJob, no_files, write_part
 from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType, to_arrow_schema
 from deltalog.schema.collations import has_collations
@@ -31,7 +31,7 @@ from deltalog.spark.session.spark_tables import spark_path
 from deltalog.spark.session.tasks import decode_all, described, run_tasks, task_number
 from deltalog.spark.session.types import quoted, schema_of, to_spark_schema
 from deltalog.storage.staging import discard_staged, staging_directory, take_staged
-from deltalog.storage.store import is_local, native_home
+from deltalog.storage.store import Store, is_local, native_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,11 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-    from deltalog._util.paths import FileInfo
-    from deltalog.data.write.options import WriteSpec
-    from deltalog.operations.changes.apply import WriteJob
     from deltalog.schema import DataType
-    from deltalog.storage.store import Store
 
 
 class SparkRows:

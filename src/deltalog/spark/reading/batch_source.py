@@ -22,16 +22,16 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import arrow
-from deltalog.data.scan import open_changes, plan_scan, read_tasks
+from deltalog.data.scan import Changes, ScanTask, open_changes, plan_scan, read_tasks
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, TextRules, lit, resolve_predicate
 from deltalog.expressions.nodes import Call, Comparison, Expression, In, IsNull, Not
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA, METADATA_COLUMNS
 from deltalog.schema.types import TIMESTAMP
-from deltalog.spark.reading.options import asked_metadata_columns
+from deltalog.spark.reading.options import ReadOptions, asked_metadata_columns
 from deltalog.spark.session.known_settings import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import types as spark_types
 
-    from deltalog.data.scan import Changes, ScanTask
-    from deltalog.log.snapshot import Snapshot
-    from deltalog.spark.reading.options import ReadOptions
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"

@@ -41,10 +41,10 @@ from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
 from deltalog.operations.arguments import as_condition
 from deltalog.protocol.column_mapping import field_id, physical_name
-from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType, find_field
+from deltalog.schema import ArrayType, DataType, MapType, PrimitiveType, StructType, find_field
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import walk as walk_columns
-from deltalog.schema.evolve import widening_changes
+from deltalog.schema.evolve import TypeChange, widening_changes
 from deltalog.schema.metadata_columns import METADATA, has_own_metadata, with_metadata_columns
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import TIMESTAMP, VOID
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import StringColumn
     from deltalog.data.scan import ReadSpec
-    from deltalog.schema import DataType
-    from deltalog.schema.evolve import TypeChange
     from deltalog.storage.store import Store
 
 _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdate")

@@ -19,7 +19,7 @@ from deltalog._util.kernels import compute
 from deltalog._util.paths import decode_path
 from deltalog.expressions import Literal, to_sql
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.schema import from_arrow_type, metadata_columns
+from deltalog.schema import DataType, from_arrow_type, metadata_columns
 from deltalog.schema.metadata_columns import METADATA_COLUMNS
 from deltalog.spark.session.types import to_spark_type
 from deltalog.storage.pool import map_in_pool
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from deltalog.data.scan import ReadSpec
-    from deltalog.schema import DataType
     from deltalog.storage.store import Store
 
 _PREFIX: Final = "__deltalog_value_"

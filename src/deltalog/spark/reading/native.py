@@ -32,7 +32,7 @@ from deltalog.expressions.render import quote_text
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.features import check_deletion_vectors
 from deltalog.protocol.partition_values import NULL_DIRECTORY, extract, hive_directory
-from deltalog.schema import Field, StructType, metadata_columns
+from deltalog.schema import DataType, Field, StructType, metadata_columns
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan import ReadSpec, Scan, ScanTask
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import DataType
     from deltalog.storage.store import Store
 
 _FLOATS: Final = (FLOAT, DOUBLE)

@@ -19,7 +19,7 @@ from deltalog._util.paths import decode_path
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeltaError
-from deltalog.spark.reading.file_values import KEY
+from deltalog.spark.reading.file_values import KEY, FileKey
 from deltalog.spark.session.tasks import numbered_frame
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from deltalog.data.scan import ScanTask
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.spark.reading.file_values import FileKey
     from deltalog.storage.store import Store
 
 ROW: Final = "__deltalog_row"

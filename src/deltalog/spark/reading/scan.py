@@ -12,14 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog._util.cached import cached_property
 from deltalog._util.paths import store_kind
-from deltalog.data.scan import plan_scan
+from deltalog.data.scan import ReadSpec, Scan, ScanTask, plan_scan
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
-from deltalog.data.scan.prune import prune
+from deltalog.data.scan.prune import Pruned, prune
 from deltalog.data.scan.reader import read_tasks
 from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations.arguments import as_columns
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
-from deltalog.schema import canonical_path_of, from_arrow_schema
+from deltalog.schema import StructType, canonical_path_of, from_arrow_schema
 from deltalog.schema.metadata_columns import metadata_columns_of
 from deltalog.spark.reading.batch_source import (
     OPEN_COST_BYTES,
@@ -63,11 +63,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.data.scan import ReadSpec, Scan, ScanTask
-    from deltalog.data.scan.prune import Pruned
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.schema import StructType
     from deltalog.storage.store import Store
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog._util.kernels import compute
 from deltalog.data.scan.prune import Pruned, PruningParts, prune
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError, ObjectNotFoundError
-from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot
+from deltalog.log.snapshot.splits import SHARE_BYTES, CutSnapshot, cut_snapshot
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.spark.session.tasks import decode_message, run_numbered
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.log.snapshot.splits import CutSnapshot
     from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"

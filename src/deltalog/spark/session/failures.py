@@ -8,20 +8,17 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.expressions import Expression
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CONDITIONS: Final = (str, Column, Expression)
 _NEEDED: Final[dict[tuple[type, ...], str]] = {

@@ -15,7 +15,7 @@ from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.query.names import PATH_KINDS, QualifiedName
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import left_to_spark
-from deltalog.spark.session.spark_tables import find_entry
+from deltalog.spark.session.spark_tables import SparkEntry, find_entry
 from deltalog.statements.catalog_names import CatalogNames
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import NamedTable, TableCatalog
     from deltalog.log.context import TableContext
     from deltalog.spark.session.opening import Location
-    from deltalog.spark.session.spark_tables import SparkEntry
 
 _VIEW: Final = "spark.deltalog.view."
 """Prefix of the session settings that record the table that a view reads."""

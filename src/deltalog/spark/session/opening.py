@@ -16,7 +16,7 @@ from deltalog._util.paths import parse_table_uri, store_kind
 from deltalog.catalogs.table_uri import named_table, naming, open_table_context, open_table_store
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.log.context import TableContext
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.primitives.moments import instant_micros
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.log.snapshot import Snapshot
     from deltalog.storage.store import Store
 
     Location = str | PurePath | Store | NamedTable | TableContext

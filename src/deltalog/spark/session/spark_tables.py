@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from deltalog._util.escaping import name_key
 from deltalog._util.paths import split_location, store_kind
 from deltalog.expressions.render import quote_name, quote_text
-from deltalog.schema import ArrayType, MapType, StructType
+from deltalog.schema import ArrayType, DataType, MapType, StructType
 from deltalog.spark.session.settings import left_to_spark
 from deltalog.spark.session.types import as_nullable, to_spark_schema, to_spark_type
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
     from deltalog.query.names import QualifiedName
-    from deltalog.schema import DataType
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"

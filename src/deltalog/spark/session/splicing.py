@@ -15,7 +15,7 @@ from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import lit, to_sql
 from deltalog.expressions.render import quote_name
-from deltalog.query.lexer import TextParts, split
+from deltalog.query.lexer import TextParts, Word, split
 from deltalog.query.names import QualifiedName, unquoted
 from deltalog.query.translate import TableChangesCall
 from deltalog.statements.changes import (
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.query.lexer import Word
     from deltalog.query.located import LocatedColumn, LocatedQuery, LocatedTable
     from deltalog.statements.statement import Qualifiers, Query, SqlCondition, SqlStatement
 

@@ -31,7 +31,7 @@ from deltalog.spark.reading.batch_source import (
     split_tasks,
 )
 from deltalog.spark.reading.native import task_frame, with_comments
-from deltalog.spark.reading.options import MAX_PARTITION_BYTES
+from deltalog.spark.reading.options import MAX_PARTITION_BYTES, ReadOptions
 from deltalog.spark.session.opening import moment_ms, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.types import to_spark_schema
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.follow import SharedChanges
     from deltalog.sharing.client.snapshots import SharedScan
     from deltalog.sharing.wire.lines import Table
-    from deltalog.spark.reading.options import ReadOptions
     from deltalog.spark.sharing.options import SharedPlace, SharedReadOptions
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ Owns the options that only shared tables have. All other options are those of di
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.reading.options import (
@@ -22,7 +22,6 @@ from deltalog.spark.reading.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from typing import Any
 
 _PLACE: Final = ("profile", "responseFormat")
 _OWN_OF_BATCHES: Final = (*_PLACE, "limitHint")

@@ -18,7 +18,7 @@ from deltalog.data.scan.task import read_spec
 from deltalog.errors import IncompatibleChangesError
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.schema import StructType
-from deltalog.sharing.client import SharedFollower, SharedFollowOptions
+from deltalog.sharing.client import SharedFollower, SharedFollowOptions, SharedTable
 from deltalog.sharing.client.profile import parse_table_name
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.spark.reading.batch_source import change_fields, check_columns
@@ -32,7 +32,7 @@ from deltalog.spark.streaming.source import (
     is_everything,
     shown_alike,
 )
-from deltalog.table.inspect.follow import Offset
+from deltalog.table.inspect.follow import Offset, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
     from deltalog.data.scan import ReadSpec, ScanTask
-    from deltalog.sharing.client import SharedTable
     from deltalog.spark.sharing.options import SharedStreamOptions
-    from deltalog.table.inspect.follow import Step
 
 _BEYOND: Final = 1 << 62
 """A version that no table has."""

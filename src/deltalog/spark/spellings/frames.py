@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.query.names import QualifiedName
@@ -16,7 +16,7 @@ from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.names import catalogs_of, location_of, named_in, view_location
 from deltalog.spark.session.settings import left_to_spark, session_defaults
-from deltalog.spark.session.spark_tables import find_entry
+from deltalog.spark.session.spark_tables import SparkEntry, find_entry
 from deltalog.spark.session.types import schema_of
 from deltalog.spark.spellings.noting import (
     PATH,
@@ -28,22 +28,18 @@ from deltalog.spark.spellings.noting import (
     flattened,
 )
 from deltalog.spark.writing.frame import NO_PLACE, place_of_name, write_frame
-from deltalog.spark.writing.options import encode_names, parse_write_options
+from deltalog.spark.writing.options import WriteOptions, encode_names, parse_write_options
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import fitted
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from deltalog.spark.session.spark_tables import SparkEntry
     from deltalog.spark.writing.frame import Mode, NamedPlace
-    from deltalog.spark.writing.options import WriteOptions
 
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
 

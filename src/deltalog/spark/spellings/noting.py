@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.escaping import name_key
 from deltalog.spark.session.settings import formats_of, is_left_to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Self
 
     from pyspark.sql import DataFrame, SparkSession
 

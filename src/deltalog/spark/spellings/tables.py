@@ -12,7 +12,7 @@ import re
 import string
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.sql_formatter import SQLStringFormatter
@@ -57,7 +57,6 @@ from deltalog.transaction import CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Self
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType

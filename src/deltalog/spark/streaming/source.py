@@ -23,7 +23,7 @@ from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.task import read_spec
 from deltalog.errors import DeltaError, IncompatibleChangesError
 from deltalog.log.listing import list_log
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.schema import StructType
 from deltalog.spark.reading.batch_source import (
     TaskPartition,
@@ -34,7 +34,7 @@ from deltalog.spark.reading.batch_source import (
     split_tasks,
     table_names,
 )
-from deltalog.spark.reading.options import asked_metadata_columns
+from deltalog.spark.reading.options import StreamOptions, asked_metadata_columns
 from deltalog.spark.session.opening import load_version, moment_ms, open_latest
 from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
 
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
     from deltalog.data.scan import ReadSpec, ScanTask
-    from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.column_mapping import Mode
-    from deltalog.spark.reading.options import StreamOptions
 
 __all__ = ["AvailableNow", "default_limit", "is_everything"]
 

@@ -14,7 +14,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.spark.session.opening import zone_of
-from deltalog.transaction import CommitProperties
+from deltalog.transaction import CommitProperties, PostCommitHookProperties
 from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from deltalog.operations.write import SchemaMode
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.spark.session.settings import SessionSettings
-    from deltalog.transaction import PostCommitHookProperties
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}

@@ -18,18 +18,18 @@ from deltalog.data.write.enforce import Enforcer
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import TextRules
 from deltalog.log.listing import has_table
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.apply import WriteJob, no_files
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
-from deltalog.operations.engine import LocalEngine
+from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import execute, make_table, stage
-from deltalog.operations.write import Write
-from deltalog.schema import to_arrow_schema
+from deltalog.operations.write import RowsWritten, Write
+from deltalog.schema import StructType, to_arrow_schema
 from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.known_settings import DEFAULTS
 from deltalog.spark.session.opening import names_a_version, open_latest
-from deltalog.spark.session.settings import read_settings
+from deltalog.spark.session.settings import SessionSettings, read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import TablePlace
 from deltalog.table.defaults import new_table_with_defaults
@@ -46,14 +46,9 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.context import TableContext
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
-    from deltalog.operations.engine import Engine, RowSource
-    from deltalog.operations.write import RowsWritten
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import StructType
     from deltalog.spark.session.opening import Location
-    from deltalog.spark.session.settings import SessionSettings
     from deltalog.spark.writing.options import WriteOptions
 
 _UTC: Final = "UTC"

@@ -13,7 +13,7 @@ import os
 import random
 import re
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -40,7 +40,6 @@ from deltalog.storage.http.replies import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from concurrent.futures import Future
     from ipaddress import IPv4Address
 

@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
 from deltalog._util.json import JsonObject, loads
-from deltalog.errors import MalformedLogError, MalformedMessageError
-from deltalog.storage.http.client import Request
-from deltalog.storage.http.replies import Reply, printable
+from deltalog.errors import DeltaError, MalformedLogError, MalformedMessageError
+from deltalog.storage.http.client import Http, Request
+from deltalog.storage.http.replies import HttpFaults, Reply, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deltalog._util.clock import Clock
-    from deltalog.errors import DeltaError
-    from deltalog.storage.http.client import Http
-    from deltalog.storage.http.replies import HttpFaults
 
 _RENEWAL_MARGIN_MS: Final = 600_000
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # `storage.parquet` in short
 
 from deltalog.storage.parquet import thrift
-from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, ChunkDetails
+from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, ChunkDetails, Described
 from deltalog.storage.parquet.pages import (
     DamagedPageError,
     PageHeader,
@@ -36,15 +36,13 @@ from deltalog.storage.parquet.parts import (
     read_groups,
     read_side_by_side,
 )
-from deltalog.storage.store import native_path
+from deltalog.storage.store import ByteRange, Store, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from deltalog.storage.parquet.facts import Described
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.parts import Segments
-    from deltalog.storage.store import ByteRange, Store
 
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 

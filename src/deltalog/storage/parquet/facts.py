@@ -20,7 +20,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.kernels import compute, pc
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.parquet import thrift
-from deltalog.storage.parquet.footer import has_column_orders
+from deltalog.storage.parquet.footer import ColumnChunk, ColumnChunks, FileTail, has_column_orders
 from deltalog.storage.parquet.pages import (
     DICTIONARY_ENCODINGS,
     DamagedPageError,
@@ -29,17 +29,15 @@ from deltalog.storage.parquet.pages import (
 )
 from deltalog.storage.parquet.parts import LeafNumbers
 from deltalog.storage.pool import HeldBytes
-from deltalog.storage.stores.local_files import Recent
+from deltalog.storage.stores.local_files import FileState, Recent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
-    from deltalog.storage.parquet.footer import ColumnChunk, ColumnChunks, FileTail
     from deltalog.storage.parquet.pages import Pages, RowRange
     from deltalog.storage.store import ByteRange
-    from deltalog.storage.stores.local_files import FileState
 
 _LEAST_ROWS: Final = 16_384
 _MOST_ENTRIES: Final = 0.2  # maximum share of the rows; from a quarter on, dictionaries are slower

@@ -11,22 +11,16 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError, ObjectNotFoundError, StorageError
 from deltalog.storage.parquet import thrift
-from deltalog.storage.store import fetches_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from deltalog.storage.store import ByteRange, Store
-
+from deltalog.storage.store import ByteRange, Store, fetches_whole
 
 _TAIL_BYTES: Final = 64 * 1024
 _SMALL_FILE_BYTES: Final = 512 * 1024  # takes 5 ms to transfer; a request takes 25 ms

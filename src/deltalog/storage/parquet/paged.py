@@ -23,16 +23,14 @@ from deltalog.storage.parquet.pages import (
     parse_column_index,
     parse_offset_index,
 )
-from deltalog.storage.parquet.reader import open_parquet
-from deltalog.storage.store import is_local
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
+from deltalog.storage.store import ByteRange, Store, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.parts import Segments
-    from deltalog.storage.parquet.reader import ParquetReader
-    from deltalog.storage.store import ByteRange, Store
 
 _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024

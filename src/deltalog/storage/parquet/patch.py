@@ -20,7 +20,7 @@ from deltalog._util.kernels import compute
 from deltalog.errors import InternalError
 from deltalog.storage.parquet import thrift
 from deltalog.storage.parquet.byte_sources import EncodedBytes
-from deltalog.storage.parquet.footer import column_chunks
+from deltalog.storage.parquet.footer import ColumnChunk, column_chunks
 from deltalog.storage.parquet.groups import (
     StoredChunk,
     StoredFooter,
@@ -38,15 +38,13 @@ from deltalog.storage.parquet.pages import (
 from deltalog.storage.parquet.parts import decode_bounds
 from deltalog.storage.parquet.sink import encode_parquet
 from deltalog.storage.parquet.splice import GroupsToCopy, flat_pages, moved_indexes
-from deltalog.storage.parquet.thrift import Value
+from deltalog.storage.parquet.thrift import Struct, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.groups import ByteSource
     from deltalog.storage.parquet.pages import Pages
-    from deltalog.storage.parquet.thrift import Struct
 
 _FIRST_BYTE: Final = 4  # after the magic bytes
 # Fields of RowGroup,

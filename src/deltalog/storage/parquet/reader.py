@@ -36,7 +36,7 @@ from deltalog.storage.parquet.parts import (
     read_side_by_side,
     stream_group,
 )
-from deltalog.storage.store import native_path
+from deltalog.storage.store import ByteRange, Store, native_path
 from deltalog.storage.stores.fsspec_files import RangedFile
 from deltalog.storage.stores.local_files import is_settled, local_state
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from deltalog.storage.parquet.footer import FileTail
-    from deltalog.storage.store import ByteRange, Store
 
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024

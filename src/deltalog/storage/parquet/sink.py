@@ -18,17 +18,15 @@ import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the place
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import FileInfo, join
 from deltalog.errors import AlreadyExistsError, DeltaError, UnsafePathError
-from deltalog.storage.atomic import open_temporary, take_name
+from deltalog.storage.atomic import Folder, open_temporary, take_name
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet.parts import with_exact_bounds
-from deltalog.storage.store import native_home, native_path, syncs_files
+from deltalog.storage.store import Store, native_home, native_path, syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from deltalog.storage.atomic import Folder
-    from deltalog.storage.store import Store
 
 LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
 """Whether pyarrow can limit the rows of a page: since version 23."""

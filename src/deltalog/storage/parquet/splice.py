@@ -30,14 +30,13 @@ from deltalog.storage.parquet.groups import (
     read_stored,
 )
 from deltalog.storage.parquet.sink import NewFile, encode_parquet
-from deltalog.storage.parquet.thrift import Value
+from deltalog.storage.parquet.thrift import Struct, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
     from deltalog.storage.parquet.groups import ByteSource, SchemaElement, StoredChunk, StoredGroup
-    from deltalog.storage.parquet.thrift import Struct
     from deltalog.storage.store import Store
 
 _MAGIC: Final = b"PAR1"

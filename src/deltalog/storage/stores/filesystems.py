@@ -14,18 +14,15 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deltalog._util.paths import LOG_DIRECTORY
 from deltalog._util.store_kinds import LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
 from deltalog.storage.options import check_spelling, translate
-from deltalog.storage.store import is_local, native_home
+from deltalog.storage.store import Store, is_local, native_home
 from deltalog.storage.stores.fsspec_files import FsspecFiles
 from deltalog.storage.stores.local_files import LocalFiles
-
-if TYPE_CHECKING:
-    from deltalog.storage.store import Store
 
 CommitLock = Callable[[], AbstractContextManager[Any]]
 Files = FsspecFiles | LocalFiles

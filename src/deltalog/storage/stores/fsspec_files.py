@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, cast
@@ -19,7 +19,6 @@ from deltalog.storage import atomic
 from deltalog.storage.pool import map_in_pool, send_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from deltalog._util.store_kinds import StoreKind

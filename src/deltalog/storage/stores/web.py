@@ -5,7 +5,7 @@ A listing returns the links of an index page; only `stat` returns sizes and time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -14,8 +14,6 @@ from deltalog.errors import StorageError
 from deltalog.storage.stores.fsspec_files import FsspecFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.storage.store import ByteRange
 
 

@@ -19,7 +19,6 @@ from deltalog._util.kernels import compute, exact_sum
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import has_bounds, stats_schema
 from deltalog.protocol.stats.ranges import is_taken_as_stored
 from deltalog.protocol.stats.schema import (
     MAX_VALUES,
@@ -28,8 +27,10 @@ from deltalog.protocol.stats.schema import (
     NUM_RECORDS,
     TIGHT_BOUNDS,
     bounds_of,
+    has_bounds,
+    stats_schema,
 )
-from deltalog.schema import leaf_columns
+from deltalog.schema import Field, leaf_columns
 from deltalog.schema.check import readable_moment, readable_values
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import BINARY, STRING, PrimitiveType
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.stats.schema import Path
-    from deltalog.schema import Field
 
 _KINDS: Final[dict[str, pa.DataType]] = {
     "column": pa.string(),

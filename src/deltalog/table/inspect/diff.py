@@ -22,9 +22,9 @@ from deltalog._util.json import dumps
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_paths
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of, make_task
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import ReadSpec, read_spec
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.log.replay import file_keys
 from deltalog.operations.changes.row_diff import (
@@ -36,7 +36,7 @@ from deltalog.operations.changes.row_diff import (
     with_change_type,
 )
 from deltalog.protocol.column_mapping import Mode, physical_name
-from deltalog.schema import ArrayType, MapType, StructType, canonical_path_of
+from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, canonical_path_of
 from deltalog.schema.arrow import PARQUET_FIELD_ID
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import is_widening
@@ -45,11 +45,8 @@ from deltalog.schema.metadata_columns import CHANGE_TYPE, ROW_ID
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.scan.task import ReadSpec
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import DataType, Field
 
 _MEMORY_BYTES: Final = 256 << 20
 _SHOWN: Final = 8

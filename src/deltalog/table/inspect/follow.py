@@ -11,7 +11,7 @@ Protocol: Add File and Remove File, Change Data Files
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -22,9 +22,9 @@ from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
 from deltalog.data.scan.changes import open_changes
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import ReadSpec, read_spec
 from deltalog.errors import (
     DeltaError,
     IncompatibleChangesError,
@@ -33,8 +33,8 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.log.snapshot.open_log import is_same_commit
 from deltalog.operations.arguments import as_bound
 from deltalog.protocol.column_mapping import physical_name
@@ -48,16 +48,10 @@ from deltalog.schema.metadata_columns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from deltalog._util.paths import FileInfo
-    from deltalog.data.scan.reader import ScanTask
-    from deltalog.data.scan.task import ReadSpec
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
     from deltalog.log.segment import LogListing
-    from deltalog.log.snapshot import Snapshot
     from deltalog.schema import StructType
 
 _COMMITS_TOGETHER: Final = 64

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog._util.json import iter_objects
 from deltalog.errors import DeltaError
 from deltalog.log.names import commit_path
-from deltalog.testing.simulation.history import History
+from deltalog.testing.simulation.history import History, Made
 from deltalog.testing.simulation.model import simulated
 from deltalog.testing.simulation.workers import free_cached_properties, open_table, read_rows
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
-    from deltalog.testing.simulation.history import Made
     from deltalog.testing.simulation.model import Row, TableState
     from deltalog.testing.simulation.workers import StatementRun
 

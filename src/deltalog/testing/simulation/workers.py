@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog.errors import CommitOutcomeUnknownError, DeltaError, InternalError, StorageError
-from deltalog.log.context import TableContext
+from deltalog.log.context import Committer, LogTail, RatifiedCommit, TableContext
 from deltalog.operations.engine import LocalEngine
 from deltalog.schema import Field
 from deltalog.schema.types import LONG
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from deltalog.log.context import Committer, LogTail, RatifiedCommit
     from deltalog.storage.store import Store
     from deltalog.testing.simulation.model import Machine, Row, SimulatedCatalog, Statement
 

@@ -37,7 +37,7 @@ from deltalog.log.names import (
     commit_path,
     first_name_of,
 )
-from deltalog.log.segment import CheckpointKind
+from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA, REMOVE_TYPE
 from deltalog.protocol.features.support import check_writable
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deltalog.log.checkpoints.writer import WrittenCheckpoint
-    from deltalog.log.segment import CheckpointFiles
     from deltalog.log.snapshot import Snapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.protocol.actions.model import SetTransaction

@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import JsonObject, dumps, iter_objects
-from deltalog._util.paths import LOG_DIRECTORY, canonical_path
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo, canonical_path
 from deltalog.errors import (
     AlreadyExistsError,
     CheckpointUnreadableError,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog._util.paths import FileInfo
     from deltalog.log.names import LogFile
     from deltalog.log.segment import CheckpointFiles, LogListing
     from deltalog.log.snapshot import Snapshot

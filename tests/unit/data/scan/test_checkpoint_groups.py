@@ -15,7 +15,7 @@ from deltalog.expressions import parse_sql, resolve_predicate
 from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 
 pruning = import_module("deltalog.data.scan.prune")  # the room has a function of that name

@@ -12,7 +12,7 @@ from deltalog.log.checkpoints.rows import RowFile
 from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 
 

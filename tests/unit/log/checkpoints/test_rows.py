@@ -13,7 +13,7 @@ from deltalog.log import names
 from deltalog.log.checkpoints.rows import stats_leaves
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 from tests.support.raw_tables import mapped, struct_of

@@ -13,7 +13,7 @@ from deltalog.log.checkpoints.writer import CheckpointLayout, count_parts
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import open_store
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 from tests.support.logs import Json
 from tests.support.raw_tables import struct_of

@@ -15,7 +15,7 @@ from deltalog.operations.engine import (
     visible,
 )
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import new_table
+from deltalog.protocol.table_change.change import new_table
 from deltalog.schema import Field, StructType
 from tests.support.logs import DictStore
 

@@ -30,7 +30,7 @@ def nested(field: Field) -> list[StructType]:
     [
         (traits.has_invariants, "delta.invariants", "{}"),
         (traits.has_generated_columns, "delta.generationExpression", "1"),
-        (traits.has_schema_needs, "delta.identity.step", 1),
+        (traits.has_identity_columns, "delta.identity.step", 1),
         (traits.has_column_defaults, "CURRENT_DEFAULT", "NULL"),
     ],
 )

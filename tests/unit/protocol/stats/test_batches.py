@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from deltalog.protocol.stats import AddBatch, StatsLeaf, unread_adds
+from deltalog.protocol.stats.parse import AddBatch, StatsLeaf, unread_adds
 
 LEAVES: list[StatsLeaf] = [
     (("numRecords",), pa.int64()),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.protocol.stats import StatsCollector, encode_stats
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
 from deltalog.schema import ArrayType, Field, PrimitiveType, StructType, to_arrow_type
 
 

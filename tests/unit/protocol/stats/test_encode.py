@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InternalError
-from deltalog.protocol.stats import (
+from deltalog.protocol.stats.collect import (
     encode_stats,
     encode_stats_column,
-    parse_stats,
-    schema_of_leaves,
     truncate_max,
     truncate_min,
     with_wide_bounds,
 )
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import schema_of_leaves
 
 DEL = "\x7f"
 LAST = "\U0010ffff"

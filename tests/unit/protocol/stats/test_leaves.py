@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from deltalog.protocol.stats import leaf_of, nest
+from deltalog.protocol.stats.parse import leaf_of, nest
 
 RECORDS = ("numRecords",)
 LEAST = ("minValues", "a")

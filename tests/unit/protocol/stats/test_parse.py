@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.protocol.stats import parse, parse_stats, schema_of_leaves
+from deltalog.protocol.stats import parse
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import schema_of_leaves
 from tests.support.stats_texts import LONG, Leaf, bound, minima, read
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltalog.protocol.stats import leaves_of_schema, parse_stats
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import leaves_of_schema
 from tests.support.skipping import ONE_TO_FIVE, keep, plan, stats
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from deltalog.protocol.stats import (
+from deltalog.protocol.stats.schema import (
     conform_stats,
     has_bounds,
     indexed_columns,

@@ -12,9 +12,9 @@ import pytest
 from deltalog.expressions import as_expression, filter_mask, nodes
 from deltalog.expressions.arrow import evaluate, narrowed
 from deltalog.protocol.column_mapping import Mode
-from deltalog.protocol.stats import plan_skipping
 from deltalog.protocol.stats.ranges import AllOf, AnyOf
 from deltalog.protocol.stats.rewrite import Spans
+from deltalog.protocol.stats.skipping import plan_skipping
 from deltalog.schema import from_arrow_schema
 
 if TYPE_CHECKING:

@@ -13,15 +13,10 @@ from hypothesis import strategies as st
 from deltalog._util.json import loads
 from deltalog.expressions import col, filter_mask, resolve_predicate
 from deltalog.expressions.nodes import COMPARISONS, Call, Comparison, In, Literal, Not
-from deltalog.protocol.stats import (
-    StatsCollector,
-    encode_stats,
-    encode_stats_column,
-    leaves_of_schema,
-    parse_stats,
-    plan_skipping,
-    stats_schema,
-)
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats, encode_stats_column
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.protocol.stats.schema import leaves_of_schema, stats_schema
+from deltalog.protocol.stats.skipping import plan_skipping
 from deltalog.schema import Field, StructType
 from tests.support.collating import ALL, LCASE, collated, key
 from tests.support.skipping import FakeTable, keep

@@ -11,7 +11,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions import Protocol
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.support import check_protocol
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Field, StructType
 from tests.support.table_changes import (
     IDENTITY,

@@ -9,7 +9,8 @@ from deltalog.protocol.actions import Metadata, Protocol
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.registry import OtherEngine
 from deltalog.protocol.features.support import check_writable
-from deltalog.protocol.table_change import changed_table, engines_losing_access
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.protocol.table_change.checks import engines_losing_access
 from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema
 from tests.support.table_changes import (
     IDENTITY,

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from deltalog.protocol.column_mapping import field_id, physical_name
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import ArrayType, Field, MapType, StructType, find_field
 from deltalog.schema.columns import walk
 from tests.support.table_changes import (

@@ -5,10 +5,10 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions import Protocol
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import (
+from deltalog.protocol.table_change.change import new_table
+from deltalog.protocol.table_change.drop import (
     check_droppable,
     deactivated,
-    new_table,
     with_current_row_ids,
     without_feature,
 )

@@ -5,7 +5,7 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions import Metadata
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Field, StructType
 from tests.support.table_changes import MAPPED, table, with_properties
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import ArrayType, Field, MapType, StructType, find_field
 from tests.support.table_changes import NESTED, PLAIN, columns, table
 

@@ -10,7 +10,7 @@ from deltalog import DeltaTable, Field, Schema
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.column_mapping import PHYSICAL_NAME_KEY
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.table_change import changed_table
+from deltalog.protocol.table_change.change import changed_table
 from tests.support.table_changes import MAPPED, table
 
 KEY = "delta.columnMapping.hasDroppedOrRenamed"

@@ -17,7 +17,7 @@ from deltalog.log.context import LogTail, RatifiedCommit, utc_context
 from deltalog.log.listing import parse_hint
 from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
-from deltalog.transaction.maintenance import create_checkpoint
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 

@@ -13,7 +13,7 @@ from deltalog.log.checksum import encode_checksum, parse_checksum
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore
-from deltalog.transaction.maintenance import count_checksum, read_checksum, write_checksum
+from deltalog.transaction.maintenance.checksum import count_checksum, read_checksum, write_checksum
 from tests.support import logs
 from tests.support.examples import examples
 from tests.support.logs import DictStore, Json

@@ -15,11 +15,11 @@ from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.log.context import LogTail, utc_context
 from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
-from deltalog.transaction.maintenance import (
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.cleanup import (
     cleanup_metadata,
     cleanup_once_a_day,
     compact_logs,
-    create_checkpoint,
 )
 from tests.support import logs
 from tests.support.examples import examples

@@ -15,7 +15,7 @@ from deltalog.log.context import utc_context
 from deltalog.log.names import compaction_name, log_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore
-from deltalog.transaction.maintenance import compact_logs
+from deltalog.transaction.maintenance.cleanup import compact_logs
 from tests.support import logs
 from tests.support.examples import examples
 from tests.support.logs import Json

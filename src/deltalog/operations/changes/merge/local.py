@@ -34,13 +34,13 @@ from deltalog.operations.changes.apply import (
     explain_decisions,
     file_counts,
 )
-from deltalog.operations.changes.assign import enforced, updating_enforcer
+from deltalog.operations.changes.assign import Assignments, enforced, updating_enforcer
 from deltalog.operations.changes.kept_groups import ROW_GROUP_BYTES
-from deltalog.operations.changes.merge.match import find_matches, reach_of_merge
+from deltalog.operations.changes.merge.match import MergeMatches, find_matches, reach_of_merge
 from deltalog.operations.changes.merge.plan import first_true, plan_merge
 from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
-from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts
-from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, RowCounts
+from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.protocol.features.identity_columns import identity_columns
 
 if TYPE_CHECKING:
@@ -48,11 +48,7 @@ if TYPE_CHECKING:
 
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
-    from deltalog.operations.changes.assign import Assignments
-    from deltalog.operations.changes.merge.match import MergeMatches
     from deltalog.operations.changes.merge.plan import MergeCondition, MergePlan, ResolvedClause
-    from deltalog.operations.changes.request import ChangeRequest
-    from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.transaction import PendingTransaction
 
 

@@ -18,15 +18,15 @@ from deltalog._util.cards import ProgressCount
 from deltalog._util.kernels import Array, arrow, compute
 from deltalog.data.scan.plan import make_numbered_tasks
 from deltalog.data.scan.prune import prune
-from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.expressions import Expression, Literal, columns, type_of
 from deltalog.expressions.literals import from_scalar
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
 from deltalog.expressions.trees import all_of
 from deltalog.operations.changes.apply import SelectedRows, complete_counts
-from deltalog.operations.changes.merge.pairs import BatchMatches, PairMatcher
-from deltalog.operations.changes.merge.source import without_side
+from deltalog.operations.changes.merge.pairs import BatchMatches, Ends, PairMatcher
+from deltalog.operations.changes.merge.source import MergeSource, without_side
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap
 from deltalog.schema.metadata_columns import ROW_INDEX
@@ -36,11 +36,8 @@ from deltalog.storage.pool import read_ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.data.scan.reader import ScanTask
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.merge.pairs import Ends
     from deltalog.operations.changes.merge.plan import Key, MergePlan
-    from deltalog.operations.changes.merge.source import MergeSource
     from deltalog.schema import DataType
 
 _BATCH_ROWS: Final = 1 << 20

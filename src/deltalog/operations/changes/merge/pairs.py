@@ -20,8 +20,8 @@ from deltalog._util.kernels import Array, arrow, compute
 from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.trees import conjunction
-from deltalog.operations.changes.merge.plan import first_true
-from deltalog.operations.changes.merge.source import SOURCE, TARGET
+from deltalog.operations.changes.merge.plan import MergePlan, ResolvedClause, first_true
+from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
 from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.schema import to_arrow_type
 from deltalog.schema.check import readable_rows
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.operations.changes.merge.plan import MergePlan, ResolvedClause
-    from deltalog.operations.changes.merge.source import MergeSource
 
 Ends: TypeAlias = tuple[Array | None, Array | None]
 

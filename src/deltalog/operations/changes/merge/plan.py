@@ -48,8 +48,8 @@ from deltalog.operations.changes.merge.source import (
 )
 from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
 from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
-from deltalog.protocol.table_change import changed_table
-from deltalog.schema import Field, PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.protocol.table_change.change import changed_table
+from deltalog.schema import DataType, Field, PrimitiveType, StructType, find_field, merge_schemas
 from deltalog.schema.collations import own_collation
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import BY_BYTES, VOID
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.schema import DataType
 
 Path = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from deltalog._util.clock import now_ms as present_ms
 from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
 from deltalog.log.listing import list_log
-from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol import column_mapping
 from deltalog.protocol.actions.properties import PROPERTIES, canonical_key
 from deltalog.protocol.features.declarations import (
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.log.context import TableContext
-    from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
 
     CheckFunction = Callable[[Patient], Iterator[Finding]]

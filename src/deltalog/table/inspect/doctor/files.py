@@ -22,9 +22,8 @@ from deltalog.operations.engine import LocalEngine
 from deltalog.operations.vacuum import TEMPORARY, existing, plan_vacuum
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import stats_schema
 from deltalog.protocol.stats.ranges import correction
-from deltalog.protocol.stats.schema import has_bounds
+from deltalog.protocol.stats.schema import has_bounds, stats_schema
 from deltalog.schema.check import readable_values
 from deltalog.schema.columns import leaf_columns
 from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
@@ -33,16 +32,14 @@ from deltalog.storage.parquet.parts import guarded
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.parquet.splice import check_pages
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import native_path
-from deltalog.table.inspect.doctor.report import MANY, Finding, Severity, decoded
+from deltalog.storage.store import Store, native_path
+from deltalog.table.inspect.doctor.report import MANY, Finding, Patient, Severity, decoded
 from deltalog.transaction.maintenance.checksum import allows_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.schema import Field
-    from deltalog.storage.store import Store
-    from deltalog.table.inspect.doctor.report import Patient
 
 _NUM_RECORDS: Final = "numRecords"
 

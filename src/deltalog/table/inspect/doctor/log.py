@@ -14,22 +14,18 @@ from deltalog._util.kernels import compute
 from deltalog.errors import DeltaError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.listing import parse_hint
-from deltalog.log.names import LAST_CHECKPOINT_PATH, LogFileKind, parse_log_name
-from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.log.names import LAST_CHECKPOINT_PATH, LogFile, LogFileKind, parse_log_name
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
 from deltalog.log.replay import file_keys, reconcile
-from deltalog.log.segment import build_segment
+from deltalog.log.segment import CheckpointFiles, build_segment
 from deltalog.log.snapshot.state import LogState
-from deltalog.table.inspect.doctor.report import Finding, Severity
+from deltalog.table.inspect.doctor.report import Finding, Patient, Severity
 from deltalog.transaction.maintenance.checksum import count_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.log.names import LogFile
-    from deltalog.log.reader import CommitTable
-    from deltalog.log.segment import CheckpointFiles
-    from deltalog.table.inspect.doctor.report import Patient
 
 _TOGETHER: Final = 100
 _BLANK_BYTES: Final = 64

@@ -17,13 +17,12 @@ import pyarrow as pa
 from deltalog._util.cached import cached_property
 from deltalog._util.cards import card, grid
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.paths import LOG_DIRECTORY, decode_path
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo, decode_path
 from deltalog.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog._util.paths import FileInfo
     from deltalog.log.segment import LogListing
     from deltalog.log.snapshot import Snapshot
     from deltalog.storage.store import Store

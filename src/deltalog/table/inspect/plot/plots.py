@@ -20,8 +20,7 @@ from deltalog.operations import arguments
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features import logical_clustering_columns
 from deltalog.protocol.partition_values import extract, parse_column
-from deltalog.protocol.stats import has_bounds, stats_schema
-from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, has_bounds, stats_schema
 from deltalog.schema import canonical_path_of, find_field, leaf_columns
 from deltalog.table.inspect.description import leaf
 from deltalog.table.inspect.plot import drawing
