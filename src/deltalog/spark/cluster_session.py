@@ -7,7 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -46,17 +46,15 @@ from deltalog.spark.session.spark_tables import (
 from deltalog.spark.session.splicing import TableFrame, foreign_text, spliced
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
-from deltalog.spark.writing.frame import NO_PLACE, place_of_name, replacing_by_spark
+from deltalog.spark.writing.frame import NO_PLACE, NamedPlace, place_of_name, replacing_by_spark
 from deltalog.spark.writing.writer import fitted
 from deltalog.statements.catalog_names import NamespaceStatement, names_in
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.reader import resolved
-from deltalog.statements.statement import Query
+from deltalog.statements.statement import Qualifiers, Query, SqlCondition, SqlStatement
 from deltalog.table.creating import TablePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
@@ -65,8 +63,6 @@ if TYPE_CHECKING:
     from deltalog.log.context import TableContext
     from deltalog.operations.engine import Engine
     from deltalog.operations.write import Write
-    from deltalog.spark.writing.frame import NamedPlace
-    from deltalog.statements.statement import Qualifiers, SqlCondition, SqlStatement
     from deltalog.table import DeltaTable
 
 

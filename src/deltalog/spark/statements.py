@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
-from deltalog.query.lexer import TextParts, begins_query, split
+from deltalog.query.lexer import TextParts, Word, begins_query, split
 from deltalog.query.names import QualifiedName, end_of_value, unquoted
 from deltalog.spark.cluster_session import ClusterSession
 from deltalog.spark.session.failures import as_spark_does, check_session
@@ -30,18 +30,14 @@ from deltalog.statements.catalog_names import UseStatement
 from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.reader import StatementReader
+from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.select import (
     SelectStatement,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pyspark.sql import SparkSession
 
-    from deltalog.query.lexer import Word
-    from deltalog.statements.reader import Parameters
     from deltalog.statements.statement import Query, SqlStatement
 
     Run = Callable[[str, Parameters], DataFrame | None]

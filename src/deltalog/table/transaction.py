@@ -5,7 +5,7 @@ Protocol: Delta Log Entries (a commit is atomic)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,15 +19,13 @@ from deltalog.operations.delete import Delete
 from deltalog.operations.execute import commit_staged, preview, stage
 from deltalog.operations.merge import Merge, upsert
 from deltalog.operations.update import Update
-from deltalog.operations.write import Write
+from deltalog.operations.write import SchemaMode, Write
 from deltalog.table.inspect.display import as_facts
 from deltalog.table.merge import TableMerger, check_condition
-from deltalog.transaction import AppTransaction, PendingTransaction
+from deltalog.transaction import AppTransaction, CommitOptions, PendingTransaction
 from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from deltalog._util.cards import Progress
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation
-    from deltalog.operations.write import SchemaMode
     from deltalog.table.creating import LatestTable
-    from deltalog.transaction import CommitOptions
 
 
 class StagedOperations:

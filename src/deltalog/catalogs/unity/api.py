@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from deltalog.catalogs.protocol import Name, shown_name
-from deltalog.catalogs.unity.client import Question, path_of
+from deltalog.catalogs.unity.client import Question, UnityClient, path_of
 from deltalog.catalogs.unity.messages import (
     LoadedTable,
     StagingAnswer,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from deltalog._util.clock import Clock
     from deltalog._util.json import JsonObject
     from deltalog.catalogs.locations import LentCredential
-    from deltalog.catalogs.unity.client import UnityClient
     from deltalog.log.context import MaintenanceOperation
 
 T = TypeVar("T")

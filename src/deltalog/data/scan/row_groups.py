@@ -33,7 +33,7 @@ from deltalog.protocol.stats.schema import (
     leaves_of_schema,
     schema_of_leaves,
 )
-from deltalog.protocol.stats.skipping import plan_skipping
+from deltalog.protocol.stats.skipping import Skipping, plan_skipping
 from deltalog.schema import StructType, find_field, to_arrow_type
 from deltalog.storage.parquet.excerpt import PAGED
 from deltalog.storage.parquet.paged import FEW_GROUPS, PagedReader
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot.splits import PartialCheckpoint
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.protocol.stats.skipping import Skipping
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.reader import ParquetReader
 

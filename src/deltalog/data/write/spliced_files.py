@@ -23,7 +23,7 @@ from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.patched_groups import GroupPatch
 from deltalog.data.write.rows_to_files import WaitingRows, WriteLimits, pieces
 from deltalog.errors import DeltaError
-from deltalog.protocol.stats.collect import encode_stats
+from deltalog.protocol.stats.collect import StatsCollector, encode_stats
 from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.parquet.splice import (
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.protocol.deletion_vectors import DeletionBitmap
-    from deltalog.protocol.stats.collect import StatsCollector
     from deltalog.storage.parquet.facts import Footer
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy

@@ -34,7 +34,7 @@ from deltalog.log.checkpoints.rows import (
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.actions.codec import sidecar_from_json
 from deltalog.protocol.stats.collect import encode_stats_column
-from deltalog.protocol.stats.parse import AddBatch, leaf_of, parsed_leaves
+from deltalog.protocol.stats.parse import AddBatch, StatsLeaf, leaf_of, parsed_leaves
 from deltalog.protocol.stats.schema import conform_stats, leaves_of_schema, schema_of_leaves
 from deltalog.storage.pool import map_in_pool, read_ahead
 from deltalog.storage.store import Store, native_path
@@ -43,7 +43,6 @@ from deltalog.storage.stores.local_files import FileState, Recent, is_settled, l
 if TYPE_CHECKING:
     from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.log.segment import CheckpointFiles
-    from deltalog.protocol.stats.parse import StatsLeaf
 
 
 # Typed statistics of the files in a checkpoint.

@@ -25,7 +25,7 @@ from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, ma
 from deltalog.protocol.actions.codec import action_to_json, check_column
 from deltalog.protocol.actions.model import Action, DomainMetadata, Sidecar
 from deltalog.protocol.partition_values import encode_value, extract, parse_column
-from deltalog.protocol.stats.parse import nest
+from deltalog.protocol.stats.parse import StatsLeaf, nest
 from deltalog.protocol.stats.schema import indexed_columns, leaves_of_schema, stats_schema
 from deltalog.schema import StructType, from_arrow_type
 from deltalog.schema.arrow import to_arrow_type
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.protocol.configuration import TableConfiguration
-    from deltalog.protocol.stats.parse import StatsLeaf
     from deltalog.storage.store import Store
 
     Column = pa.Array[Any] | pa.ChunkedArray[Any]

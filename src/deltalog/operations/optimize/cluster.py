@@ -18,7 +18,7 @@ from deltalog._util.kernels import arrow, compute, pc
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.coercion import is_opaque
 from deltalog.log.context import MaintenanceOperation
-from deltalog.operations.changes.bins import Rewritten
+from deltalog.operations.changes.bins import Bin, BinReader, Rewritten
 from deltalog.operations.changes.external_sort import SortLimits, one_piece, sort_batches
 from deltalog.operations.optimize.rewrite import (
     Optimized,
@@ -29,8 +29,8 @@ from deltalog.operations.optimize.rewrite import (
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import clustering_columns
 from deltalog.protocol.partition_values import extract
-from deltalog.schema import PrimitiveType, canonical_path_of, find_field
-from deltalog.schema.columns import walk
+from deltalog.schema import PrimitiveType, StructType, canonical_path_of, find_field
+from deltalog.schema.columns import Path, walk
 from deltalog.schema.metadata_columns import METADATA
 from deltalog.schema.types import VOID
 from deltalog.transaction.maintenance.checksum import check_maintenance
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.bins import Bin, BinReader
     from deltalog.operations.engine import Engine
-    from deltalog.schema import StructType
-    from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
 
 _GIB: Final = 1024 * 1024 * 1024

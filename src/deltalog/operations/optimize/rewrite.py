@@ -17,7 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
 from deltalog.log.replay import file_keys
 from deltalog.operations.arguments import as_condition, with_blanks_as_nulls
-from deltalog.operations.changes.bins import Bin, BinRewrite, RunOptions
+from deltalog.operations.changes.bins import Bin, BinRewrite, Rewrite, RunOptions
 from deltalog.operations.changes.external_sort import one_piece
 from deltalog.operations.operation import Operation
 from deltalog.protocol.partition_values import extract
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.bins import Rewrite
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
 

@@ -29,7 +29,7 @@ from deltalog.sharing.server.async_queries import (
     AsyncQueries,
 )
 from deltalog.sharing.server.cache import FileCache
-from deltalog.sharing.server.config import ServerConfig
+from deltalog.sharing.server.config import ServerConfig, TableConfig, TelemetryConfig
 from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
 from deltalog.sharing.server.faults import Fault, unauthenticated
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from deltalog.sharing.server.config import TableConfig, TelemetryConfig
 from deltalog.storage import Store
 from deltalog.storage.http.client import is_loopback
 

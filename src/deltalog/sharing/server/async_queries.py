@@ -17,18 +17,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import dumps, loads
-from deltalog.sharing.server.answers import Answer
+from deltalog.sharing.server.answers import Answer, TableRequest
 from deltalog.sharing.server.faults import fault_of, invalid, not_found, too_many_requests
 from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.wire.lines import QueryStatus
-from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
+from deltalog.sharing.wire.requests import TableQuery, encode_table_query, parse_table_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
-
-    from deltalog.sharing.server.answers import TableRequest
-    from deltalog.sharing.wire.requests import TableQuery
 
 
 _KIND: Final = "query"

@@ -30,7 +30,7 @@ from deltalog.sharing.server.async_queries import (
     AsyncQueries,
 )
 from deltalog.sharing.server.changes import answer_changes
-from deltalog.sharing.server.downloads import check_inside, download
+from deltalog.sharing.server.downloads import Download, check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found, unsupported
 from deltalog.sharing.server.middleware import (
     CLIENT_CLOSED,
@@ -47,8 +47,8 @@ from deltalog.sharing.server.queries import (
     answer_metadata,
     answer_query,
 )
-from deltalog.sharing.server.tables import TableName, Tables, tables_of
-from deltalog.sharing.server.tokens import InvalidTokenError
+from deltalog.sharing.server.tables import ServedTable, TableName, Tables, tables_of
+from deltalog.sharing.server.tokens import InvalidTokenError, Sealer
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
 from deltalog.sharing.server.view_query import download_view
 from deltalog.sharing.wire import requests as codes
@@ -81,10 +81,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from deltalog.sharing.server.config import SchemaConfig, ShareConfig, TableConfig
-    from deltalog.sharing.server.downloads import Download
     from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
-    from deltalog.sharing.server.tables import ServedTable
-    from deltalog.sharing.server.tokens import Sealer
     from deltalog.storage.stores.fsspec_files import IssuedCredentials
 
 T = TypeVar("T")

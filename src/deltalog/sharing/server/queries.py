@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deltalog._util.kernels import compute, exact_sum
-from deltalog.sharing.server.answers import Answer, encode_lines
+from deltalog.sharing.server.answers import Answer, TableRequest, encode_lines
 from deltalog.sharing.server.changes import answer_stream
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.file_lines import LINES_PER_CHUNK, FileLines, check_paths
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.prune import Pruned
     from deltalog.log.snapshot import Snapshot
-    from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.wire.requests import TableQuery
 
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.application import make_app
-from deltalog.sharing.server.config_file import settled_server
+from deltalog.sharing.server.config_file import ReloadingServer, settled_server
 from deltalog.storage.http.client import is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deltalog.sharing.server.config import ServerConfig
-    from deltalog.sharing.server.config_file import ReloadingServer
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 # Messages that clients can cause at will; the audit log has a line for each request anyway.

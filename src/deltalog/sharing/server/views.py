@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow as pa
 
@@ -35,26 +35,23 @@ from deltalog.protocol.features.schema_needs import (
     has_types_of,
     has_variant,
 )
-from deltalog.schema import StructType, canonical_path_of, encode_schema, project
+from deltalog.schema import DataType, Field, StructType, canonical_path_of, encode_schema, project
 from deltalog.schema.check import readable_values
 from deltalog.sharing.server.cache import CachedFile
 from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
 from deltalog.sharing.server.middleware import check_client
-from deltalog.sharing.server.pages import prune_by, read_hints
+from deltalog.sharing.server.pages import Hints, prune_by, read_hints
 from deltalog.storage.parquet.sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from deltalog.data.scan.reader import ScanTask
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.schema import DataType, Field
     from deltalog.sharing.server.answers import Services
-    from deltalog.sharing.server.pages import Hints
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.wire.requests import TableQuery
     from deltalog.storage import Store

@@ -16,7 +16,7 @@ from deltalog._util.json import loads
 from deltalog._util.kernels import arrow
 from deltalog.data.scan.transform import with_children
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.schema import (
     Field,
@@ -33,7 +33,6 @@ from deltalog.schema.columns import loosened, walk_types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from deltalog.protocol.column_mapping import Mode
     from deltalog.schema import DataType
 
 

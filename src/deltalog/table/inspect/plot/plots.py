@@ -21,7 +21,7 @@ from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features import logical_clustering_columns
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, has_bounds, stats_schema
-from deltalog.schema import canonical_path_of, find_field, leaf_columns
+from deltalog.schema import Field, canonical_path_of, find_field, leaf_columns
 from deltalog.table.inspect.description import leaf
 from deltalog.table.inspect.plot import drawing
 from deltalog.table.inspect.plot.drawing import Plot
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.prune import Pruned
     from deltalog.log.snapshot import Snapshot
-    from deltalog.schema import Field
 
 _ROW_HEIGHT = 0.24  # inches
 
