@@ -371,6 +371,31 @@ class TableAlterer:
         """
         self._do(alter.UpgradeRowIds(), commit_properties, post_commithook_properties)
 
+    def backfill_row_ids(
+        self,
+        max_files: int = alter.BATCH_FILES,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> int:
+        """Assign row ids to files that have none, in one commit, and return how many these were.
+
+        Setting `delta.enableRowTracking` does this for up to 100,000 files. For more, add the
+        feature
+        `rowTracking`, call this until it returns 0, and then set the property. Others can write
+        meanwhile.
+
+        Args:
+            max_files: the maximum number of files.
+
+        Raises:
+            InvalidInputError: the table does not have the feature `rowTracking`.
+
+        Cost: the log's columns of the files; one commit that adds them again.
+        """
+        options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
+        done = self._table.execute(alter.BackfillRowIds(max_files), options)
+        return 0 if done.value is None else done.value.result()
+
     def _do(
         self,
         operation: Operation[Any],

@@ -29,6 +29,7 @@ from deltalog.operations.alter.columns import (
     SyncIdentity,
 )
 from deltalog.operations.alter.properties import (
+    BATCH_FILES,
     AddConstraints,
     AddFeature,
     BackfillRowIds,
@@ -45,6 +46,7 @@ from deltalog.operations.alter.properties import (
 )
 
 __all__ = [
+    "BATCH_FILES",
     "AddColumns",
     "AddConstraints",
     "AddFeature",

@@ -430,8 +430,9 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
     if files.num_rows > BATCH_FILES:
         raise InvalidInputError(
             f"cannot enable row tracking of {transaction.store.root} in one commit: "
-            f"{files.num_rows} files have no row ids; add the table feature rowTracking, then "
-            "backfill_row_ids, then set the property"
+            f"{files.num_rows} files have no row ids; add the table feature rowTracking with "
+            "alter.add_feature, call alter.backfill_row_ids until it returns 0, and then set the "
+            "property"
         )
     if files.num_rows:
         # Conflict with any concurrent change: a file added meanwhile would stay without ids, and a

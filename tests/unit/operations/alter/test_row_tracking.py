@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog._util.json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
@@ -47,6 +49,17 @@ def test_a_backfill_goes_batch_by_batch() -> None:
     asked = {"delta.enableRowTracking": "true"}
     apply(table, alter.SetTableProperties(asked))
     assert set(last(table)) == {"commitInfo", "metaData"}
+
+
+def test_a_backfill_returns_how_many_files_it_gave_ids(tmp_path: Path) -> None:
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    table = DeltaTable(tmp_path)
+    table.alter.add_feature("rowTracking", allow_protocol_versions_increase=True)
+    assert [table.alter.backfill_row_ids(max_files=2) for _ in range(3)] == [2, 1, 0]
+    table.alter.set_table_properties({"delta.enableRowTracking": "true"})
+    ids = table.to_pyarrow_table(columns=["id", "_metadata.row_id"])
+    assert len(set(ids.column(1).to_pylist())) == 3
 
 
 @pytest.mark.protocol("B-70", "B-72", "B-74", "B-78")
