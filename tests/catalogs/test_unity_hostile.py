@@ -89,7 +89,7 @@ def test_the_older_api_has_no_names_with_dots(
     unity: UnityServer, catalog: UnityCatalog, name: str
 ) -> None:
     unity.has_delta_api = False
-    with pytest.raises(InvalidInputError, match="cannot use"):
+    with pytest.raises(InvalidInputError, match="names with a dot are not possible"):
         catalog.find(("sales", name))
     assert "getTable" not in unity.asked
 

@@ -237,7 +237,7 @@ BAD = [
         "bad operator",
         nothing,
         InvalidInputError,
-        ("'~'", "none of =, "),
+        ("'~'", "not one of =, "),
         lambda table: table.file_uris(file_pruning_predicate=[("p", "~", 1)]),
     ),
     Case(

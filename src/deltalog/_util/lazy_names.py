@@ -44,7 +44,7 @@ def names_on_demand(
 
     Args:
         package: its name, while it is being imported.
-        origins: public name → full name of its module.
+        origins: full name of a module → its public names.
         modules: submodules that are imported when they are accessed as attributes.
     """
     namespace = vars(sys.modules[package])

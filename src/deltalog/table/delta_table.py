@@ -1520,8 +1520,8 @@ class DeltaTable:
             from deltalog.iceberg import sync
         except ImportError as error:
             raise InvalidInputError(
-                f"cannot write Iceberg metadata of {self.table_uri}: PyIceberg is missing: install "
-                "'deltalog[iceberg]'"
+                f"cannot write Iceberg metadata of {self.table_uri}: PyIceberg is not installed; "
+                "pip install 'deltalog[iceberg]'"
             ) from error
         return sync(self._snapshot)
 

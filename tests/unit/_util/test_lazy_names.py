@@ -10,7 +10,7 @@ import pytest
 
 from deltalog._util.lazy_names import names_on_demand
 
-ORIGINS = {"sqrt": "math", "floor": "math"}
+ORIGINS = {"math": ["sqrt", "floor"]}
 
 
 @pytest.fixture

@@ -122,6 +122,9 @@ def test_a_cut_file_is_no_shorter_one(codec: str) -> None:
             found = _read(files)
         except (ValueError, EOFError, SystemError, zlib.error):
             continue
+        if len(found) == 2:  # cut in the last marker, whose missing bytes happen to be zero
+            assert len(whole) - 16 < end
+            continue
         # Cut after the first block, it is a file of that block.
         assert found == [("a", 0.1)]
         assert whole[:end].endswith(whole[-16:])

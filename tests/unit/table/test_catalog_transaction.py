@@ -183,7 +183,7 @@ def test_properties_are_those_of_every_commit(place: Place) -> None:
             tx.table("s.a").append(ROW)
             tx.table("s.b").append(ROW)
 
-    with pytest.raises(InvalidInputError, match="the transactions of nightly are there already"):
+    with pytest.raises(InvalidInputError, match="the transactions of nightly are recorded already"):
         repeat()
     assert place.versions() == [1, 1, 0]
 

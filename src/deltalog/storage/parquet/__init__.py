@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetReader", "open_parquet", "read_footer"]
 
-_ORIGINS = dict.fromkeys(__all__, "deltalog.storage.parquet.reader")
+_ORIGINS = {"deltalog.storage.parquet.reader": __all__}
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)
