@@ -307,13 +307,13 @@ def refused(metadata: Path, words: str, error: type[DeltaError] = InvalidInputEr
         ({"content": DataFileContent.EQUALITY_DELETES}, "have no columns"),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [99]},
-            "column 99, which does not exist",
+            "column with id 99, which does not exist",
         ),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [1]},
-            r"field ids \{1\}, found none",
+            r"field ids \{1\} are missing",
         ),
-        ({"file_format": FileFormat.PUFFIN}, "does not state its data file"),
+        ({"file_format": FileFormat.PUFFIN}, "does not record the data file"),
     ],
 )
 def test_entries_that_cannot_be_followed_are_refused(
