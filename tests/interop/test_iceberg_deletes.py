@@ -303,7 +303,7 @@ def refused(metadata: Path, words: str, error: type[DeltaError] = InvalidInputEr
         ({"file_format": FileFormat.ORC}, "found the orc"),
         ({"record_count": 7}, "expected 7 rows, found 1"),
         ({"key_metadata": b"key"}, "encrypted"),
-        ({"content": DataFileContent.DATA}, "a manifest of deletes lists the file"),
+        ({"content": DataFileContent.DATA}, "a manifest for deletes lists the file"),
         ({"content": DataFileContent.EQUALITY_DELETES}, "have no columns"),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [99]},
@@ -378,7 +378,7 @@ def test_delete_files_elsewhere_are_refused(iceberg: Catalog, tmp_path: Path) ->
     one = data_files(table)[0].file_path
     other = {"file_path": f"file://{tmp_path}/elsewhere.parquet"}
     metadata = add_deletes(table, Deletes(rows=[(one, 1)], members=other))
-    refused(metadata, "is not in the table", UnsafePathError)
+    refused(metadata, "outside of the table", UnsafePathError)
 
 
 def test_delete_files_that_are_gone_or_none_are_errors(iceberg: Catalog) -> None:
