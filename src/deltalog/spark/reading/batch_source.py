@@ -461,7 +461,7 @@ def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Ex
 
     Args:
         filters: Spark's filters, which are all true for the requested rows.
-        schema: of the table.
+        schema: the schema of the table.
     """
     found = []
     for one in filters:

@@ -96,7 +96,7 @@ def as_spark_condition(
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
-        schema: of the table.
+        schema: the schema of the table.
         session: the SQL settings, such as the time zone.
         alias: the table's alias in SQL strings.
         by_spark: whether an expression may use functions and names that only Spark supports.
@@ -185,8 +185,8 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     Args:
         text: the condition as the user wrote it.
         whole: the parsed and resolved condition, with timestamps without a time zone as UTC.
-        schema: of the table.
-        time_zone: of the session.
+        schema: the schema of the table.
+        time_zone: the time zone of the session.
 
     Raises:
         InvalidInputError: the meaning depends on the session's time zone.
@@ -296,8 +296,8 @@ def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.Boolean
     Spark finds columns by name unless a setting makes it use ids.
 
     Args:
-        store: of the table.
-        spec: of the scan.
+        store: the store of the table.
+        spec: the read specification of the scan.
         files: `path` and `size` of each.
 
     Cost: reads the footer of every file.

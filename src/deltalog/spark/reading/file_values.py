@@ -49,7 +49,7 @@ class FileValues:
     """The constant columns of some files.
 
     Args:
-        spec: of the scan.
+        spec: the read specification of the scan.
         files: the files, with the columns `TASK_COLUMNS`, `location` and `name`.
         partitions: whether to include partition values.
         more: further columns of `files` to include, with their types.

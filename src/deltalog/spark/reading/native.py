@@ -179,7 +179,7 @@ def named_files(files: pa.Table, root: str) -> pa.Table:
 
     Args:
         files: the files, with the log's column `path`.
-        root: of the table.
+        root: the location of the table.
     """
     paths = files.column("path")
     check_all_confined(paths)
@@ -192,8 +192,8 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     """Mark the files that Spark would not read correctly, and return the reasons.
 
     Args:
-        store: of the table.
-        spec: of the scan.
+        store: the store of the table.
+        spec: the read specification of the scan.
         files: `path`, `location` and `size` of each.
 
     Cost: reads the footer of every file if columns are mapped by id.
@@ -488,8 +488,8 @@ def not_null_columns(
 
     Args:
         spark: the session.
-        schema: of the table.
-        spec: of the scan.
+        schema: the schema of the table.
+        spec: the read specification of the scan.
         files: the column `partitionValues` of all files of the scan.
     """
     strict = [field for field in schema if not field.nullable and field.type in _SOME]

@@ -110,7 +110,7 @@ def without_deleted(
     Args:
         frame: rows of files with deletion vectors.
         spark: the session.
-        store: of the table.
+        store: the store of the table.
         files: the files, with the columns `deletionVector`, `path`, `size` and `name`, and perhaps
             `numRecords`.
         key: the key that identifies files.

@@ -335,7 +335,7 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
     """Return why Spark's own Parquet reader must not be used; None if it may be used.
 
     Args:
-        store: of the table.
+        store: the store of the table.
         native: the caller's choice.
     """
     if native is not None:

@@ -68,7 +68,7 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
 
     Args:
         spark: the session.
-        name: of the table.
+        name: the name of the table.
         entry: the table's entry in Spark's catalog, if known.
 
     Raises:
@@ -220,7 +220,7 @@ def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> Named
 
     Args:
         spark: the session.
-        name: of the table.
+        name: the name of the table.
         by_alias: whether the name must begin with the name of a catalog. Otherwise the string could
             also be a path.
     """

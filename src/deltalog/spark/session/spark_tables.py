@@ -139,7 +139,7 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
     Args:
         spark: the session.
         entry: the new entry.
-        schema: of the table.
+        schema: the schema of the table.
     """
     with left_to_spark():
         if spark.catalog.tableExists(str(entry.name)):

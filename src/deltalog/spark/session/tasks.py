@@ -68,7 +68,7 @@ def decode_all(
 
     Args:
         messages: the results of `report`.
-        store: of the table.
+        store: the store of the table.
         paths: a function that returns the paths of the files in a decoded message.
 
     Raises:
@@ -140,7 +140,7 @@ def numbered_frame(
         spark: the session.
         count: the number of tasks.
         work: a function that returns the rows of the task with a number.
-        schema: of the rows.
+        schema: the schema of the rows.
         what: the operator's name in Spark's plan.
 
     Raises:

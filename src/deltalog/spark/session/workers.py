@@ -68,7 +68,7 @@ def mapped(
     Args:
         frame: the input of the tasks.
         work: the function, which maps batches to batches.
-        schema: of the result.
+        schema: the schema of the result.
         what: the operator's name in Spark's plan.
     """
     names = frame.columns

@@ -76,7 +76,7 @@ class AskedTable(AskedWrite):
 
     Args:
         frame: the rows.
-        name: of the table.
+        name: the name of the table.
     """
 
     def __init__(self, frame: DataFrame, name: object) -> None:
