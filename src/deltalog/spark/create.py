@@ -79,7 +79,7 @@ class DeltaTableBuilder:
     Args:
         spark: the session, whose settings apply to a new table.
         way: how the table is created: `create`, `createIfNotExists`, `replace` or another way.
-        load_version: creates the result of `execute`.
+        load_version: a function that creates the result of `execute`.
         storage_options: credentials and settings for the store.
     """
 

@@ -186,7 +186,7 @@ class _Hanging:
     Args:
         owner: the class.
         name: the name of the attribute.
-        replaced: returns the replacement of the original attribute.
+        replaced: a function that returns the replacement of the original attribute.
     """
 
     owner: Any

@@ -242,7 +242,7 @@ def other_rows(
         session: finds tables.
         text: the statement.
         parameters: values of its parameters.
-        run: runs a nested statement.
+        run: a function that runs a nested statement.
 
     Raises:
         InvalidInputError: the statement names a deltalog table where Spark accepts only its own
@@ -533,7 +533,7 @@ def left_alone(
         session: finds tables.
         text: the statement.
         problem: why deltalog cannot parse it.
-        run: runs the statement in Spark.
+        run: a function that runs the statement in Spark.
 
     Raises:
         InvalidInputError: Spark would read or change the deltalog table without deltalog.

@@ -103,7 +103,7 @@ class FileValues:
         """Join a frame, by its column `KEY`, with the values that differ among the files.
 
         Args:
-            frame: rows of the files.
+            frame: the rows of the files.
             spark: the session.
             key: the key that identifies files.
             always: whether to join even if no value differs, because a file may occur repeatedly.
@@ -115,7 +115,7 @@ class FileValues:
         """Join a frame in which the column `KEY` contains the index of a row of `files`.
 
         Args:
-            frame: rows of the files.
+            frame: the rows of the files.
             spark: the session.
         """
         keys = pa.chunked_array([pa.array(range(self._files.num_rows), pa.int64())])

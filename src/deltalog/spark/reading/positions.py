@@ -108,7 +108,7 @@ def without_deleted(
     """Remove deleted rows from a frame with the columns `KEY` and `ROW`.
 
     Args:
-        frame: rows of files with deletion vectors.
+        frame: the rows of files with deletion vectors.
         spark: the session.
         store: the store of the table.
         files: the files, with the columns `deletionVector`, `path`, `size` and `name`, and perhaps
@@ -140,7 +140,7 @@ def only_marked(
     A row that several tasks read occurs once per task.
 
     Args:
-        frame: rows of the files, with the columns `KEY` and `ROW`.
+        frame: the rows of the files, with the columns `KEY` and `ROW`.
         spark: the session.
         tasks: scan tasks that return only deleted rows.
         keys: the file key of each task.

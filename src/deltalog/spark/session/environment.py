@@ -38,7 +38,7 @@ def check_pyspark(version: str) -> None:
     """Refuse a PySpark that is too old.
 
     Args:
-        version: such as `4.2.0` or `4.1.0.dev3`; a string that cannot be parsed is accepted.
+        version: a version such as `4.1.0.dev3`; an unparsable string is accepted.
 
     Raises:
         UnsupportedPySparkError: the version is older than `OLDEST_PYSPARK`.
