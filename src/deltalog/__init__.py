@@ -1,4 +1,4 @@
-"""Delta Lake tables in pure Python: the whole protocol, fast, from any fsspec store.
+"""Delta Lake tables in pure Python: the whole protocol, on any fsspec store.
 
 Start with `DeltaTable`. Names are loaded on first use, so `import deltalog` is fast.
 """
@@ -162,7 +162,7 @@ __all__ = [
 ]
 
 find_moved_modules()
-# Methods of a catalog and of shared tables make these.
+# Classes and functions of higher packages that lower packages use.
 state_higher_names(
     {
         "CatalogTransactions": "deltalog.table.catalog_transaction",

@@ -1,6 +1,6 @@
 """Every exception that deltalog raises, as one tree.
 
-The branches follow what a caller does about an error:
+The branches correspond to the possible reactions of a caller:
 
     DeltaError
     ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location
@@ -31,8 +31,8 @@ The branches follow what a caller does about an error:
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
     └── InternalError                               a bug in deltalog
 
-A message states what was attempted, on what, what was expected, what was found and what to do.
-`deltalog.spark` adds more errors.
+A message states what was attempted, on which object, what was expected and found, and what to do.
+`deltalog.spark` defines further errors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# Characters with an effect: controls, directions and other formats, lone surrogates, line ends.
+# Unicode categories of characters that are not printed literally: controls, formats such as
+# directions, surrogates, and line and paragraph separators.
 CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -63,7 +64,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return a string like `printable`, but keep line ends and tabs."""
+    """Return a string like `printable`, but with its line ends and tabs."""
     if text.isprintable():
         return text
     return "\n".join(
@@ -82,7 +83,7 @@ class DeltaError(Exception):
     """Root of all exceptions that deltalog raises.
 
     Attributes:
-        code: stable, machine-readable kind of the error.
+        code: a stable, machine-readable code for the kind of error.
     """
 
     code: ClassVar[str] = "delta-error"
@@ -92,11 +93,14 @@ class DeltaError(Exception):
         return printable_lines(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by state, because constructors differ: Spark sends errors between processes."""
+        """Pickle without the constructor, whose arguments differ between classes.
+
+        Spark sends errors between processes.
+        """
         return _rebuild, (type(self), self.args, self.__dict__.copy())
 
     def with_note(self, note: str) -> Self:
-        """Add a line of context (`while reading …`) and return the same error."""
+        """Add a line of context, such as `while reading …`, and return the same error."""
         self.add_note(note)
         return self
 
@@ -109,13 +113,13 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
 
 
 class TableExistsError(DeltaError, FileExistsError):
-    """There is already a table at this location, and the mode does not allow that."""
+    """A table already exists at this location, and the mode requires a new table."""
 
     code = "table-exists"
 
 
 class InvalidInputError(DeltaError, ValueError):
-    """An argument is invalid: a bad predicate, an unknown column, an unknown option."""
+    """An argument is invalid, such as an unparsable predicate or an unknown column or option."""
 
     code = "invalid-input"
 
@@ -127,7 +131,7 @@ class AmbiguousMergeError(InvalidInputError):
 
 
 class DeltaProtocolError(DeltaError):
-    """The request cannot be executed without breaking the Delta protocol."""
+    """The request cannot be executed without a violation of the Delta protocol."""
 
     code = "protocol"
 
@@ -175,13 +179,13 @@ class LogGapError(MalformedLogError):
 
 
 class CheckpointMissingError(MalformedLogError):
-    """The first commits are deleted, and no complete checkpoint covers them."""
+    """The first commits have been deleted, and no complete checkpoint replaces them."""
 
     code = "checkpoint-missing"
 
 
 class CheckpointUnreadableError(MalformedLogError):
-    """A checkpoint cannot be read, and the commits that it covers are deleted."""
+    """A checkpoint cannot be read, and the commits that it replaces have been deleted."""
 
     code = "checkpoint-unreadable"
 
@@ -193,7 +197,7 @@ class InvalidPartitionValueError(MalformedLogError):
 
 
 class UnsafePathError(MalformedLogError):
-    """A path in the log leads out of the table, or to a location that a table must not use."""
+    """A path in the log is outside of the table, or at a location that a table must not use."""
 
     code = "unsafe-path"
 
@@ -202,10 +206,10 @@ class UnsupportedFeatureError(DeltaProtocolError):
     """The table uses a table feature that deltalog does not support for this operation.
 
     Attributes:
-        table: location of the table.
-        version: of the table, or None.
-        operation: what was attempted, as a verb.
-        features: as the protocol spells them.
+        table: the location of the table.
+        version: the version of the table, or None.
+        operation: the attempted operation, such as `write to`.
+        features: the names of the features in the protocol.
     """
 
     code = "unsupported-feature"
@@ -232,7 +236,7 @@ class UnsupportedFeatureError(DeltaProtocolError):
 
 
 class CatalogManagedError(UnsupportedFeatureError):
-    """A catalog decides which commits of this table are valid, and its log tail was not passed."""
+    """A catalog decides which commits of the table are valid, but its log tail was not passed."""
 
     code = "catalog-managed"
 
@@ -256,7 +260,7 @@ class VersionNotFoundError(DeltaProtocolError):
 
 
 class DataFileMissingError(DeltaProtocolError):
-    """The log names a data file, a deletion vector or a change file that does not exist."""
+    """The log refers to a data file, deletion vector or change file that does not exist."""
 
     code = "data-file-missing"
 
@@ -280,7 +284,7 @@ class ChangeDataFeedNotEnabledError(DeltaProtocolError):
 
 
 class IncompatibleChangesError(DeltaProtocolError):
-    """The requested range of changes crosses a schema change that no one schema can represent."""
+    """The schema changes in the requested range, so that no schema can represent all its rows."""
 
     code = "cdf-incompatible-schema"
 
@@ -298,12 +302,12 @@ class SchemaMismatchError(DeltaError):
 
 
 class ConstraintViolationError(DeltaError):
-    """Rows violate a NOT NULL, a CHECK constraint, an invariant or a generated column.
+    """Rows violate a NOT NULL or CHECK constraint, an invariant, or a generated column.
 
     Attributes:
-        constraint: name of the violated constraint, or None.
-        num_rows: number of violating rows among those checked so far, or None.
-        examples: a few violating rows, as dicts.
+        constraint: the name of the violated constraint, or None.
+        num_rows: the number of violating rows in the rows that were checked so far, or None.
+        examples: a few violating rows as dictionaries.
     """
 
     code = "constraint-violation"
@@ -329,11 +333,12 @@ class CommitFailedError(DeltaError):
 
 
 class CommitOutcomeUnknownError(CommitFailedError):
-    """The store failed, and it is unknown whether the commit happened; it may still appear.
+    """The store failed, so it is unknown whether the commit exists. It may still appear later.
 
     Attributes:
-        version: the version that was attempted.
-        txn_id: `commitInfo.txnId` of the commit; search the log for it to see whether it happened.
+        version: the attempted version.
+        txn_id: the value of `commitInfo.txnId` in the commit. If the log contains it, the commit
+            has succeeded.
     """
 
     code = "commit-outcome-unknown"
@@ -345,15 +350,16 @@ class CommitOutcomeUnknownError(CommitFailedError):
 
 
 class TransactionIncompleteError(CommitFailedError):
-    """A transaction over several tables ended between its commits; its journal still exists.
+    """A transaction on several tables ended between its commits. Its journal still exists.
 
-    `CatalogTransactions.recover` makes the remaining commits, or raises the reason why it cannot.
+    `CatalogTransactions.recover` makes the remaining commits, or raises the error that prevents
+    them.
 
     Attributes:
-        transaction_id: names the transaction's journal.
-        committed: names of the tables whose commit was made.
-        left: names of the other tables, in commit order. It may be unknown whether the first of
-            them was committed.
+        transaction_id: the id of the transaction and its journal.
+        committed: the names of the tables with a commit.
+        left: the names of the other tables, in the order of their commits. The commit of the first
+            table may exist.
     """
 
     code = "transaction-incomplete"
@@ -373,12 +379,12 @@ class TransactionIncompleteError(CommitFailedError):
 
 
 class CommitConflictError(CommitFailedError):
-    """Another commit won, and this commit conflicts with it.
+    """Another writer committed first, and this commit conflicts with that winning commit.
 
     Attributes:
-        version: of the winning commit, or None.
-        operation: of the winning commit.
-        files: some of the paths that both commits touch.
+        version: the version of the winning commit, or None.
+        operation: the operation of the winning commit.
+        files: some paths of files that both commits use.
     """
 
     code = "commit-conflict"
@@ -398,49 +404,49 @@ class CommitConflictError(CommitFailedError):
 
 
 class ProtocolChangedError(CommitConflictError):
-    """The winner changed the protocol."""
+    """The winning commit changed the protocol."""
 
     code = "protocol-changed"
 
 
 class MetadataChangedError(CommitConflictError):
-    """The winner changed schema, properties or partitioning."""
+    """The winning commit changed the schema, the properties or the partitioning."""
 
     code = "metadata-changed"
 
 
 class ConcurrentAppendError(CommitConflictError):
-    """The winner added files that match what this operation read."""
+    """The winning commit added files with rows that this operation would have read."""
 
     code = "concurrent-append"
 
 
 class ConcurrentDeleteReadError(CommitConflictError):
-    """The winner removed a file that this operation read."""
+    """The winning commit removed a file that this operation read."""
 
     code = "concurrent-delete-read"
 
 
 class ConcurrentDeleteDeleteError(CommitConflictError):
-    """The winner removed a file that this operation removes too."""
+    """The winning commit removed a file that this operation also removes."""
 
     code = "concurrent-delete-delete"
 
 
 class ConcurrentTransactionError(CommitConflictError):
-    """The winner committed the same application transaction."""
+    """The winning commit recorded a transaction of the same application."""
 
     code = "concurrent-transaction"
 
 
 class DomainMetadataConflictError(CommitConflictError):
-    """The winner changed the same metadata domain."""
+    """The winning commit changed a metadata domain that this commit also changes."""
 
     code = "domain-metadata-conflict"
 
 
 class CommitRetriesExhaustedError(CommitFailedError):
-    """Another writer won every attempt."""
+    """In every attempt, another writer committed first."""
 
     code = "commit-retries-exhausted"
 
@@ -464,20 +470,20 @@ class ObjectNotFoundError(StorageError):
 
 
 class AccessDeniedError(StorageError):
-    """The store rejected the credentials, or none were given."""
+    """The store rejected the credentials, or requires credentials."""
 
     code = "access-denied"
 
 
 class CatalogError(StorageError):
-    """A catalog refused a request, or its answer is not usable.
+    """A catalog refused a request, or sent an invalid response.
 
     The class is a `StorageError`, so code that retries a commit handles a failed store and a failed
     catalog in the same way.
 
     Attributes:
-        status: of HTTP; None if there was no answer.
-        error_code: the catalog's own code; empty if it sent none.
+        status: the HTTP status; None if there was no response.
+        error_code: the catalog's own error code; empty if the response has none.
     """
 
     code = "catalog"
@@ -494,23 +500,23 @@ class CatalogError(StorageError):
 
 
 class CatalogAccessError(CatalogError, AccessDeniedError):
-    """The catalog rejected the token, or its owner lacks the permission."""
+    """The catalog rejected the token, or the owner of the token lacks the permission."""
 
     code = "catalog-access"
 
 
 class CatalogUnavailableError(CatalogError):
-    """The catalog gave no usable answer in any attempt."""
+    """The catalog sent no valid response in any attempt."""
 
     code = "catalog-unavailable"
 
 
 class SharingError(DeltaError):
-    """A sharing server refused a request, or could not answer it.
+    """A sharing server refused a request, or could not answer the request.
 
     Attributes:
-        status: of HTTP; None if there was no answer.
-        error_code: the server's own code; empty if it sent none.
+        status: the HTTP status; None if there was no response.
+        error_code: the server's own error code; empty if the response has none.
     """
 
     code = "sharing"
@@ -522,7 +528,7 @@ class SharingError(DeltaError):
 
 
 class SharingAccessError(SharingError):
-    """The server rejected this profile: get a new one, or permission for the table."""
+    """The server rejected the profile. Request a new profile, or permission for the table."""
 
     code = "sharing-access"
 
@@ -534,7 +540,7 @@ class ShareNotFoundError(SharingError):
 
 
 class SharingUnavailableError(SharingError):
-    """The server gave no usable answer in any attempt."""
+    """The server sent no valid response in any attempt."""
 
     code = "sharing-unavailable"
 

@@ -303,17 +303,17 @@ def refused(metadata: Path, words: str, error: type[DeltaError] = InvalidInputEr
         ({"file_format": FileFormat.ORC}, "found the orc"),
         ({"record_count": 7}, "expected 7 rows, found 1"),
         ({"key_metadata": b"key"}, "encrypted"),
-        ({"content": DataFileContent.DATA}, "a manifest of deletes lists the file"),
+        ({"content": DataFileContent.DATA}, "a manifest for deletes lists the file"),
         ({"content": DataFileContent.EQUALITY_DELETES}, "have no columns"),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [99]},
-            "column 99, which does not exist",
+            "column with id 99, which does not exist",
         ),
         (
             {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [1]},
-            r"field ids \{1\}, found none",
+            r"field ids \{1\} are missing",
         ),
-        ({"file_format": FileFormat.PUFFIN}, "does not state its data file"),
+        ({"file_format": FileFormat.PUFFIN}, "does not record the data file"),
     ],
 )
 def test_entries_that_cannot_be_followed_are_refused(
@@ -378,7 +378,7 @@ def test_delete_files_elsewhere_are_refused(iceberg: Catalog, tmp_path: Path) ->
     one = data_files(table)[0].file_path
     other = {"file_path": f"file://{tmp_path}/elsewhere.parquet"}
     metadata = add_deletes(table, Deletes(rows=[(one, 1)], members=other))
-    refused(metadata, "is not in the table", UnsafePathError)
+    refused(metadata, "outside of the table", UnsafePathError)
 
 
 def test_delete_files_that_are_gone_or_none_are_errors(iceberg: Catalog) -> None:

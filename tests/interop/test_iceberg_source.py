@@ -277,7 +277,7 @@ def changed(table: Table, change: Any) -> Path:
 )
 def test_types_that_delta_lacks_are_named(iceberg: Catalog, kind: Any, text: str) -> None:
     table = iceberg.create(Schema(types.NestedField(1, "odd", kind)))
-    with pytest.raises(UnsupportedTypeError, match=f"'odd' is of type {text}"):
+    with pytest.raises(UnsupportedTypeError, match=f"'odd' has the type {text}"):
         convert_to_deltalake(table)
     assert not (path_of(table) / "_delta_log").exists()
 
@@ -308,7 +308,7 @@ def test_defaults_are_refused(iceberg: Catalog) -> None:
         found["schemas"][-1]["fields"][0]["initial-default"] = 7
 
     path = changed(table, give_default)
-    with pytest.raises(InvalidInputError, match="'id' has a default"):
+    with pytest.raises(InvalidInputError, match="'id' has an initial default"):
         convert_to_deltalake(path)
 
 
@@ -316,7 +316,7 @@ def test_files_elsewhere_are_refused(iceberg: Catalog, tmp_path: Path) -> None:
     table = story(iceberg)
     moved = tmp_path / "moved"
     shutil.copytree(path_of(table), moved)
-    with pytest.raises(UnsafePathError, match="is not in the table"):
+    with pytest.raises(UnsafePathError, match="outside of the table"):
         convert_to_deltalake(moved)
 
 

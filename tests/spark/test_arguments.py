@@ -63,7 +63,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "clone at": (lambda t: t.cloneAtVersion("0", "x"), "version"),
     "clone when": (lambda t: t.cloneAtTimestamp(0, "x"), "timestamp"),
     "where": (lambda t: t.optimize().where(1), "partitionFilter"),
-    "z-order": (lambda t: t.optimize().executeZOrderBy(1), "names of columns"),
+    "z-order": (lambda t: t.optimize().executeZOrderBy(1), "column names"),
 }
 WRONG_OPENING: dict[str, tuple[Call, str]] = {
     "no session": (lambda _: DeltaTable.forPath("x", "y"), "sparkSession"),  # type: ignore[arg-type]

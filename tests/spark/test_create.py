@@ -79,7 +79,7 @@ def test_a_session_is_a_session() -> None:
 
 def test_columns_of_a_z_order_are_names(spark: SparkSession, tmp_path: Path) -> None:
     deltalog.spark.write(spark.range(1), tmp_path)
-    with pytest.raises(TypeError, match="expected names of columns"):
+    with pytest.raises(TypeError, match="expected column names"):
         DeltaTable.forPath(spark, tmp_path).optimize().executeZOrderBy(1)  # type: ignore[arg-type]
 
 

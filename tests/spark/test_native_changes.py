@@ -256,8 +256,8 @@ def test_an_end_after_the_last_version_is_the_last(
         ({"startingVersion": 99}, VersionNotFoundError, "its versions are 0 to 7"),
         ({"startingVersion": 3, "endingVersion": 2}, InvalidInputError, "ends before it starts"),
         ({}, InvalidInputError, "expected startingVersion"),
-        ({"startingVersion": 0, "versionAsOf": 1}, InvalidInputError, "bound the feed"),
-        ({"startingVersion": 0, "metadataColumns": "row_id"}, InvalidInputError, "it has none"),
+        ({"startingVersion": 0, "versionAsOf": 1}, InvalidInputError, "limit the feed"),
+        ({"startingVersion": 0, "metadataColumns": "row_id"}, InvalidInputError, "not have them"),
     ],
 )
 def test_errors_are_those_of_the_python_source(

@@ -411,7 +411,7 @@ def test_a_frame_keeps_moments_of_partitions(spark: SparkSession, profile: Path)
     """Where the log names no zone, the client and the session have to agree on one."""
     url = f"{profile}#s.d.zoneless"
     with setting(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
-        with pytest.raises(InvalidInputError, match=r"'at' names no zone.*'Asia/Tokyo' as its"):
+        with pytest.raises(InvalidInputError, match=r"'at' has no time zone.*'Asia/Tokyo' as its"):
             SharedTable(url).scan().to_spark(spark)
         assert SharedTable(url).scan(["id"]).to_spark(spark).count() == 1
         agreed = SharedTable(url, default_timezone="Asia/Tokyo").scan().to_spark(spark)

@@ -147,7 +147,7 @@ def test_the_setting_is_a_number(spark: SparkSession, tmp_path: Path, text: str)
     plain(tmp_path)
     spark.conf.set(MOST_FILES_HERE, text)
     try:
-        with pytest.raises(InvalidInputError, match="expected a number of files"):
+        with pytest.raises(InvalidInputError, match="expected a whole number of files"):
             deltalog.spark.read(spark, tmp_path)
     finally:
         spark.conf.unset(MOST_FILES_HERE)

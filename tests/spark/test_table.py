@@ -112,7 +112,7 @@ def test_an_alias_prunes_like_a_bare_name(spark: SparkSession, tmp_path: Path) -
 
 def test_a_version_is_not_changed(spark: SparkSession, tmp_path: Path) -> None:
     make(spark, tmp_path / "t", {})
-    with pytest.raises(InvalidInputError, match=r"@v0': it names a version"):
+    with pytest.raises(InvalidInputError, match=r"@v0': the location contains a version"):
         DeltaTable.forPath(spark, f"{tmp_path}/t@v0")
 
 

@@ -139,8 +139,8 @@ def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) ->
     told = python("-c", "import deltalog.spark", path=str(tmp_path))
     assert errors_of(told) == (
         "deltalog.spark.session.environment.UnsupportedPySparkError: deltalog.spark needs "
-        "PySpark 4.1 or newer, and this Python has 4.0.1: install 'pyspark>=4.1', as "
-        "'deltalog[spark]' does"
+        "PySpark 4.1 or newer, but this Python has 4.0.1: install 'pyspark>=4.1' or "
+        "'deltalog[spark]'"
     )
 
 

@@ -1,4 +1,4 @@
-"""Small helpers that are independent of tables: clock, JSON, paths, kernels, progress.
+"""Helpers that do not depend on tables: clock, JSON, paths, kernels, progress.
 
 Protocol: none
 """

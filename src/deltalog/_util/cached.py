@@ -1,8 +1,8 @@
 """Attributes that are computed on first access.
 
 Before Python 3.12, `functools.cached_property` has one lock for all objects of a class. Some of
-deltalog's properties wait for stores. With this lock, one table would wait for another. A thread
-could also deadlock: it holds the lock and waits for a thread pool whose threads wait for the lock.
+deltalog's properties wait for stores. With this lock, one table would wait for another. There could
+also be a deadlock: a thread that has the lock waits for a thread pool whose threads need the lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
     """A property that is computed once, or twice if two threads read it at the same time.
 
     Args:
-        compute: returns the value; must return the same value each time.
+        compute: a function that returns the value. Repeated calls must return the same value.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
@@ -30,7 +30,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the name under which objects store the value."""
+        """Record the name of the attribute in which objects store the value."""
         self._name = name
 
     @overload
@@ -45,22 +45,23 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         return value
 
     def set(self, instance: object, value: _T) -> None:
-        """Give an object a value that is known already, so that it is not computed.
+        """Set the value of an object without computing it.
 
         Args:
             instance: the object.
-            value: what the property would compute.
+            value: the value that the property would compute.
         """
         instance.__dict__[self._name] = value
 
 
-# Immutable lists, for attributes that are lists in deltalake.
+# --- immutable lists, for attributes that are lists in deltalake
 
 
 class FrozenList(tuple[_T, ...]):
-    """A tuple that is equal to a list of the same items, and becomes a list when one is added.
+    """A tuple that is equal to a list with the same items.
 
-    So `metadata().partition_columns == ["day"]` and `schema.fields + [field]` work as with lists.
+    Its sum with a list is a list. So `metadata().partition_columns == ["day"]` and
+    `schema.fields + [field]` work as with lists.
     """
 
     __slots__ = ()
@@ -78,11 +79,11 @@ class FrozenList(tuple[_T, ...]):
         return tuple.__hash__(self)
 
     def __add__(self, other: Any) -> Any:
-        """Return a list if a list is added, else a tuple."""
+        """Return the concatenation: a list if `other` is a list, else a tuple."""
         return [*self, *other] if isinstance(other, list) else tuple.__add__(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        """Return the other list, followed by these items."""
+        """Return `other` followed by these items."""
         return [*other, *self] if isinstance(other, list) else NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,23 +91,24 @@ class FrozenList(tuple[_T, ...]):
         return type(self), (tuple(self),)
 
     def __repr__(self) -> str:
-        """Show the items as a tuple does."""
+        """Return the representation of a tuple."""
         return tuple.__repr__(self)
 
 
 def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
-    """Return the items as a list that cannot be changed; None stays None."""
+    """Return the items as an immutable list; None for None."""
     return None if items is None else FrozenList(items)
 
 
-# Copies of inherited methods, so that errors name the class that is called.
+# --- copies of inherited methods, so that Python's errors contain the name of the subclass
 
 
 def name_methods_after(kind: type, base: type) -> None:
-    """Give a class its own copies of a base's methods, so that errors name the class.
+    """Copy inherited methods into a class, so that Python's errors contain the class's name.
 
     Args:
-        kind: the class; methods that it defines itself, or inherits from another base, stay.
+        kind: the class. Methods that it defines itself, or inherits from other classes, are not
+            replaced.
         base: the class whose public methods and class methods are copied. Call this function in
             its `__init_subclass__`.
     """
@@ -128,7 +130,7 @@ def _named_after(kind: type, function: Any) -> FunctionType:
         function.__closure__,
     )
     update_wrapper(copied, function)
-    del copied.__wrapped__  # type: ignore[attr-defined]  # it wraps nothing: it is the function
+    del copied.__wrapped__  # type: ignore[attr-defined]  # the copy is not a wrapper
     copied.__kwdefaults__ = function.__kwdefaults__
     copied.__qualname__ = f"{kind.__qualname__}.{function.__name__}"
     return copied

@@ -1,7 +1,6 @@
-"""Notebook cards: small pieces of HTML whose content is escaped.
+"""Notebook cards: short HTML representations of objects, with escaped content.
 
-Owns layout and escaping. A card has no script and no colours: it uses the colours of the page,
-light or dark.
+Owns layout and escaping. A card has no script. It has the colours of the page, light or dark.
 
 Protocol: none
 """
@@ -30,15 +29,16 @@ class CardPiece(str):
 
 
 def card(title: str, *pieces: CardPiece) -> str:
-    """Return a card of pieces below a title; an empty title is left out."""
+    """Return a card with pieces below a title; an empty title is omitted."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
     return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
 
 
 def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
-    """Return a table of cells, with column names above if they are given.
+    """Return a table of cells, with column names in the first line if there are any.
 
-    A cell is a string, a piece, or any other object, which is shown by `str`. None is blank.
+    A cell is a string, a piece, or any other object, which is converted by `str`. None is a blank
+    cell.
     """
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
@@ -50,7 +50,7 @@ def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPie
 
 
 def cell_of_row(value: object) -> str:
-    """Return a value of a row as a string, cut off if it is long."""
+    """Return a value of a row as a string, which is truncated if it is long."""
     text = "NULL" if value is None else str(value)
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
@@ -61,7 +61,7 @@ def indented(text: object, depth: int) -> CardPiece:
 
 
 def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
-    """Return a piece that can be folded; it starts folded unless `is_open`."""
+    """Return a piece that the user can fold and unfold; `is_open` is its initial state."""
     opened = " open" if is_open else ""
     return CardPiece(
         f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
@@ -69,7 +69,7 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
 
 
 def plain(text: str) -> CardPiece:
-    """Return preformatted text, which keeps its line breaks."""
+    """Return preformatted text with its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
 
 
@@ -79,23 +79,27 @@ def _text(cell: object) -> str:
     return "" if cell is None else escape(printable_lines(str(cell)))
 
 
-# Progress of long operations: their callback, and a progress bar.
+# --- progress of long operations: callback and progress bar
 
 
 OnProgress = Callable[[int, int], None]
-"""Called with the number of parts done and of all parts; an exception ends the operation."""
+"""A callback whose arguments are the number of finished parts and the number of all parts.
+
+An exception of the callback ends the operation.
+"""
 
 Progress = OnProgress | bool
-"""What users pass: a callback, or True for a progress bar."""
+"""The argument of users: a callback, or True for a progress bar."""
 
 T = TypeVar("T")
 
 
 class ProgressCount:
-    """Counter of the parts of an operation that are done; thread-safe.
+    """A thread-safe counter of the finished parts of an operation.
 
     Args:
-        on_progress: called after every part, by one thread at a time; None is no callback.
+        on_progress: a callback that is called after every part, by one thread at a time; None means
+            no callback.
     """
 
     def __init__(self, on_progress: OnProgress | None) -> None:
@@ -110,14 +114,14 @@ class ProgressCount:
             self._total += count
 
     def done(self) -> None:
-        """Record that one more part is done; exceptions of the callback pass through."""
+        """Record that another part is done; raises exceptions of the callback."""
         with self._lock:
             self._done += 1
             if self._on_progress is not None:
                 self._on_progress(self._done, max(self._done, self._total))
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items; one counts as done when the next is requested."""
+        """Yield the items. An item counts as done when the next item is requested."""
         for item in items:
             yield item
             self.done()
@@ -125,11 +129,11 @@ class ProgressCount:
 
 @contextmanager
 def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
-    """Return the callback: the user's own, that of a progress bar, or None.
+    """Return the user's callback, the callback of a progress bar, or None.
 
     Args:
-        progress: as the user passed it.
-        title: of the bar.
+        progress: the user's argument.
+        title: the title of the bar.
     """
     if progress is True:
         with progress_bar(title) as on_progress:
@@ -140,14 +144,14 @@ def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[OnProgress]:
-    """Show a progress bar in a terminal or notebook: tqdm's, else rich's, else none.
+    """Show a progress bar in a terminal or notebook, with tqdm or rich if one is installed.
 
     Examples:
         >>> with progress_bar("copying") as progress:
         ...     progress(1, 2)
 
     Args:
-        title: of the bar.
+        title: the title of the bar.
     """
     tqdm = _find("tqdm.auto")
     if tqdm is not None:

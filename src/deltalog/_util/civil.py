@@ -1,7 +1,7 @@
 """Days and microseconds since 1970 as calendar strings, for years that Python does not support.
 
 Owns the proleptic Gregorian calendar for all years. Python's calendar covers the years 1 to 9999,
-but Arrow's dates and timestamps go beyond. Such a moment is a number of days or microseconds.
+but Arrow's dates and timestamps have a larger range. They are numbers of days or microseconds here.
 
 Protocol: Partition Value Serialization, Per-file Statistics
 """
@@ -19,7 +19,7 @@ _ERA_DAYS: Final = 146_097
 _ERA_US: Final = _ERA_DAYS * MICROS_PER_DAY
 _TO_MARCH_OF_0: Final = 719_468
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # a local time
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 # The years 1 to 9999, minus a day on both sides for the offset of a time zone.
 _FIRST_US: Final = -62_135_596_800_000_000 + MICROS_PER_DAY
@@ -27,7 +27,7 @@ _LAST_US: Final = 253_402_300_799_999_999 - MICROS_PER_DAY
 
 
 def days_from_civil(year: int, month: int, day: int) -> int | None:
-    """Return the days since 1970 of a proleptic Gregorian date; None if it does not exist."""
+    """Return the days since 1970 of a proleptic Gregorian date; None for an invalid date."""
     if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
         return None
     shifted = year - (month <= 2)
@@ -64,7 +64,7 @@ def date_text(days: int) -> str:
 
 
 def moment_text(micros: int, *, sep: str, timespec: str = "microseconds") -> str:
-    """Return a moment as `date_text` and a time, in seconds, milliseconds or microseconds."""
+    """Return a timestamp as a string: `date_text`, `sep`, and the time as precise as `timespec`."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     clock = (_EPOCH + rest * _MICROSECOND).time()
     return f"{date_text(days)}{sep}{clock.isoformat(timespec=timespec)}"
@@ -73,14 +73,15 @@ def moment_text(micros: int, *, sep: str, timespec: str = "microseconds") -> str
 def region_offset_micros(zone: ZoneInfo, local_micros: int) -> int:
     """Return a time zone's offset from UTC, in microseconds, for a local time.
 
-    Before the year 1, a zone has the offset of its first years. After 9999, it has the offset of
-    the same day in a year within Python's range with the same calendar.
+    Before the year 1, a zone has its earliest offset. After 9999, it has the offset of the same day
+    in a year that Python supports and that has the same calendar.
     """
     micros = local_micros
     if micros < _FIRST_US:
         micros += -((micros - _FIRST_US) // _ERA_US) * _ERA_US
     elif micros > _LAST_US:
         micros -= -((_LAST_US - micros) // _ERA_US) * _ERA_US
-    # In a gap, Python returns the offset before the gap, which moves the clock forward, as in Java.
+    # For a local time that a DST change skips, Python returns the offset before the change, as Java
+    # does.
     moment = (_EPOCH + micros * _MICROSECOND).replace(tzinfo=zone)
     return (moment.utcoffset() or dt.timedelta()) // _MICROSECOND

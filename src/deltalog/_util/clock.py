@@ -1,4 +1,4 @@
-"""The only source of time: code that needs the current time uses a `Clock` or `now_ms`."""
+"""The clock. All code that needs the current time uses a `Clock` or `now_ms`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltalog._util.civil import moment_text
 
 
 class Clock(Protocol):
-    """A source of the present time that can also wait."""
+    """A source of the current time that can also wait."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""
@@ -46,7 +46,7 @@ def utc_moment(moment_ms: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A bound of a range given as a time: milliseconds since 1970, UTC."""
+    """A time as a bound of a range, in milliseconds since 1970, UTC."""
 
     ms: int
 
@@ -56,7 +56,7 @@ class Moment:
 
 
 class Stopwatch:
-    """Measures how long an operation has taken, for its metrics."""
+    """Measures the duration of an operation, for its metrics."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()

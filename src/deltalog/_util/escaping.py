@@ -1,7 +1,7 @@
 """Escaping of strings from tables, so that they cannot control a terminal or reorder a line.
 
-Decides which characters are printed unchanged. The writers of a table choose its names, comments,
-values and commit information, so a log may contain any character.
+Decides which characters are printed unchanged. Writers choose the names, comments, values and
+commit information of a table, so a log may contain any character.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["name_key", "path_key", "printable", "printable_json", "printable_lin
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON with the same value, with `\u` escapes for such characters."""
+    r"""Return JSON with the same value, in which control characters are `\u` escapes."""
     if text.isprintable():
         return text
     return "".join(
@@ -33,14 +33,14 @@ def _json_escape(letter: str) -> str:
     return "".join(f"\\u{pair}" for pair in pairs)
 
 
-# Names that differ only in case are the same.
+# --- comparison of names without regard to case
 
 
 def name_key(name: str) -> str:
     """Return a key that is equal for names that differ only in case.
 
-    Pass a single name, never a path of names joined by dots, because the lower case of Σ depends on
-    the letters around it.
+    Pass a single name, not several names joined by dots, because the lower case of Σ depends on the
+    adjacent letters.
     """
     return name.lower()
 

@@ -1,16 +1,16 @@
-"""JSON in and out: the only importer of orjson.
+"""Parsing and writing of JSON. Only this module imports orjson.
 
 Owns the conversion of orjson's errors, newline-delimited JSON with positions, typed access to the
-members of an object, and a parser that keeps numbers as they are written.
+members of an object, and a parser that returns numbers as they are written.
 
-orjson rejects NaN and Infinity, and rounds integers beyond 64 bits to floats. The standard
-library's parser takes over for such documents, so that no value is lost.
+orjson rejects NaN and Infinity, and rounds integers with more than 64 bits to floats. The standard
+library parses documents with such values, so that no value is lost.
 """
 
 from __future__ import annotations
 
 import re
-from json import JSONDecodeError, JSONDecoder, JSONEncoder  # noqa: TID251 -- its place
+from json import JSONDecodeError, JSONDecoder, JSONEncoder  # noqa: TID251 -- only this module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import orjson
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Starting with the separator is three times as fast as a look-behind at every digit.
+# A pattern that starts with the separator is three times as fast as a look-behind at each digit.
 _LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
 _BARE_NUMBER: Final = b"-0123456789"
 _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
 
 
 def _parse_int(text: str) -> int | float:
-    """Return the number; infinity (as for `1e400`) if it has too many digits for Python."""
+    """Return the integer; infinity, as for `1e400`, if Python refuses so many digits."""
     try:
         return int(text)
     except ValueError:
@@ -41,7 +41,7 @@ _COMPACT: Final = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Lexeme(str):
-    """A number as it was written: `1.0` stays `1.0`."""
+    """A number as it is written in the document, such as `1.0`."""
 
     __slots__ = ()
 
@@ -51,17 +51,17 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 
     Args:
         data: UTF-8 bytes, or a string.
-        where: names the document in errors.
+        where: the name of the document, for errors.
 
     Raises:
-        MalformedLogError: the document is not JSON; the message has the position.
+        MalformedLogError: the document is not JSON; the message contains the position.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if raw[:1] not in _BARE_NUMBER and _LONG_NUMBER.search(raw) is None:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # the tolerant parser below decides; its error has the position
+            pass  # parse again with the standard library, whose error has the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -74,10 +74,11 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 def dumps(value: Any) -> bytes:
     """Return a value as compact JSON in UTF-8, on one line.
 
-    NaN and Infinity become null, because JSON cannot express them; statistics quote them first.
+    NaN and Infinity become null, because JSON lacks them. In statistics, callers convert them to
+    strings before.
 
     Raises:
-        InvalidInputError: the value contains something that JSON cannot express.
+        InvalidInputError: the value contains an object that JSON cannot represent.
     """
     try:
         return orjson.dumps(value)
@@ -90,26 +91,28 @@ def dumps(value: Any) -> bytes:
 
 
 def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
-    """Yield the objects of a newline-delimited JSON file, in order.
+    """Return the objects in a newline-delimited JSON file, in order.
 
-    Blank lines, CRLF, a missing last line end and objects that span several lines are accepted
-    (ledger LOG-03).
+    Blank lines, CRLF, a missing line break at the end, and objects that span several lines are
+    accepted (requirement LOG-03).
 
     Args:
         data: the whole file.
-        where: names the file in errors.
+        where: the name of the file, for errors.
 
     Raises:
-        MalformedLogError: a line is truncated, or not an object; the message names the line.
+        MalformedLogError: a line is truncated, or is not an object; the message contains its
+            number.
 
-    Cost: orjson per line; the standard library parses files with objects that span several lines.
+    Cost: orjson parses each line. The standard library parses files in which an object spans
+    several lines.
     """
     objects = plain_objects([line for line in data.split(b"\n") if line])
     return _stream_objects(data, where) if objects is None else objects
 
 
 def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
-    """Return the object in each line, by orjson alone; None if a line is not a complete object."""
+    """Parse each line with orjson; return None if a line is not a complete object."""
     try:
         objects = [orjson.loads(line) for line in lines]
     except orjson.JSONDecodeError:
@@ -120,10 +123,10 @@ def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
     """Parse a JSON document, with numbers as `Lexeme`.
 
-    Stricter than `loads`: refuses duplicate keys, NaN and Infinity (ledger SUM-03, SUM-08).
+    Unlike `loads`, refuses duplicate keys, NaN and Infinity (requirements SUM-03, SUM-08).
 
     Raises:
-        MalformedLogError: the document is not JSON, or an object has a key twice.
+        MalformedLogError: the document is not JSON, or an object contains a key twice.
     """
     decoded = _decode(text, where) if isinstance(text, bytes) else text
     try:
@@ -137,12 +140,12 @@ def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
 
 
 class JsonObject:
-    """A JSON object with its position, which every error about a member names.
+    """A JSON object with its position, which all errors about members contain.
 
     Args:
-        values: the members; also a row of a checkpoint, whose maps are lists of pairs.
-        where: position of the object (`version 12, line 3: add`).
-        error: raised for a missing or wrong member.
+        values: the members. A row of a checkpoint is also accepted; its maps are lists of pairs.
+        where: the position of the object, such as `version 12, line 3: add`.
+        error: the class of the error for a missing or invalid member.
     """
 
     __slots__ = ("error", "values", "where")
@@ -160,7 +163,7 @@ class JsonObject:
         self.error: type[MalformedLogError] = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """Return the member, or None if it is absent or null; whole numbers must fit 64 bits."""
+        """Return the member; None if it is missing or null. Integers must have at most 64 bits."""
         value = self.values.get(name)
         if kind is int and type(value) is int and not -(2**63) <= value < 2**63:
             raise self.error(f"{self.where}.{name}: {value} does not fit 64 bits")
@@ -171,21 +174,21 @@ class JsonObject:
         raise self._wrong(name, kind.__name__, value)
 
     def required(self, name: str, kind: type[T]) -> T:
-        """Return the member; absent and null are errors."""
+        """Return the member; raise an error if it is missing or null."""
         value = self.optional(name, kind)
         if value is None:
             raise self.error(f"{self.where}.{name}: required {kind.__name__} is missing")
         return value
 
     def child(self, name: str, parse: Callable[[JsonObject], T]) -> T | None:
-        """Return the object in a member, parsed by `parse`; None if it is absent or null."""
+        """Return the object in a member, parsed by `parse`; None if it is missing or null."""
         value = self.values.get(name)
         if value is None:
             return None
         return parse(JsonObject(value, f"{self.where}.{name}", self.error))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """Return a list of strings, or None if it is absent or null."""
+        """Return a list of strings; None if it is missing or null."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -197,10 +200,10 @@ class JsonObject:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, str | None] | None:
-        """Return a map of strings, or None if it is absent or null.
+        """Return a map of strings; None if it is missing or null.
 
-        Numbers and booleans become strings of their JSON, since some writers do not quote them. A
-        list of pairs is Arrow's form of a map.
+        Numbers and booleans become strings in JSON syntax, because some writers do not quote them.
+        A list of pairs, Arrow's form of a map, is also accepted.
         """
         value = self.values.get(name)
         if value is None:
@@ -214,7 +217,7 @@ class JsonObject:
         return {key: self._text(f"{name}.{key}", item) for key, item in pairs}
 
     def mapping_of_strings(self, name: str) -> dict[str, str] | None:
-        """Return the result of `mapping` without the keys whose value is null."""
+        """Return the result of `mapping` without keys whose value is null."""
         found = self.mapping(name)
         if found is None:
             return None
@@ -244,7 +247,7 @@ def _decode(data: bytes, where: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise MalformedLogError(f"{where}: no UTF-8 at byte {error.start}") from None
+        raise MalformedLogError(f"{where}: invalid UTF-8 at byte {error.start}") from None
 
 
 def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
@@ -252,7 +255,7 @@ def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
 
 
 def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
-    """Yield the objects of a file in order, regardless of line breaks."""
+    """Return the objects in a file, in order, regardless of line breaks."""
     text = _decode(data, where)
     objects: list[dict[str, Any]] = []
     position = 0
@@ -278,7 +281,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     if len(members) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise MalformedLogError(f"key {twice!r} is twice in one object")
+        raise MalformedLogError(f"an object contains the key {twice!r} twice")
     return members
 
 

@@ -1,10 +1,10 @@
-"""pyarrow's kernels, typed for arrays and chunked arrays of any type.
+"""pyarrow's kernels, with type hints for arrays and chunked arrays of any type.
 
-pyarrow's stubs lack most kernels over arrays of any type, all kernels over a chunked array and a
-Python scalar, and `arange`, `repeat` and `concat_batches`. So callers import them from here.
+pyarrow's stubs lack most kernels for arrays of any type, all kernels for a chunked array and a
+Python scalar, and `arange`, `repeat` and `concat_batches`. So all modules import these from here.
 
-`pyarrow.compute` creates a Python function for each kernel on import, which would take a third of
-deltalog's import time. So it is imported when the first kernel is called.
+The import of `pyarrow.compute` creates a Python function for each kernel, which would take a third
+of deltalog's import time. So this module imports it when a kernel is called for the first time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import (
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc  # noqa: TID251  # this is the one place
+    import pyarrow.compute as pc  # noqa: TID251  # only this module
 else:
 
     class _Kernels:
-        """`pyarrow.compute`, imported when a kernel is called, not when a kernel is defined."""
+        """`pyarrow.compute`, which is imported when a kernel is called for the first time."""
 
         def __getattr__(self, name: str) -> Any:
             if name.islower() and _COMPUTE not in sys.modules:
@@ -57,9 +57,9 @@ _TOO_LARGE: Final = 2**63
 
 
 def exact_sum(numbers: Array) -> int:
-    """Return the exact sum of integers, even beyond 64 bits; NULLs are skipped, no values sum to 0.
+    """Return the exact sum of integers, which may have more than 64 bits; NULLs are skipped.
 
-    Arrow's own sum overflows silently.
+    Arrow's own sum overflows silently. The sum of no values is 0.
     """
     bounds = compute.min_max(numbers)
     most = max(abs(bounds[name].as_py() or 0) for name in ("min", "max"))
@@ -69,11 +69,12 @@ def exact_sum(numbers: Array) -> int:
 
 
 def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
-    """Return the columns as a table, which can be filtered and concatenated."""
+    """Return the columns as a table with numbers as column names."""
     return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
 
 
-# pyarrow's classes have type parameters only in the stubs.
+# These classes are only for type checkers, because pyarrow's classes have type parameters only in
+# the stubs.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -103,7 +104,7 @@ if TYPE_CHECKING:
         ) -> Any: ...
 
     class _Pairwise(Protocol[_A_co, _C_co]):
-        """A kernel of two arguments that returns a chunked array if one of them is chunked."""
+        """A kernel with two arguments, which returns a chunked array if an argument is chunked."""
 
         @overload
         def __call__(self, x: _Chunked, y: _Operand, /) -> _C_co: ...

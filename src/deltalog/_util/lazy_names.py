@@ -1,7 +1,7 @@
 """Names of a package that are loaded on first use (PEP 562).
 
-They keep `import deltalog` fast, and an operation loads only the modules that it needs. A package
-lists the module of each name, and imports none of them.
+So `import deltalog` is fast, and an operation imports only the modules that it needs. A package
+lists the module of each name, but does not import the modules.
 
 Protocol: none
 """
@@ -20,30 +20,31 @@ _HIGHER: dict[str, str] = {}
 
 
 def state_higher_names(origins: Mapping[str, str]) -> None:
-    """State where functions are that lower packages call without importing their packages.
+    """Register functions and classes of higher packages that lower packages use by `higher`.
 
-    `deltalog/__init__.py`, which stands above all packages, states them.
+    Lower packages must not import higher packages. `deltalog/__init__.py`, which is above all
+    packages, calls this function.
 
     Args:
-        origins: each name → the full name of the module that has it.
+        origins: name of a function or class → the full name of its module.
     """
     _HIGHER.update(origins)
 
 
 def higher(name: str) -> Any:
-    """Load a function or class of a higher package; a stated name."""
+    """Load a function or class that `state_higher_names` has registered."""
     return getattr(import_module(_HIGHER[name]), name)
 
 
 def names_on_demand(
     package: str, origins: Mapping[str, Collection[str]], modules: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package.
+    """Return `__getattr__` and `__dir__` for a package.
 
-    Hide the two from type checkers, which would otherwise accept any name.
+    Callers hide the two functions from type checkers, which would otherwise accept any name.
 
     Args:
-        package: its name, while it is being imported.
+        package: the name of the package, which is being imported.
         origins: full name of a module → its public names.
         modules: submodules that are imported when they are accessed as attributes.
     """
@@ -51,7 +52,7 @@ def names_on_demand(
     module_of = {name: module for module, names in origins.items() for name in names}
 
     def load(name: str) -> Any:
-        """Load a public name from the module that has it."""
+        """Load a public name from its module."""
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in module_of:

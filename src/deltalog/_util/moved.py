@@ -1,4 +1,4 @@
-"""Modules that have moved: their old names work for one release, also in pickles.
+"""Old names of modules that have moved. They work for one release, also in pickles.
 
 Protocol: none
 """
@@ -343,14 +343,14 @@ _NOW: Final = {
     "transaction.properties": ["transaction.read_set"],
     "transaction.rebase": ["transaction.row_level"],
 }
-"""Module now → the modules before 0.3 that it replaces, all below `deltalog`."""
+"""Current module → the modules before 0.3 that it replaces, all below `deltalog`."""
 
 MOVED: Final = {old: now for now, replaced in _NOW.items() for old in replaced}
-"""Module before 0.3 → module now."""
+"""Module before 0.3 → current module."""
 
 
 def new_name(name: str) -> str | None:
-    """Return the name of a module that has moved; None for others.
+    """Return the new name of a module that has moved; None for other modules.
 
     Args:
         name: the full name, such as `deltalog.scan.plan`.
@@ -371,9 +371,9 @@ class _MovedLoader:
         """Let the import system create an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the old module by today's module."""
+        """Replace the old module by the current module."""
         name = new_name(module.__name__)
-        assert name is not None  # noqa: S101  # the finder has looked
+        assert name is not None  # noqa: S101  # checked by the finder
         warnings.warn(
             f"{module.__name__} is now {name}; the next release removes the old name",
             DeprecationWarning,
@@ -381,17 +381,17 @@ class _MovedLoader:
         )
         found = import_module(name)
         if not hasattr(found, "__path__"):
-            found.__path__ = []  # it was a package, whose modules are imported by their old names
+            found.__path__ = []  # the old module was a package, so its submodules are imported, too
         sys.modules[module.__name__] = found
 
 
 class MovedFinder:
-    """Finder of modules under their old names."""
+    """Import finder for the old names of modules."""
 
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002  # of the interface
+        path: Sequence[str] | None = None,  # noqa: ARG002  # required by the interface
         target: ModuleType | None = None,  # noqa: ARG002  # likewise
     ) -> ModuleSpec | None:
         """Return a spec for a module that has moved."""
@@ -402,5 +402,5 @@ class MovedFinder:
 
 
 def find_moved_modules() -> None:
-    """Let imports find modules under their old names."""
+    """Install the finder for the old names of modules."""
     sys.meta_path.insert(0, MovedFinder())

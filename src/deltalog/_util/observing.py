@@ -1,7 +1,7 @@
-"""Report work to observers while it runs; do nothing without an observer.
+"""Reports of running work to observers. Without an observer, nothing happens.
 
-Owns the list of observers, and ensures that they neither fail nor change the work. It uses no
-library: the observers are in `telemetry`.
+Owns the list of observers, and ensures that an observer's error does not affect the work. The
+observers themselves are in `telemetry`, so this module needs no further library.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class WorkKind(Enum):
     """The kind of the observed work."""
 
     OPERATION = auto()
-    """An operation on a table: staged and committed, and evaluated again after a conflict."""
+    """An operation on a table, including its commits and retries."""
     COMMIT = auto()
-    """One commit with its attempts."""
+    """One commit, including its attempts."""
     AFTER_COMMIT = auto()
-    """One step after a commit."""
+    """One post-commit hook."""
     REQUEST = auto()
     """A request that the sharing server answers."""
     ANSWER = auto()
-    """A piece of the work for a request, in a thread."""
+    """A part of the work for a request, in its own thread."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,12 +38,12 @@ class ObservedWork:
     """A piece of work, from its beginning to its end.
 
     Args:
-        kind: of the work.
-        name: of the work.
-        facts: plain values by name; facts are added until the end.
-        headers: of a request.
-        subject: protocol and metadata of the table, if available.
-        is_watched: whether there is an observer; compute expensive facts only then.
+        kind: the kind of work.
+        name: the name of the work.
+        facts: name → plain value. The work adds facts until its end.
+        headers: the headers of a request.
+        subject: the protocol and metadata of the table, if available.
+        is_watched: whether there is an observer. Expensive facts are computed only then.
     """
 
     kind: WorkKind
@@ -65,7 +65,7 @@ class Observer(Protocol):
         """Handle the end of work, in the context in which the work began.
 
         Args:
-            work: with all facts.
+            work: the work with all facts.
             begun: the result of `begin`.
             error: the exception that ended the work; None if it succeeded.
         """
@@ -77,14 +77,14 @@ _lock = threading.Lock()
 
 
 def watch(observer: Observer) -> None:
-    """Add an observer, which sees all work of this process that begins from now on."""
-    global _observers  # noqa: PLW0603 -- who watches a process is the process's state
+    """Add an observer, which is notified of all work of this process that begins from now on."""
+    global _observers  # noqa: PLW0603 -- observers belong to the process
     with _lock:
         _observers = (*_observers, observer)
 
 
 def unwatch(observer: Observer) -> None:
-    """Remove an observer; it still sees the end of work whose beginning it saw."""
+    """Remove an observer. It is still notified of the end of work that has already begun."""
     global _observers  # noqa: PLW0603 -- as above
     with _lock:
         _observers = tuple(one for one in _observers if one is not observer)
@@ -94,10 +94,10 @@ class observed:  # noqa: N801 -- a context manager, written as a function
     """Report the work of a `with` block to observers.
 
     Args:
-        kind: of the work.
-        name: of the work.
-        headers: of a request.
-        facts: those known at the beginning.
+        kind: the kind of work.
+        name: the name of the work.
+        headers: the headers of a request.
+        facts: the facts that are known at the beginning.
 
     Cost: a few microseconds without an observer.
     """
@@ -121,14 +121,14 @@ class observed:  # noqa: N801 -- a context manager, written as a function
             self._work.is_watched = True
             try:
                 self._begun.append((observer, observer.begin(self._work)))
-            except Exception:  # the observer failed, not the work
+            except Exception:  # an error of the observer, which must not affect the work
                 logger.warning("watching %s failed", self._work.name, exc_info=True)
         return self._work
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, *_: object
     ) -> None:
-        """Notify the observers in reverse order, since each may have set a context."""
+        """Notify the observers in reverse order, because each observer may have set a context."""
         for observer, begun in reversed(self._begun):
             try:
                 observer.end(self._work, begun, error)

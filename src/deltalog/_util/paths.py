@@ -1,7 +1,7 @@
-"""Paths: the table's location, and the paths that actions name.
+"""Paths: the table's location, and the paths in actions.
 
-Owns decoding and encoding (exactly once), the canonical form that identifies files, joining, and
-confinement. Does no I/O.
+Owns decoding and encoding (exactly once), the canonical form that identifies files, the joining of
+paths, and the check that a path does not leave the table. Does no I/O.
 
 There are two forms of paths. The log contains *encoded* paths: URI references, in which `a b%` is
 `a%20b%25`. Stores use *decoded* paths. Functions accept decoded paths unless they state otherwise.
@@ -38,9 +38,9 @@ class FileInfo:
     """An entry of a listing.
 
     Args:
-        path: decoded; relative if the file is below the table's root.
-        size_bytes: length of the file.
-        modified_ms: last change, milliseconds since 1970, UTC.
+        path: the decoded path, which is relative if the file is below the table's root.
+        size_bytes: the size of the file.
+        modified_ms: the time of the last change, in milliseconds since 1970, UTC.
     """
 
     path: str
@@ -64,7 +64,7 @@ class TableLocation(NamedTuple):
 def decode_path(encoded: str) -> str:
     """Decode an action's `path`: `%XX` is decoded once, as UTF-8.
 
-    A `+` stays a plus. A `%` that starts no escape, and escapes that are not UTF-8, stay unchanged.
+    A `+` is not decoded. A `%` that starts no escape and escapes that are not UTF-8 are preserved.
 
     Protocol: Add File and Remove File
     """
@@ -88,8 +88,8 @@ def is_absolute(path: str) -> bool:
 
 
 def absolute_numbers(paths: Sequence[str]) -> list[int]:
-    """Return the indices of the absolute paths among decoded paths."""
-    # Nearly all paths are relative and have no colon: they cost no call.
+    """Return the indices of the absolute paths in a list of decoded paths."""
+    # Nearly all paths are relative and have no colon. For them, avoid the call of a function.
     odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
     return [number for number in odd if is_absolute(paths[number])]
 
@@ -104,13 +104,13 @@ def join(root: str, path: str) -> str:
 def canonical_path(path: str, root: str) -> str:
     """Return the unique spelling of a file's path: relative if it is below `root`, else a URL.
 
-    These are equal: `/x`, `file:/x` and `file:///x`; `s3a://` and `s3://`; `wasbs://`, `abfss://`
-    and `az://`. Doubled slashes and `.` segments are removed. If only one of two Azure locations
-    names its account, they count as the same account.
+    `/x`, `file:/x` and `file:///x` have the same canonical path; so do `s3a://` and `s3://`, and
+    `wasbs://`, `abfss://` and `az://`. Double slashes and `.` segments are removed. If only one of
+    two Azure locations contains an account, the accounts count as equal.
 
     Args:
-        path: decoded.
-        root: the table's location, decoded.
+        path: the decoded path.
+        root: the table's decoded location.
     """
     if not is_absolute(path):
         return _tidy(path)
@@ -133,8 +133,8 @@ def is_foreign(path: str, container: str) -> bool:
     """Return whether a decoded path is in another store than a table (scheme, bucket, account).
 
     Args:
-        path: decoded.
-        container: of the table: `container_of` its root.
+        path: the decoded path.
+        container: the result of `container_of` for the table's root.
     """
     return is_absolute(path) and not _is_same_container(container_of(path), container)
 
@@ -155,10 +155,10 @@ def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
 
 
 def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
-    """Return `canonical_path` for every *encoded* path of a column; null stays null.
+    """Return `canonical_path` for every *encoded* path of a column; NULL for NULL.
 
-    Cost: one pass over the bytes if no path needs work (no escape, no colon, no unusual slash);
-    otherwise Python handles the distinct directories of those paths, and the names that need work.
+    Cost: one pass over the bytes if all paths are canonical (no escape, no colon, no unusual
+    slash). Otherwise Python handles the distinct directories, and the names that are not canonical.
     """
     if isinstance(encoded, pa.ChunkedArray):
         chunks = [_canonical_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
@@ -167,7 +167,7 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
 
 
 def file_locations(encoded: StringColumn, root: str) -> StringColumn:
-    """Return the decoded locations of *encoded* paths, as `join` does for one path.
+    """Return the decoded locations of *encoded* paths; see `join`.
 
     Cost: one pass over the bytes; Python handles only paths that are absolute or have an escape.
     """
@@ -180,12 +180,12 @@ def file_locations(encoded: StringColumn, root: str) -> StringColumn:
 def check_confined(path: str, *, allow_absolute: bool = True) -> None:
     r"""Raise `UnsafePathError` for a decoded path that could leave its directory.
 
-    Refused are a `..` segment (also after a backslash, or escaped twice as `%2e%2e`), NUL, a path
-    that starts with a backslash, and schemes without tables (`http`, `data`, …).
+    This refuses a `..` segment (also after a backslash, or escaped twice as `%2e%2e`), NUL, a path
+    that starts with a backslash, and schemes that cannot contain tables (`http`, `data`, …).
 
     Args:
-        path: decoded.
-        allow_absolute: False refuses absolute paths too. Shallow clones need them: they name files
+        path: the decoded path.
+        allow_absolute: whether to accept absolute paths. Shallow clones need them to refer to files
             of other tables.
     """
     reason = None
@@ -215,9 +215,9 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 
 
 def parse_table_uri(text: str) -> TableLocation:
-    """Split `table@v3` or `table@20240131123000000` (UTC, to the millisecond).
+    """Split a URI such as `table@v3` or `table@20240131123000000` (UTC, in milliseconds).
 
-    The caller must first check whether a directory has this name literally.
+    The caller must first check that there is no directory with this name.
 
     Raises:
         InvalidInputError: the digits are not a date and time.
@@ -239,15 +239,15 @@ def parse_table_uri(text: str) -> TableLocation:
 
 
 def decode_location(text: str) -> str:
-    """Return the location that a string names; escapes in a `file:` URL are decoded once.
+    """Return the location in a user's string; escapes in a `file:` URL are decoded once.
 
-    Plain paths and URLs of other stores are used literally: an S3 key may contain `%20`.
+    Plain paths and URLs of other stores are not decoded, because an S3 key may contain `%20`.
     """
     return decode_path(text) if _FILE_URL.match(text) else text
 
 
 def store_kind(location: str) -> StoreKind:
-    """Return the kind of a location's store: the row of its scheme."""
+    """Return the store kind for the scheme of a location."""
     return kind_named(split_location(location)[0])
 
 
@@ -260,13 +260,13 @@ def split_location(location: str) -> tuple[str, str, str]:
     scheme, rest = _split_scheme(location)
     name = scheme.rstrip(":/").lower()
     kind = kind_named(name)
-    if len(name) < 2:  # none, or a drive letter
+    if len(name) < 2:  # no scheme, or a drive letter
         return kind.name, "", location
     if kind.is_native:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
     if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    if kind.address is not Address.HOST:  # `hdfs:///x` names no host, and means the default host
+    if kind.address is not Address.HOST:  # `hdfs:///x` means the default host
         rest = rest.lstrip("/")
     authority, _, path = rest.partition("/")
     return name, authority, path
@@ -285,7 +285,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
 _BLOCK_BYTES: Final = 128 * 1024
-_FEW_PATHS: Final = 1_000  # one call of a kernel costs as much as this number of matches
+_FEW_PATHS: Final = 1_000  # so many matches in Python cost as much as one call of a kernel
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -300,7 +300,7 @@ codecs.register_error(_KEEP_ESCAPES, _escape_again)
 
 
 def _split_scheme(location: str) -> tuple[str, str]:
-    """Split off the scheme: `("s3://", "bucket/x")`; the first part is empty without a scheme."""
+    """Split a location such as `s3://bucket/x` into `s3://` (empty if missing) and `bucket/x`."""
     found = _SCHEME.match(location)
     if found is None:
         return "", location
@@ -319,7 +319,7 @@ def _tidy(path: str) -> str:
 
 
 def _canonical_location(location: str) -> tuple[str, str]:
-    """Return prefix (`file://`, `s3://bucket`) and normalised path without leading slash."""
+    """Return the prefix, such as `s3://bucket`, and the normalised path without a leading slash."""
     scheme, authority, path = split_location(location)
     kind = kind_named(scheme)
     if kind.address is Address.ACCOUNT and "@" in authority:
@@ -361,10 +361,10 @@ def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> bool:
-    """Return whether a test is true for a block of the strings' bytes, ignoring their boundaries.
+    """Return whether a test is true for a block of bytes that contains many strings.
 
-    Cost: one pass at the speed of memory; a regular expression per string would take up to thirty
-    times as long.
+    Cost: one pass over the bytes. A regular expression for each string would take up to 30 times as
+    long.
     """
     _, offsets, data = texts.buffers()
     if not len(texts) or offsets is None or data is None:
@@ -374,8 +374,8 @@ def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> boo
         for at in (texts.offset, texts.offset + len(texts))
     )
     view = memoryview(data)
-    # Copies of blocks that stay in the processor's cache; `bytes` finds a byte as `memchr` does.
-    # Blocks overlap by a byte, so that their bounds cut no pair of bytes.
+    # The blocks fit into the processor's cache, and `bytes` searches as fast as `memchr`. Blocks
+    # overlap by one byte, so that each pair of adjacent bytes is in one block.
     return any(
         test(view[at : min(at + _BLOCK_BYTES + 1, end)].tobytes())
         for at in range(start, end, _BLOCK_BYTES)
@@ -393,7 +393,7 @@ def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
 
 
 def _is_canonical(encoded: pa.StringArray) -> bool:
-    """Return whether all paths are already canonical; False if a quick check cannot decide."""
+    """Return whether a fast check finds that all paths are already canonical."""
     starts, ends = compute.starts_with, compute.ends_with
     return not (
         _mention_colon_or_escape(encoded)
@@ -417,14 +417,14 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArray:
-    """Return canonical forms by distinct directory if there are few; else path by path."""
+    """Return canonical paths. If there are few directories, convert each directory only once."""
     directories = pc.replace_substring_regex(encoded, "[^/]*$", "").dictionary_encode()
     if len(directories.dictionary) > len(encoded) // 2:
         return _canonical_one_by_one(encoded, root)
     starts = pa.array(
         [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
     )
-    # Null if a file's canonical path does not start with its directory's canonical path.
+    # NULL if a file's canonical path may not start with its directory's canonical path.
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))
@@ -437,7 +437,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
 
 
 def _canonical_start(encoded_directory: str | None, root: str) -> str | None:
-    """Return the common start of the canonical paths of all plain names in a directory, or None."""
+    """Return the prefix that all canonical paths of plain names in a directory have, or None."""
     probe = canonical_path(decode_path(f"{encoded_directory}x"), root)
     return probe[:-1] if encoded_directory and probe.endswith("x") else None
 

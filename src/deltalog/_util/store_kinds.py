@@ -1,8 +1,8 @@
 """The table of store kinds: the names, URL form and abilities of each kind of store.
 
-Owns every name of a kind: all other code reads the row of its store. `paths` imports this table,
-because it needs names and URL forms to distinguish files. So a row has only the name of the class
-of its calls, and `storage.stores.filesystems` has the module of each class.
+No other module contains the name of a store kind; other modules use the row of their store. `paths`
+imports this table, because it needs names and URL forms to distinguish files. So a row contains
+only the name of the class that calls the store. `storage.stores.filesystems` imports the class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Address(enum.Enum):
 
 
 class PutIfAbsent(enum.Enum):
-    """The mechanism by which exactly one of several writers of the same name succeeds."""
+    """The mechanism that lets exactly one of several writers create a file."""
 
     LINK = "a hard link, or a rename that never replaces"
     LOCK = "a lock of this process, in which all files are"
@@ -36,31 +36,32 @@ class StoreKind:
     """One kind of store; the defaults mean that the store lacks an ability.
 
     Args:
-        name: the scheme that replaces its aliases in canonical paths; also fsspec's name.
+        name: the scheme that replaces `aliases` in canonical paths. fsspec uses this name, too.
         aliases: further schemes of the same service.
-        address: form of its URLs.
-        files: the class of its calls: how it lists, reads, deletes, and translates options.
-        quicker: the class of calls over a faster client, used if it is installed and supports all
-            given options.
-        filesystem: module of the fsspec class that `files` and `put_if_absent` need. A file system
-            with the same name from another module, such as pyarrow's, lacks these abilities. Empty
-            means any; "(none)" means that `files` calls the operating system.
-        put_if_absent: how a commit is made atomic; None refuses commits.
-        extra: the extra of deltalog that installs its file system.
-        option_prefixes: prefixes of option names in the service's own tools, longest first.
-        lock_options: options that name a lock shared by other writers, which deltalog does not
-            use. Commits without the lock may be lost, so these options forbid commits.
-        says_missing: names and codes, between blanks, of errors for a missing file or bucket. All
-            kinds share those of Python and HTTP.
-        says_exists: the same for a conditional put whose name is taken.
-        says_denied: the same for wrong, expired or insufficient credentials.
-        says_undecided: the same for conditional puts that collided: none was executed, and each
-            may be sent again.
+        address: the form of the URLs.
+        files: the name of the class that lists, reads and deletes files, and translates options.
+        quicker: the name of a class with a faster client, which is used if the client is installed
+            and supports all options of the store.
+        filesystem: the module of the fsspec class that `files` and `put_if_absent` need. A file
+            system with the same name from another module, such as pyarrow's, lacks these abilities.
+            An empty string accepts any module; "(none)" means that `files` calls the operating
+            system.
+        put_if_absent: the mechanism for atomic commits; None refuses commits.
+        extra: the extra of deltalog that installs the file system.
+        option_prefixes: the prefixes of option names in the service's own tools, longest first.
+        lock_options: the options that set a lock for other writers. deltalog does not use the lock.
+            Commits without it could be lost, so commits are refused if such an option is set.
+        says_missing: the names and codes, separated by blanks, of errors for a missing file or
+            bucket. Those of Python and HTTP apply to all kinds.
+        says_exists: the same for a conditional put of a file that exists.
+        says_denied: the same for invalid, expired or insufficient credentials.
+        says_undecided: the same for concurrent conditional puts, none of which was executed. Each
+            of them may be sent again.
         is_native: whether the operating system can open the files by name.
         has_directories: whether a directory must be created before its files.
-        can_sign: whether the service has signed URLs.
-        may_be_named: whether a log may name files there if its table is elsewhere.
-        is_hadoop: whether Spark has a file system for it.
+        can_sign: whether the service supports signed URLs.
+        may_be_named: whether the log of a table in another store may refer to files of this kind.
+        is_hadoop: whether Spark has a file system for this kind.
     """
 
     name: str
@@ -84,7 +85,7 @@ class StoreKind:
     may_be_named: bool = True
     is_hadoop: bool = False
 
-    # Kinds are compared for every path, and comparing all columns would take too long.
+    # Kinds are compared for every path, and a comparison of all fields would take too long.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreKind) and self.name == other.name
 
@@ -182,7 +183,7 @@ _ROWS: Final = (
         for name in ("ftp", "sftp", "ssh", "smb")
     ),
     *(StoreKind(name, is_hadoop=True) for name in ("oss", "cosn", "obs")),
-    # Logs must not name files there, or a reader would fetch any URL from a hostile log.
+    # Logs must not refer to these files, because a malicious log could make a reader fetch any URL.
     *(
         StoreKind(name, may_be_named=False)
         for name in ("ftps", "data", "jar", "zip", "github", "git")
@@ -190,20 +191,20 @@ _ROWS: Final = (
 )
 
 KINDS: Final = {scheme: kind for kind in _ROWS for scheme in (kind.name, *kind.aliases)}
-"""The rows by scheme."""
+"""Scheme → the row of its store kind."""
 
 
 def kind_named(scheme: str) -> StoreKind:
-    """Return the row of a URL's scheme; paths without a scheme or with a drive letter are local.
+    """Return the store kind for a URL's scheme. An empty scheme or a drive letter is local.
 
-    A scheme that is not in the table is a kind without abilities.
+    For a scheme that is not in the table, return a kind without abilities.
     """
     scheme = scheme.lower()
     return LOCAL if len(scheme) < 2 else KINDS.get(scheme) or StoreKind(scheme)
 
 
 def split_option(name: str) -> tuple[StoreKind | None, str]:
-    """Return the kind whose prefix an option's name has, and the name without it, lower case."""
+    """Split an option's name into the store kind of its prefix and the other part in lower case."""
     lower = name.lower()
     for kind in KINDS.values():
         for prefix in kind.option_prefixes:

@@ -1,8 +1,8 @@
 """The command line: `deltalog`.
 
-`application` has what the commands share: options, output and errors. `commands` has the commands:
-they read, describe and maintain a table, run SQL and the sharing server, simulate histories, and
-print scripts for shells.
+`application` contains the common code of the commands: options, output and errors. `commands`
+contains the commands, which read, describe and maintain a table, run SQL and the sharing server,
+simulate histories, and print scripts for shells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The common parts of the commands: the application, shared options, output, and errors.
 
-Owns the exit codes: 0 done, 1 the doctor found a problem, 2 the arguments are wrong, 3 the table or
-the store does not allow the command. Answers go to stdout, everything else to stderr.
+Owns the exit codes: 0: success; 1: the doctor found a problem; 2: the arguments are invalid; 3: the
+table or the store does not allow the command. Results are printed to stdout, everything else to
+stderr.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from deltalog.schema.check import readable_moment, readable_rows, readable_tuple
 from deltalog.table import DeltaTable
 from deltalog.table.inspect.display import readable_size
 
-# Output: a table for people; JSON lines, CSV or Arrow for programs.
+# --- output: a table for people; JSON lines, CSV or Arrow for programs
 
 
 _MOST_LETTERS: Final = 60
@@ -48,7 +49,7 @@ class OutputFormat(StrEnum):
 
 
 def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
-    """Print a few facts with any values; in tables, values are shown for people (`humane`)."""
+    """Print a few rows of facts; the table format uses `humane` for the values."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
@@ -63,7 +64,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
 
 
 def print_record(record: dict[str, Any], form: OutputFormat) -> None:
-    """Print one fact with many members; tables have one line per member."""
+    """Print one record; the table format has one line per member."""
     if form is OutputFormat.TABLE:
         facts = [{"": name, "value": humane(name, value)} for name, value in record.items()]
         print_rows([row for row in facts if row["value"]], form)
@@ -80,13 +81,13 @@ def print_facts(table: pa.Table, form: OutputFormat) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print lines for people; control characters from a log are escaped."""
+    """Print lines for people. Control characters are escaped, because they may be from a log."""
     for line in text.split("\n"):
         typer.echo(printable(line))
 
 
 def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
-    """Print any number of rows of a table batch by batch, with unchanged values."""
+    """Print rows of a table batch by batch, with unchanged values."""
     match form:
         case OutputFormat.JSON:
             for batch in batches:
@@ -131,7 +132,7 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _is_beyond_csv(column: pa.Array[Any]) -> bool:
-    """Return whether Arrow would print a wrong year, since it computes with 16 bits."""
+    """Return whether Arrow would print a wrong year, because it computes years with 16 bits."""
     has_days = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
     return has_days and has_far_years(column)
 
@@ -141,7 +142,7 @@ def _out() -> Any:
 
 
 def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
-    """Convert nested values and bytes to JSON, since CSV has neither."""
+    """Return the field as a string if its values must be converted to JSON for CSV."""
     kind = field.type
     is_odd = pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType)
     if is_odd or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -178,13 +179,14 @@ def lay_out(
     """Align cells below the names of columns, with two blanks between columns.
 
     Args:
-        names: of the columns.
-        rows: one string per column; None is blank.
-        width: letters of a line; None is no limit. Long cells are cut (paths in the middle), and
-            the last columns are left out if they would get less than `_FEWEST_LETTERS` each.
+        names: the names of the columns.
+        rows: the rows, with one string per column; None is a blank cell.
+        width: the maximum number of characters in a line; None means no limit. Long cells are
+            truncated (paths in the middle). The last columns are omitted if there is not enough
+            space for `_FEWEST_LETTERS` characters of each column.
 
     Returns:
-        The lines, and the number of columns that were left out.
+        The lines, and the number of omitted columns.
     """
     lines = [[printable(cell or "") for cell in row] for row in [names, *rows]]
     if not names:
@@ -203,7 +205,7 @@ def lay_out(
 
 
 def _fitting(wanted: list[int], width: int) -> list[int]:
-    """Return the width of each column that fits; the widest columns are cut first."""
+    """Return the width of each column; the widest columns are reduced first."""
     least = [min(letters, _FEWEST_LETTERS) for letters in wanted]
     num_columns = len(wanted)
     while num_columns > 1 and sum(least[:num_columns]) + 2 * (num_columns - 1) > width:
@@ -219,13 +221,13 @@ def _cut(text: str, letters: int) -> str:
         return text
     if "/" not in text or " " in text:
         return set_cell_size(text, letters - 1) + "…"
-    # The beginning of a path identifies it, and its end distinguishes it from others.
+    # Truncate a path in the middle, because its end distinguishes it from other paths.
     half = (letters - 1) // 2
     return text[: letters - 1 - half] + "…" + text[len(text) - half :]
 
 
 def humane(name: str, value: object) -> str | None:
-    """Return a value for people: sizes with units, moments as times; otherwise like `as_text`."""
+    """Return a value for people: a size with a unit, a time as a date, else see `as_text`."""
     if value in (None, [], {}):
         return None
     readable = _HUMANE.get(name)
@@ -264,14 +266,14 @@ def _plain(value: Any) -> Any:
 
 
 def _moment_text(moment: Any) -> str:
-    """Return a moment as a time in UTC; a number is milliseconds."""
+    """Return a time as a string in UTC; a number is milliseconds since 1970."""
     if not isinstance(moment, datetime):
         return readable_moment(int(moment)).replace("+00:00", "Z")
     return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 
 def _size_text(size_bytes: Any) -> str:
-    """Return a size with a unit; metrics of operations may be strings."""
+    """Return a size with a unit. The size may be a string, as in metrics of operations."""
     return readable_size(int(size_bytes))
 
 
@@ -284,10 +286,10 @@ _HUMANE: Final[dict[str, Callable[[Any], str]]] = {
     "createdAt": _moment_text,
     "lastModified": _moment_text,
 }
-"""Name of a fact → its form for people; rows of tables are shown unchanged."""
+"""Name of a fact → function that returns its value for people."""
 
 
-# The application, shared options, and errors.
+# --- the application, shared options and errors
 
 
 P = ParamSpec("P")
@@ -335,9 +337,9 @@ def _main(
 
 
 def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Register a command; its errors are printed as a message, not a traceback.
+    """Register a command. Its errors are printed as a message without a traceback.
 
-    A command with `--format` also accepts `--json` and `--csv` for `--format json` and so on.
+    A command with `--format` also accepts short forms, such as `--json` and `--csv`.
     """
 
     def register(function: Callable[P, None]) -> Callable[P, None]:
@@ -378,7 +380,7 @@ _SHORT_FORMS: Final = [
 
 
 def _choose_form(options: dict[str, Any]) -> None:
-    """Set `--format` from its short form."""
+    """Set `--format` from a short form, such as `--json`."""
     short = [each.name for each in _SHORT_FORMS if options.pop(each.name, False)]
     if not short:
         return
@@ -391,7 +393,7 @@ def _choose_form(options: dict[str, Any]) -> None:
 
 
 def open_table(table: str, option: list[str] | None) -> DeltaTable:
-    """Open the table with the options of its store."""
+    """Open the table with the storage options of the command."""
     return DeltaTable(table, storage_options=storage_options(option))
 
 
@@ -405,13 +407,13 @@ def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
 
     Args:
         texts: the arguments.
-        name: of the option, for errors.
+        name: the name of the option, for errors.
     """
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not equals or not key:  # the value may be a secret
-            raise InvalidInputError(f"cannot take {name} {key!r}…: expected key=value")
+        if not equals or not key:  # the error omits the value, which may be a secret
+            raise InvalidInputError(f"cannot use {name} {key!r}…: expected key=value")
         found[key] = value
     return found
 
@@ -427,7 +429,7 @@ def bar(title: str) -> Any:
 
 
 def columns_of(table: DeltaTable, given: list[str] | None) -> list[str] | None:
-    """Return the named columns; a comma separates names unless a column's name contains it."""
+    """Return the columns to read. A comma separates names unless it is part of a column's name."""
     if not given:
         return None
     known = set(table.schema().names)

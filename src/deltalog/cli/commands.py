@@ -1,6 +1,6 @@
 """The commands that read, inspect and maintain a table, such as `deltalog show flights`.
 
-Each command is a few lines over `DeltaTable`.
+Each command consists of a few calls of `DeltaTable`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
-from typer.completion import (  # type: ignore[attr-defined]  # typer's program takes them there
+from typer.completion import (  # type: ignore[attr-defined]  # not exported
     completion_init,
     get_completion_script,
 )
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 
-# The commands that read: rows, changes, differences, and what a read would cost.
+# --- commands that read rows, changes and differences, or explain a read
 
 
 _MOST_SHOWN = 50
@@ -158,12 +158,12 @@ def cdf(  # noqa: PLR0917  # each is the caller's choice
 
 
 def _shown(limit: int | None, form: OutputFormat) -> int | None:
-    """Return the given limit, else the default limit of the table format; none for programs."""
+    """Return the limit; by default, only the table format has a limit."""
     return _MOST_SHOWN if limit is None and form is OutputFormat.TABLE else limit
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield at most this many rows, and read no more."""
+    """Yield at most `limit` rows, and read no further batches."""
     if limit is None:
         yield from batches
         return
@@ -195,7 +195,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_batches(found.schema, found.to_batches(), form)
     elif form is OutputFormat.TABLE:
         print_text(repr(found))
-        if len(found.schema) > 1:  # otherwise rows cannot be compared
+        if len(found.schema) > 1:  # else the rows cannot be compared
             counts = found.summary()
             typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:
@@ -208,7 +208,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_rows([answer], form)
 
 
-# The commands that describe a table and keep it in order.
+# --- commands that describe or maintain a table
 
 
 @command("show")
@@ -314,7 +314,7 @@ def optimize(
 ) -> None:
     """Rewrite many small files to few large files."""
     if z_order and purge:
-        raise InvalidInputError("cannot take both --z-order and --purge: give one of them")
+        raise InvalidInputError("cannot use both --z-order and --purge: use one of them")
     optimizer = open_table(table, option).optimize
     with bar("optimizing") as progress:
         if z_order:
@@ -388,7 +388,7 @@ def properties(
     print_rows([{"property": name, "value": found[name]} for name in sorted(found)], form)
 
 
-# `deltalog share`: a Delta Sharing server from the command line.
+# --- `deltalog share`: a Delta Sharing server
 
 
 _share = typer.Typer(help="Share tables with Delta Sharing.", no_args_is_help=True)
@@ -434,7 +434,7 @@ def _run(*arguments: str) -> None:
     raise typer.Exit(main(list(arguments)))
 
 
-# `deltalog simulate`: play histories of a simulated table, and replay one that failed.
+# --- `deltalog simulate`: histories of a simulated table, also to repeat a failure
 
 
 @command("simulate")
@@ -485,7 +485,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-# `deltalog sql`: statements from an argument, a file, standard input, or a prompt.
+# --- `deltalog sql`: statements from an argument, a file, standard input or a prompt
 
 
 _HISTORY: Final = Path("~/.deltalog_history")
@@ -560,7 +560,7 @@ def _run_statement(connection: Connection, statement: str, form: OutputFormat) -
 
 
 def _ask(connection: Connection, form: OutputFormat) -> None:
-    """Run statements as they are typed; an error ends only its statement."""
+    """Run statements from a prompt. After an error, the prompt continues."""
     save = _with_history()
     typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
     try:
@@ -577,7 +577,7 @@ def _ask(connection: Connection, form: OutputFormat) -> None:
 
 
 def _typed() -> str | None:
-    """Return the input up to a semicolon; None at the end of the input."""
+    """Return the user's input up to a semicolon; None at the end of the input."""
     lines: list[str] = []
     while True:
         try:
@@ -618,10 +618,10 @@ def _with_history() -> Callable[[], None]:
     return save
 
 
-# `deltalog completion`: a script that lets a shell complete commands and options.
+# --- `deltalog completion`: a script that lets a shell complete commands and options
 
 
-completion_init()  # lets this process answer the completion scripts
+completion_init()  # so that this process can answer requests of completion scripts
 
 
 class Shell(StrEnum):

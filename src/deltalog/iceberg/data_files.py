@@ -1,7 +1,7 @@
 """Entries of data files in Iceberg manifests: location, partition, counts, bounds and row ids.
 
-Owns the binary form of bounds. A bound is left out if it could be too tight. The conversion is
-columnar, except for the record per file that PyIceberg's writer needs.
+Owns the binary form of bounds. A bound that could be too tight is omitted. The conversion is
+columnar, except that PyIceberg's writer needs one Python record per file.
 
 Protocol: Add File, Per-file Statistics, Partition Values, Row Tracking; Iceberg Table Spec:
 Manifests, Row Lineage, Appendix D (Single-value serialization)
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 FILE_COLUMNS: Final = ("path", "partitionValues", "size")
 ROW_ID_COLUMNS: Final = ("baseRowId", "defaultRowCommitVersion")
 LAYOUT: Final = 3
-"""The format version of records in memory, independent of the written version."""
+"""The format version of records in memory. Files may be written in another version."""
 _LAST_ROW_ID: Final = 2**63 - 1
 
 _INT: Final = struct.Struct("<i").pack
@@ -123,7 +123,8 @@ def _decimals(array: Array) -> list[Any]:
     return found
 
 
-# Iceberg orders -0.0 before 0.0; for Delta's writers they are equal, so a zero must bound both.
+# Iceberg orders -0.0 before 0.0, but Delta's writers treat them as equal. So a lower bound of zero
+# becomes -0.0, and an upper bound of zero becomes 0.0.
 _ZEROS: Final[dict[DataType, tuple[bytes, bytes]]] = {
     FLOAT: (_FLOAT(-0.0), _FLOAT(0.0)),
     DOUBLE: (_DOUBLE(-0.0), _DOUBLE(0.0)),
@@ -148,9 +149,9 @@ class ListedFile(NamedTuple):
     """A file with its sequence number, for a manifest.
 
     Args:
-        data_file: the file; for a deletion vector, a part of a file.
-        sequence_number: the number of the snapshot that wrote its rows; None means the snapshot
-            that lists it.
+        data_file: the file, or the part of a Puffin file that contains a deletion vector.
+        sequence_number: the number of the snapshot that wrote the file's rows; None means the
+            snapshot whose manifest lists the file.
     """
 
     data_file: DataFile
@@ -159,7 +160,7 @@ class ListedFile(NamedTuple):
 
 @dataclass(slots=True)
 class DataFileCounts:
-    """Files, rows and bytes that a snapshot adds or removes."""
+    """The numbers of files, rows and bytes that a snapshot adds or removes."""
 
     files: int = 0
     rows: int = 0
@@ -174,13 +175,13 @@ class DataFileCounts:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """Converts a table's files to Iceberg's form, and lists the columns that this needs.
+    """Converter of a table's files to Iceberg's data files.
 
     Args:
         configuration: the configuration of the table.
         root: the decoded location of the table.
-        time_zone: the zone of partition values without one.
-        has_row_ids: whether files are listed with the ids of their rows.
+        time_zone: the time zone of timestamp partition values without a time zone.
+        has_row_ids: whether manifests contain the row ids of files.
     """
 
     configuration: TableConfiguration
@@ -190,7 +191,7 @@ class FileColumns:
 
     @property
     def names(self) -> list[str]:
-        """The required members of added files."""
+        """The columns of added files that the conversion needs."""
         return [*FILE_COLUMNS, *(ROW_ID_COLUMNS if self.has_row_ids else ())]
 
     def indexed(self) -> list[tuple[Path, Field]]:
@@ -214,17 +215,17 @@ class FileColumns:
 
         Args:
             adds: added files, with the columns `names`.
-            stats: their statistics with `stats_schema`, in the same order.
+            stats: the statistics of these files with `stats_schema`, in the same order.
 
         Raises:
-            MalformedLogError: a file has no `numRecords`, or no row id, which Iceberg requires.
+            MalformedLogError: a file has no `numRecords`, or no valid row id.
         """
         counts: list[Any] = stats.column(NUM_RECORDS).to_pylist()
         if None in counts:
             path = adds["path"][counts.index(None)].as_py()
             raise MalformedLogError(
-                f"cannot list the files of {self.root} as Iceberg: expected numRecords for each, "
-                f"found none for {path!r}; rewrite that file"
+                f"cannot list the files of {self.root} as Iceberg: expected numRecords for each "
+                f"file, found none for {path!r}; rewrite that file"
             )
         indexed = self.indexed()
         rows = zip(
@@ -289,8 +290,9 @@ class FileColumns:
         for place, (number, count) in enumerate(zip(ids, counts, strict=True)):
             if number is None or not 0 <= number <= _LAST_ROW_ID - count:
                 raise MalformedLogError(
-                    f"cannot list the files of {self.root} as Iceberg: expected baseRowId for "
-                    f"each, found {number} for {adds['path'][place].as_py()!r}; rewrite that file"
+                    f"cannot list the files of {self.root} as Iceberg: expected a valid baseRowId "
+                    f"for each file, found {number} for {adds['path'][place].as_py()!r}; rewrite "
+                    "that file"
                 )
         return list(zip(ids, versions, strict=True))
 
@@ -306,7 +308,7 @@ def member(data_file: DataFile, name: str) -> Any:
 def partition_summaries(
     spec: PartitionSpec, schema: Schema, partitions: list[Record]
 ) -> list[PartitionFieldSummary]:
-    """Return the partition summaries of a manifest; a bound of zero covers both zeros."""
+    """Return the partition summaries of a manifest; bounds of zero include -0.0 and 0.0."""
     found = construct_partition_summaries(spec, schema, partitions)
     kinds = [field.field_type for field in spec.partition_type(schema).fields]
     for summary, kind in zip(found, kinds, strict=True):
@@ -318,14 +320,14 @@ def partition_summaries(
 
 
 def with_content(data_file: DataFile) -> DataFile:
-    """Set the content of a data file to rows, which format version 1 does not record."""
+    """Replace the number in `content`, PyIceberg's default for format version 1, by the enum."""
     place = _PLACES["content"]
-    data_file[place] = DataFileContent(data_file[place])  # PyIceberg's default is a number
+    data_file[place] = DataFileContent(data_file[place])
     return data_file
 
 
 def key_of(data_file: DataFile) -> str:
-    """Return the location of an entry's data file; a deletion vector's own file is another."""
+    """Return the location of the data file; for a deletion vector, the file that it applies to."""
     referenced = member(data_file, "referenced_data_file")
     return data_file.file_path if referenced is None else referenced
 

@@ -40,10 +40,10 @@ def read_deleted_rows(
     Args:
         store: the store of the table.
         deletes: the deletes of the snapshot.
-        files: its data files, with the numbers of rows from their footers.
+        files: the data files of the snapshot.
 
     Returns:
-        The deleted rows by location, of each file that has some.
+        Location of a data file → its deleted rows. Files without deleted rows are omitted.
 
     Raises:
         DataFileMissingError: a delete file is missing.
@@ -51,9 +51,8 @@ def read_deleted_rows(
         InvalidInputError: a delete file does not match the metadata, or a deleted row does not
             exist in its data file.
 
-    Cost: one read of each delete file; two requests for each Puffin file. For equality deletes,
-        also
-    their columns in all older data files.
+    Cost: one read of each delete file; two requests for each Puffin file. Equality deletes also
+    read their columns in all older data files.
     """
     if deletes.is_empty:
         return {}
@@ -79,7 +78,7 @@ def read_deleted_rows(
     return found
 
 
-# Rows deleted by position: position delete files, and deletion vectors in Puffin files.
+# --- rows deleted by position: position delete files, and deletion vectors in Puffin files
 
 
 _PATH: Final = ("file_path", 2147483546)
@@ -94,12 +93,12 @@ def read_vectors(store: Store, vectors: Mapping[str, DeleteFile]) -> dict[str, D
 
     Args:
         store: the store of the table.
-        vectors: the vectors by location of the data file.
+        vectors: location of a data file → its deletion vector.
 
     Raises:
         DataFileMissingError: a Puffin file is missing.
-        DeletionVectorError: a vector is damaged, or has another number of rows.
-        InvalidInputError: a file has another length, or is not a Puffin file.
+        DeletionVectorError: a vector is damaged, or its number of rows differs from the metadata.
+        InvalidInputError: a file is shorter than the metadata requires, or not a Puffin file.
 
     Cost: two requests for each Puffin file; memory for the bitmaps.
     """
@@ -128,7 +127,7 @@ def _vectors_of(
         if size_bytes != vector.size_bytes or not fits:
             raise InvalidInputError(
                 f"cannot read the deletion vector of {location!r}: expected {length} bytes at "
-                f"{start} of {vector.size_bytes} bytes in {path!r}, found {size_bytes} bytes"
+                f"offset {start} of {vector.size_bytes} bytes in {path!r}, found {size_bytes} bytes"
             )
         descriptors.append(
             DeletionVectorDescriptor(
@@ -158,12 +157,14 @@ def read_positions(
     Args:
         store: the store of the table.
         deletes: the deletes of the snapshot.
-        without: the locations of data files whose deletion vector replaces such deletes.
+        without: the locations of data files with a deletion vector, which replaces their position
+            deletes.
 
     Raises:
         DataFileMissingError: a file is missing.
         DataFileUnreadableError: a file is not a Parquet file, or is damaged.
-        InvalidInputError: a file has other content or another number of rows than stated.
+        InvalidInputError: a file has invalid content, or its number of rows differs from the
+            metadata.
 
     Cost: each delete file that may apply is read once; memory for the bitmaps and a batch of
     paths.
@@ -189,7 +190,7 @@ def read_positions(
 
 
 def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, Array]]:
-    """Yield locations and positions of a delete file; a location may be repeated."""
+    """Yield each location in a delete file with its positions; a location may occur repeatedly."""
     reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
     try:
         names = (
@@ -218,7 +219,9 @@ def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str
 
 
 def _column(reader: ParquetReader, file: DeleteFile, wanted: tuple[str, int], is_right: Any) -> str:
-    """Return the name of a column of position deletes: by field id, or by name without ids.
+    """Return the name of a column of position deletes.
+
+    The column is found by its field id, or by its name if the file has no field ids.
 
     Raises:
         InvalidInputError: the column is missing or has another type.
@@ -250,7 +253,7 @@ def _missing(store: Store, path: str) -> DataFileMissingError:
     )
 
 
-# Rows deleted by value: equality deletes, converted to positions.
+# --- rows deleted by value: equality deletes, converted to positions
 
 
 _READ_AHEAD: Final = 4
@@ -269,11 +272,11 @@ def find_equal_rows(
     Raises:
         DataFileMissingError: a file is missing.
         DataFileUnreadableError: a file is not a Parquet file, or is damaged.
-        InvalidInputError: a delete file lacks a column or has another number of rows than stated,
-            or its deleted rows are ambiguous.
+        InvalidInputError: a delete file lacks a column, its number of rows differs from the
+            metadata, or its deleted rows are ambiguous.
 
-    Cost: the columns of the deletes in each older data file; memory for the distinct values of all
-    deletes.
+    Cost: reads the columns of the deletes in each older data file; memory for the distinct values
+    of all deletes.
     """
     known = {
         key: _read_deletes(store, deletes, key, of_key)
@@ -290,7 +293,8 @@ def find_equal_rows(
         numbers = sorted({number for key in keys for number in key[1]})
         reading = _KeyReader(store, deletes, numbers)
         info = files[location]
-        # A file may omit a column with one value in all rows; it would be read as NULL.
+        # A data file may omit a column that has the same value in all rows. The column would be
+        # read as NULL.
         stated = target.identities & set(numbers)
         if stated and _missing_ids(store, info.path, info.size_bytes, stated):
             raise deletes.refused(
@@ -324,11 +328,12 @@ def _concerns(key: EqualityKey, keys: _Deletes, target: Target) -> bool:
 
 
 class _KeyColumns(NamedTuple):
-    """Columns of some rows, by id.
+    """The columns of some rows, by id.
 
     Args:
-        values: the values; NULL in a struct that is NULL.
-        depths: for columns in structs, the number of structs around each value that are not NULL.
+        values: the values of each column; NULL in a struct that is NULL.
+        depths: for each column in a struct, the number of enclosing structs that are not NULL, by
+            row.
     """
 
     values: dict[int, Array]
@@ -339,7 +344,7 @@ class _Deletes:
     """Equality deletes that are looked up together.
 
     Args:
-        numbers: the ids of their columns.
+        numbers: the ids of the columns that the deletes compare.
         rows: the values of all deletes.
         ages: the sequence number of each delete.
     """
@@ -352,7 +357,12 @@ class _Deletes:
         self._by_struct = Keys([*values, *depths], ages) if depths else None
 
     def younger(self, rows: _KeyColumns, age: int) -> Array | None:
-        """Mark the deleted rows among rows of an age; None if that is ambiguous."""
+        """Mark the rows that newer deletes match; None if NULL structs make the result ambiguous.
+
+        Args:
+            rows: the rows.
+            age: the sequence number of the rows.
+        """
         values, depths = self._arrays(rows)
         marks = _is_above(self.by_value.newest(values), age)
         if self._by_struct is None:
@@ -370,7 +380,7 @@ def _is_above(numbers: Array, age: int) -> Array:
 
 
 class Keys:
-    """A lookup of the newest delete by its values.
+    """A lookup that finds the newest delete with given values.
 
     Args:
         columns: the values of all deletes, column by column.
@@ -407,12 +417,12 @@ class Keys:
 
 
 def _mixed(codes: Any, column: Any, values: Any) -> Any:
-    """Combine earlier codes with the index of a value to one number; NULL if one is unknown."""
+    """Combine the code of the earlier columns and the index of a value; NULL if either is NULL."""
     return compute.add(compute.multiply(codes, len(values)), _places(column, values))
 
 
 def _places(column: Any, values: Any) -> Any:
-    # NULL is an ordinary value here, and is found if it is one of `values`.
+    # `index_in` also finds NULL if `values` contains NULL.
     return pc.index_in(column, value_set=values).cast(pa.int64())
 
 
@@ -450,7 +460,7 @@ def _check_columns(store: Store, file: DeleteFile, wanted: Sequence[int]) -> Non
     """Refuse a delete file that lacks a column, because it would be read as NULL."""
     missing = _missing_ids(store, file.path, file.size_bytes, wanted)
     if missing:
-        raise _bad_equalities(file, f"expected columns with the field ids {missing}, found none")
+        raise _bad_equalities(file, f"columns with the field ids {missing} are missing")
 
 
 def _missing_ids(store: Store, path: str, size_bytes: int, wanted: Collection[int]) -> set[int]:
@@ -472,7 +482,7 @@ def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:
 
 
 class _KeyReader:
-    """Reads the columns of deletes from data files and delete files."""
+    """Reader of the columns that deletes compare, for data files and delete files."""
 
     def __init__(self, store: Store, deletes: RowDeletes, numbers: Sequence[int]) -> None:
         self._store = store
@@ -492,7 +502,7 @@ class _KeyReader:
         )
 
     def rows(self, path: str, size_bytes: int) -> Iterator[tuple[_KeyColumns, Array]]:
-        """Yield batches of columns, and the positions of their rows in the file."""
+        """Yield batches of these columns, each with the positions of its rows in the file."""
         task = ScanTask(
             store=self._store,
             spec=self._spec,

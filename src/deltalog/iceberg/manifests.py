@@ -1,10 +1,10 @@
-"""Manifests: the lists of a snapshot's files, changed by rewriting as few of them as possible.
+"""Manifests, which list a snapshot's files. A change rewrites as few manifests as possible.
 
-Owns the division into manifests. Each manifest's name contains the range of hashes of its
-locations. So a removed file is only searched in the few manifests that may contain it. A deletion
-vector has the hash of its data file. Small manifests are merged once there are many; large ones are
-sorted by hash, and so have narrow ranges. Records in memory have the fields of format version 3;
-they are written by the schemas of the table's version.
+Owns the assignment of files to manifests. Each manifest's name contains the range of the hashes of
+its locations, so the search for a removed file reads only the few manifests that may contain it. A
+deletion vector has the hash of its data file. Once there are many small manifests, they are merged.
+Large manifests are sorted by hash, so their ranges are narrow. Records in memory have the fields of
+format version 3; they are written with the schemas of the table's format version.
 
 Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance, Row Lineage
 """
@@ -109,10 +109,10 @@ class ManifestChange:
 
     Attributes:
         added: counts of the data files that the snapshot adds.
-        removed: counts of the data files that it removes.
-        added_vectors: counts of the deletion vectors that it adds, with the rows they delete.
-        removed_vectors: counts of the deletion vectors that it removes.
-        next_row_id: the first unused row id afterwards.
+        removed: counts of the data files that the snapshot removes.
+        added_vectors: counts of the deletion vectors that the snapshot adds, and of their rows.
+        removed_vectors: counts of the deletion vectors that the snapshot removes.
+        next_row_id: the first row id that is unused after this snapshot.
         manifests: the manifests of the new snapshot.
     """
 
@@ -141,11 +141,11 @@ class ManifestChange:
         return not any(one.files for one in counts)
 
     def keep(self, manifests: Iterable[ManifestFile]) -> None:
-        """Keep manifests unchanged, but drop those without a live file."""
+        """Reuse manifests unchanged, except manifests without a live file, which are dropped."""
         self.manifests += [one for one in manifests if _num_live(one)]
 
     def add(self, files: Iterable[ListedFile]) -> None:
-        """Add data files in the given order; full manifests are stored."""
+        """Add data files in the given order; a manifest that is full is stored at once."""
         self._add(files, ManifestContent.DATA, self.added)
 
     def add_vectors(self, files: Iterable[ListedFile]) -> None:
@@ -177,10 +177,10 @@ class ManifestChange:
             self.io.flush()
 
     def remove(self, manifests: Sequence[ManifestFile], locations: Collection[str]) -> set[str]:
-        """Keep manifests without the entries of some data files; return the locations found.
+        """Remove the entries of some data files from manifests; return the locations found.
 
-        Cost: a read of each manifest whose range contains the hash of a location; a write of each
-        manifest that contains a location.
+        Cost: reads each manifest whose range contains the hash of a location; writes each manifest
+        that contains a location.
         """
         hashes = [hash_of(location) for location in locations]
         found: set[str] = set()
@@ -209,7 +209,7 @@ class ManifestChange:
     def present(self, locations: Collection[str]) -> set[str]:
         """Return the locations that a manifest lists as live.
 
-        Cost: a read of each manifest whose range contains the hash of a location.
+        Cost: reads each manifest whose range contains the hash of a location.
         """
         hashes = [hash_of(location) for location in locations]
         found: set[str] = set()
@@ -224,7 +224,7 @@ class ManifestChange:
     def merge_small(self) -> None:
         """Merge small manifests if there are many.
 
-        Cost: reads all of them, and writes the merged ones.
+        Cost: reads all small manifests, and writes the merged manifests.
         """
         alike: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
         for manifest in self.manifests:
@@ -297,7 +297,10 @@ class ManifestChange:
         return self._described(output.location, len(output), entries, spec, content)
 
     def _schema_of(self, spec: PartitionSpec) -> Schema:
-        """Return the newest schema with all columns of a spec; newer ones may lack some."""
+        """Return the newest schema that contains all columns of a partition spec.
+
+        Later schemas may lack a column that was dropped.
+        """
         needed = {one.source_id for one in spec.fields}
         fits = (one for one in reversed(self.schemas) if needed <= set(one.field_ids))
         return next(fits, self.schemas[-1])
@@ -337,17 +340,16 @@ class ManifestChange:
             partitions=partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
-            # Every data file has its own id and inherits none, but readers require this one to be
-            # set.
+            # Readers require `first_row_id`, although no data file inherits its row id from it.
             first_row_id=self.first_row_id if content == ManifestContent.DATA else None,
         )
 
 
 def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """Read the live entries of a manifest, with inherited numbers.
+    """Read the live entries of a manifest, with inherited sequence numbers and row ids.
 
     Raises:
-        MalformedLogError: it is damaged, or not where this table's metadata is.
+        MalformedLogError: the manifest is damaged, or outside of the table's `metadata/`.
 
     Cost: one request.
     """
@@ -356,7 +358,7 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 
 def decoded_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """As `read_entries`, but with PyIceberg's own errors, for callers that handle them."""
+    """Read the live entries of a manifest; see `read_entries`. Raises PyIceberg's own errors."""
     with MetadataAvroFile[ManifestEntry](
         io.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[LAYOUT],
@@ -374,7 +376,7 @@ def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
     """Read the manifests of a snapshot.
 
     Raises:
-        MalformedLogError: it is damaged, or not where this table's metadata is.
+        MalformedLogError: the manifest list is damaged, or outside of the table's `metadata/`.
 
     Cost: one request.
     """
@@ -383,7 +385,7 @@ def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
 
 
 def decoded_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
-    """As `read_manifest_list`, but with PyIceberg's own errors."""
+    """Read the manifests of a snapshot; see `read_manifest_list`. Raises PyIceberg's own errors."""
     with MetadataAvroFile[ManifestFile](
         io.new_input(location),
         MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
@@ -395,15 +397,16 @@ def decoded_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
 
 @contextmanager
 def _reading(location: str) -> Iterator[None]:
-    """Raise PyIceberg's errors for a damaged Avro file as one kind of error."""
+    """Replace PyIceberg's various errors for a damaged Avro file by `MalformedLogError`."""
     try:
         yield
     except DeltaError:
         raise
-    except Exception as error:  # errors of Avro's decoder, or from values of any wrong type
+    except Exception as error:  # the decoder raises errors of many types for damaged bytes
         raise MalformedLogError(
             f"cannot read the Iceberg metadata {location!r}: expected Avro, found "
-            f"{type(error).__name__}: {error}; remove the directory, and it will be written again"
+            f"{type(error).__name__}: {error}; delete the directory metadata/, and the next commit "
+            "writes it again"
         ) from error
 
 
@@ -460,17 +463,17 @@ def _slices(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
         yield part
 
 
-# Reading and writing Avro and JSON files of Iceberg metadata by PyIceberg.
+# --- Avro and JSON files of Iceberg metadata, read and written with PyIceberg
 
 
 _D = TypeVar("_D", bound=StructProtocol)
 
 FREE_BYTES: Final = 16 << 20
-"""The expanded size that is always allowed."""
+"""A compressed file may always expand to this number of bytes."""
 EXPANSION: Final = 100
-"""The maximum expansion of a larger file; metadata is repetitive."""
+"""A larger file may expand to at most this multiple of its size. Metadata is repetitive."""
 MOST_BYTES: Final = 512 << 20
-"""The maximum expanded size of a file."""
+"""No file may expand to more than this number of bytes."""
 
 _DOUBLE: Final = struct.Struct("<d")
 _LENGTH_BITS: Final = 7
@@ -482,7 +485,7 @@ _GZIPPED: Final = ".gz.metadata.json"
 
 
 class MetadataAvroFile(AvroFile[_D]):
-    """An Avro file of Iceberg metadata, with exact doubles and a limit for blocks."""
+    """An Avro file of Iceberg metadata, with exact doubles and a limit for expanded blocks."""
 
     __slots__ = ("_left_bytes",)
 
@@ -503,7 +506,7 @@ class MetadataAvroFile(AvroFile[_D]):
                     self.block = None
                     return 0
             count, data = self.decoder.read_int(), self.decoder.read_bytes()
-        except (EOFError, SystemError) as error:  # PyIceberg would see this as the end
+        except (EOFError, SystemError) as error:  # PyIceberg would treat this as the end of file
             raise ValueError("the file ends in the middle of a block") from error
         decoder: Any = _ExactDecoder(new_decoder(self._expanded(data)))
         self.block = Block(reader=self.reader, block_records=count, block_decoder=decoder)
@@ -542,10 +545,10 @@ class MetadataOutputFile(AvroOutputFile[_D]):
 
 
 def avro_name(name: str) -> str:
-    """Return the Avro name for a name, by the rules of Iceberg's writers.
+    """Return the Avro name for a column name, by the rules of Iceberg's writers.
 
-    A character other than a letter, digit or underscore becomes `_x` and its UTF-16 code. A leading
-    digit gets a leading `_`. Only ASCII letters are letters: C readers crash on others.
+    A character other than an ASCII letter, digit or underscore becomes `_x` and its UTF-16 code. A
+    leading digit gets a `_` prefix. Non-ASCII letters are encoded, because C readers crash on them.
     """
     units = name.encode("utf-16-be", "surrogatepass")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
@@ -554,7 +557,7 @@ def avro_name(name: str) -> str:
 
 
 def _rename(schema: Any) -> None:
-    """Give the fields of a schema unique Avro names, and keep the original names beside them."""
+    """Give the fields of a schema unique Avro names, and store the original names as properties."""
     parts = schema if isinstance(schema, list) else [schema]
     for part in parts:
         if not isinstance(part, dict):
@@ -655,7 +658,7 @@ def _z_standard(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-# Each function expands a block to a maximum number of bytes.
+# Codec → function that expands a block, and fails above a maximum number of bytes.
 _EXPANSIONS: Final[dict[type[Codec], Callable[[bytes, int], bytes]]] = {
     DeflateCodec: _deflated,
     BZip2Codec: _bzipped,

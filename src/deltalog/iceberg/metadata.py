@@ -1,8 +1,8 @@
-"""Table metadata: reading the newest and storing the next, in the layout of Hadoop tables.
+"""Table metadata files, in the layout of Hadoop tables.
 
-`metadata/v<n>.metadata.json` is created only if no other writer has taken the number. This is the
-commit of Iceberg metadata. `metadata/version-hint.text` names the newest file, for engines that
-open a table by its directory.
+A commit of Iceberg metadata creates `metadata/v<n>.metadata.json`, if no other writer has created
+it. `metadata/version-hint.text` contains the newest number, for engines that open a table by its
+directory.
 
 Protocol: Iceberg Table Spec: Table Metadata, Row Lineage, File System Tables
 """
@@ -82,8 +82,9 @@ class StoredMetadata:
     """Table metadata and the number under which it is stored.
 
     Args:
-        number: the number of the file.
-        metadata: None if it is another table's or unreadable; it is then written again.
+        number: the number of the metadata file.
+        metadata: the content of the file; None if the file is unreadable or belongs to another
+            table. The next sync then writes all metadata again.
     """
 
     number: int
@@ -91,7 +92,7 @@ class StoredMetadata:
 
     @property
     def delta_version(self) -> int:
-        """The table version of the metadata; -1 if it is not recorded."""
+        """The Delta version of the metadata; -1 if the metadata does not record it."""
         properties = {} if self.metadata is None else self.metadata.properties
         text = properties.get(DELTA_VERSION, "")
         return int(text) if text.isascii() and text.isdigit() else -1
@@ -105,16 +106,16 @@ def metadata_name(number: int) -> str:
 def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
     """Return the newest metadata of the table; None if there is no metadata file.
 
-    The `metadata` of the result is None if the file belongs to another table (which was here
-    before) or another location (of a copied directory), has another format version, or is
-    unreadable.
+    The `metadata` of the result is None if the file cannot be extended: it belongs to an earlier
+    table at this location, it was copied from another location, it has an unsupported format
+    version, or it is unreadable.
 
     Args:
         store: the store of the table.
         table_id: the id of the table.
 
-    Cost: two requests, and one for each file since the hint; a listing if the hint is missing or
-    wrong.
+    Cost: two requests, and one for each file that is newer than the hint; a listing if the hint is
+    missing or wrong.
     """
     number = hinted_number(store)
     found = None if number is None else _read(store, number)
@@ -165,7 +166,7 @@ def upgraded(metadata: TableMetadata) -> TableMetadataV3:
 
 
 def with_shape(metadata: MetadataT, configuration: TableConfiguration) -> MetadataT:
-    """Set the schema and partition spec of a table; known ones keep their ids."""
+    """Set the schema and partition spec of a table; reuse the ids if the metadata contains them."""
     schema = iceberg_schema(configuration.schema)
     known = next((one for one in metadata.schemas if one.fields == schema.fields), None)
     changes: dict[str, Any] = {}
@@ -247,7 +248,7 @@ def with_properties(
 def without_snapshots_before(
     metadata: MetadataT, oldest_ms: int
 ) -> tuple[MetadataT, list[IcebergSnapshot]]:
-    """Remove snapshots whose files may be deleted; return the metadata and these snapshots."""
+    """Remove snapshots whose files may be deleted; return the metadata and removed snapshots."""
     current = metadata.current_snapshot_id
     expired = [
         one
@@ -274,10 +275,11 @@ def store_next(
         at_ms: milliseconds since 1970, UTC.
 
     Returns:
-        The stored metadata, and the locations of old metadata files that are no longer logged.
+        The stored metadata, and the locations of old metadata files that the metadata log no longer
+        contains.
 
     Raises:
-        AlreadyExistsError: another writer was faster.
+        AlreadyExistsError: another writer has already stored metadata with this number.
 
     Cost: two requests.
     """
@@ -297,13 +299,14 @@ def store_next(
             "last_updated_ms": max(at_ms, logged[-1].timestamp_ms if logged else 0),
         }
     )
-    # PyIceberg's model of version 3 cannot be written, because its manifest writers lack version 3.
+    # PyIceberg's model of format version 3 refuses to be written, because PyIceberg has no writer
+    # for manifests of version 3. So call the base class.
     text = IcebergBaseModel.model_dump_json(metadata).encode()
     io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
     try:
         io.store.put(_HINT, str(number).encode())
-    except StorageError as error:  # an old hint costs readers one more request
-        logger.warning("the hint to Iceberg metadata of %s is late: %s", io.store.root, error)
+    except StorageError as error:  # with an old hint, readers only need more requests
+        logger.warning("could not update the version hint of %s: %s", io.store.root, error)
     return StoredMetadata(number, metadata), dropped
 
 
@@ -334,7 +337,7 @@ def _read(store: Store, number: int) -> bytes | None:
 
 
 def _numbered(spec: PartitionSpec, metadata: TableMetadata) -> PartitionSpec:
-    """Give a spec the next id; its fields keep their ids from earlier specs."""
+    """Give a spec the next id; fields that occur in earlier specs have the same ids."""
     known = {
         (field.source_id, str(field.transform)): field.field_id
         for one in metadata.partition_specs
@@ -370,7 +373,7 @@ def _uuid(table_id: str) -> uuid.UUID:
 FIRST_PARTITION_ID: Final = 1000
 _COMMENT: Final = "comment"
 
-# Narrow integers become integers; types that Iceberg lacks are refused by name.
+# BYTE and SHORT become integers. Types that Iceberg lacks are refused.
 _PRIMITIVES: Final[Mapping[PrimitiveType, types.PrimitiveType]] = {
     STRING: types.StringType(),
     BYTE: types.IntegerType(),
@@ -391,18 +394,18 @@ def iceberg_schema(schema: StructType, schema_id: int = 0) -> Schema:
     """Return the Iceberg schema of a table's logical schema.
 
     Args:
-        schema: the schema with the ids of column mapping.
+        schema: the schema with column mapping ids.
         schema_id: the id of the schema in the Iceberg table.
 
     Raises:
-        InvalidMetadataError: a column, element, key or value has no id.
+        InvalidMetadataError: a column, list element, map key or map value has no id.
         UnsupportedTypeError: Iceberg has no such type.
     """
     return Schema(*[_nested_field(field) for field in schema.fields], schema_id=schema_id)
 
 
 def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> PartitionSpec:
-    """Return the partition spec: the identity of each partition column."""
+    """Return the partition spec, with an identity transform for each partition column."""
     fields = configuration.partition_schema.fields
     if not fields:
         return UNPARTITIONED_PARTITION_SPEC
@@ -421,10 +424,10 @@ def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> Parti
 
 
 def name_mapping(schema: StructType) -> str:
-    """Return the name mapping as JSON, which finds columns in data files without field ids.
+    """Return the name mapping as JSON, by which readers find columns in files without field ids.
 
-    Such files were written before the table had column mapping. Their column names are today's
-    physical names: a renamed column has its old name there.
+    Such files were written before the table had column mapping. Their column names equal the
+    current physical names, even if the logical column was renamed later.
 
     Args:
         schema: the schema with the ids and physical names of column mapping.
@@ -487,7 +490,7 @@ def _nested_field(field: Field) -> types.NestedField:
 
 
 def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
-    """Return the Iceberg type; `field` has the ids of its lists and maps, by physical path."""
+    """Return the Iceberg type; the metadata of `field` contains the ids of its lists and maps."""
     match data_type:
         case PrimitiveType():
             if data_type.is_decimal:

@@ -1,10 +1,10 @@
-"""Reading Iceberg tables for the conversion to Delta: columns with their ids, and data files.
+"""Reading of Iceberg tables for the conversion to Delta: columns with their ids, and data files.
 
-Columns keep their field ids from the data files, so renamed, dropped and added columns are found as
-in Iceberg. Owns the rules which tables Delta can represent. Everything else is refused by name,
-because ignoring it would change rows. Row-level deletes are listed with the data files that they
-may apply to; `deleted_rows` reads them. Metadata is not trusted: files outside of the table are
-refused.
+The Delta columns have the field ids of the data files, so renamed, dropped and added columns are
+found as in Iceberg. Owns the rules that decide which tables Delta can represent. Other tables are
+refused, because ignoring a feature would change rows. Row-level deletes are listed with the data
+files that they may apply to; `deleted_rows` reads the deletes. Metadata is not trusted: a file
+outside of the table is refused.
 
 Protocol: Column Mapping, Partition Value Serialization; Iceberg Table Spec: Table Metadata,
 Manifests, Partitioning, Schemas and Data Types
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
 _ENDING: Final = ".metadata.json"
 _COMMENT: Final = "comment"
-# PyIceberg's errors for files that are not Avro, or have other content.
+# The errors that PyIceberg raises for files that are not Avro or have unexpected content.
 _FAILURES: Final = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError,
     MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
@@ -95,12 +95,12 @@ class IcebergFile:
     """A data file.
 
     Args:
-        info: path, size, and the time of the snapshot that added it.
+        info: the path, the size, and the time of the snapshot that added the file.
         location: the location in the metadata.
-        num_rows: the number of rows in the manifest, including deleted ones.
-        partition_values: the serialised values by name of the column.
-        constants: the ids of further columns with one value in all rows; only the manifest may
-            contain that value.
+        num_rows: the number of rows that the manifest records, including deleted rows.
+        partition_values: column name → serialised value.
+        constants: the ids of further columns that have one value in all rows. The file may omit
+            these columns.
     """
 
     info: FileInfo
@@ -116,9 +116,10 @@ class IcebergSource:
 
     Args:
         snapshot_id: the id of the snapshot; None for a table without a snapshot.
-        schema: the schema, with field ids as ids of column mapping, and names as physical names.
+        schema: the schema. The field ids are its column mapping ids, and the column names are its
+            physical names.
         last_column_id: the highest field id that was ever assigned.
-        partition_columns: the columns with one value in each file.
+        partition_columns: the columns that have a single value in each file.
         files: the data files, ordered by path.
         deletes: the row-level deletes of these files.
         description: the table's comment.
@@ -138,17 +139,17 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
 
     Args:
         store: the store at the location of the table.
-        metadata_name: the name of the current file in `metadata/`; None is the newest, if the file
-            names show which one that is.
+        metadata_name: the name of the current metadata file in `metadata/`. None means the newest
+            file, if the file names show which file is the newest.
 
     Raises:
-        InvalidInputError: there is no metadata, or the current one is ambiguous; files are not
-            Parquet; deletes violate the specification; or Delta cannot represent a part.
-        UnsupportedTypeError: Delta has no such type.
-        UnsafePathError: metadata names files that are not in the table.
+        InvalidInputError: there is no metadata, or several files may be the current one; files are
+            not Parquet; deletes violate the specification; or Delta cannot represent a feature.
+        UnsupportedTypeError: Delta has no type for a column.
+        UnsafePathError: the metadata refers to files outside of the table.
 
-    Cost: a listing of `metadata/`, the metadata, the manifest list, and each manifest. Manifests
-    become Python objects, at some 25,000 files per second.
+    Cost: lists `metadata/`; reads the metadata, the manifest list and each manifest. Manifests
+    become Python objects, at about 25,000 files per second.
     """
     io = StoreIO(store)
     name = metadata_name or _newest(store)
@@ -169,9 +170,9 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
         return _Reading(store, io, metadata).source()
     except UnsafePathError as error:
         raise UnsafePathError(
-            f"cannot read the Iceberg table at {store.root}: its metadata contains a file that is "
-            f"not in the table ({error}); a table that was moved, or with files elsewhere, cannot "
-            "be taken over"
+            f"cannot read the Iceberg table at {store.root}: its metadata refers to a file outside "
+            f"of the table ({error}); a table that was moved, or has files elsewhere, cannot be "
+            "converted"
         ) from error
     except DeltaError:
         raise
@@ -187,9 +188,9 @@ class _Listed(NamedTuple):
 
     Args:
         file: a data file or a delete file.
-        spec_id: the spec of its partition.
-        added_in: the snapshot that added it.
-        sequence_number: the number of the commit that wrote its rows.
+        spec_id: the id of the file's partition spec.
+        added_in: the id of the snapshot that added the file.
+        sequence_number: the number of the commit that wrote the file's rows.
     """
 
     file: DataFile
@@ -199,7 +200,7 @@ class _Listed(NamedTuple):
 
     @property
     def scope(self) -> Scope:
-        """Its partition."""
+        """The partition of the file."""
         partition = self.file.partition
         return scope_of(self.spec_id, (partition[place] for place in range(len(partition))))
 
@@ -236,7 +237,7 @@ class _Reading:
         }
         files = [self._file(one, wanted) for one in data]
         if len({one.info.path for one in files}) < len(files):
-            raise self._refused("its manifests list a data file twice")
+            raise self._refused("its manifests list the same data file twice")
         return IcebergSource(
             snapshot_id=None if snapshot is None else snapshot.snapshot_id,
             schema=schema,
@@ -261,8 +262,8 @@ class _Reading:
         is_data = file.content is DataFileContent.DATA
         if is_data is not (manifest.content == ManifestContent.DATA):
             raise self._refused(
-                f"a manifest of {ManifestContent(manifest.content).name.lower()} lists the file "
-                f"{file.file_path!r} of {file.content.name.lower()}"
+                f"a manifest for {ManifestContent(manifest.content).name.lower()} lists the file "
+                f"{file.file_path!r} with {file.content.name.lower()}"
             )
         if file.file_format not in _FORMATS[file.content]:
             what = "data files" if is_data else "row-level deletes"
@@ -335,8 +336,8 @@ class _Reading:
         referenced, offset, length = (member(one.file, name) for name in names)
         if referenced is None or offset is None or length is None:
             raise self._refused(
-                f"a deletion vector in {one.file.file_path!r} does not state its data file or its "
-                "position"
+                f"the manifest does not record the data file or the offset of a deletion vector in "
+                f"{one.file.file_path!r}"
             )
         return self._delete(one, one.scope, (int(offset), int(length)))
 
@@ -347,7 +348,7 @@ class _Reading:
         return spec
 
     def _identities(self, spec_id: int) -> dict[int, str]:
-        """Return the columns with an identity transform in a spec: id → name."""
+        """Return the columns with an identity transform in a spec, as a mapping of id to name."""
         own = {field.field_id: field.name for field in self._schema.fields}
         found = _identities_of(self._spec(spec_id))
         return {number: own[number] for number in found if number in own}
@@ -375,7 +376,7 @@ class _Reading:
         )
 
     def _path(self, location: str) -> str:
-        """Return the path, relative to the table, of a file in the metadata."""
+        """Convert a location in the metadata to a path relative to the table."""
         path = canonical_path(location, self._root)
         check_confined(path, allow_absolute=False)
         if is_absolute(path):
@@ -414,7 +415,10 @@ def _identities_of(spec: PartitionSpec) -> list[int]:
 
 
 def _referenced(file: DataFile) -> str | None:
-    """Return the only data file of a delete file: the named one, or by equal bounds."""
+    """Return the only data file that a delete file refers to; None if there may be several.
+
+    The manifest names the data file, or has equal lower and upper bounds of its path.
+    """
     named: str | None = member(file, "referenced_data_file")
     if named is not None:
         return named
@@ -429,10 +433,10 @@ def _named(info: FileInfo) -> re.Match[str] | None:
 
 
 def _newest(store: Store) -> str:
-    """Return the name of the newest metadata, if the names show it.
+    """Return the name of the newest metadata file, if the file names show it.
 
-    In a catalog's tables, writers choose the numbers of metadata files. If several files have the
-    same number, only the catalog decides which one is current.
+    For a table in a catalog, several metadata files may have the same number. Only the catalog then
+    records which of the files is current.
     """
     named = [
         (info.name, found)
@@ -451,11 +455,11 @@ def _newest(store: Store) -> str:
     raise InvalidInputError(
         f"cannot read the Iceberg table at {store.root}: expected one newest *{_ENDING} in "
         f"{METADATA_DIRECTORY}/, found {found_names}; pass the metadata file that the table's "
-        "catalog names, or its PyIceberg table"
+        "catalog records, or the PyIceberg table"
     )
 
 
-# Converting the columns of Iceberg tables to Delta's types, with their field ids.
+# --- conversion of columns to Delta's types, with their field ids
 
 
 _TYPES: Final[dict[type[types.IcebergType], DataType]] = {
@@ -477,8 +481,8 @@ def delta_schema(fields: Sequence[types.NestedField], root: str) -> StructType:
     """Convert the columns of a table or of a struct.
 
     Args:
-        fields: the columns; their ids become those of column mapping.
-        root: location of the table, for messages.
+        fields: the columns; their ids become column mapping ids.
+        root: the location of the table, for messages.
 
     Raises:
         InvalidInputError: a column has a default.
@@ -488,12 +492,12 @@ def delta_schema(fields: Sequence[types.NestedField], root: str) -> StructType:
 
 
 def equality_column(schemas: Iterable[Schema], number: int, root: str) -> EqualityColumn:
-    """Return the column with an id for equality deletes; it may have been dropped since.
+    """Return a column of equality deletes by its id. The column may have been dropped since.
 
     Args:
-        schemas: the schemas of the table; the first one with the column determines its type.
-        number: the id.
-        root: location of the table, for messages.
+        schemas: the schemas of the table; the first schema with the column determines its type.
+        number: the id of the column.
+        root: the location of the table, for messages.
 
     Raises:
         InvalidInputError: the column does not exist, has a default, or cannot be compared.
@@ -503,7 +507,7 @@ def equality_column(schemas: Iterable[Schema], number: int, root: str) -> Equali
     if not path:
         raise refused(
             root,
-            f"rows are deleted by the values of column {number}, which does not exist, or is in a "
+            f"equality deletes use the column with id {number}, which does not exist or is in a "
             "list or map",
         )
     for one in path:
@@ -513,8 +517,7 @@ def equality_column(schemas: Iterable[Schema], number: int, root: str) -> Equali
     if not isinstance(kind, PrimitiveType) or kind in {FLOAT, DOUBLE}:
         raise refused(
             root,
-            f"rows are deleted by the values of column {leaf.name!r}, whose type {kind} cannot be "
-            "compared",
+            f"equality deletes use the column {leaf.name!r}, whose type {kind} cannot be compared",
         )
     field = Field(leaf.name, kind, metadata={ID_KEY: leaf.field_id})
     for one in reversed(path[:-1]):
@@ -524,7 +527,7 @@ def equality_column(schemas: Iterable[Schema], number: int, root: str) -> Equali
 
 
 def _path_to(fields: Sequence[types.NestedField], number: int) -> tuple[types.NestedField, ...]:
-    """Return the structs around a column and the column; empty if it does not exist."""
+    """Return the enclosing structs and the column itself; empty if the column does not exist."""
     for field in fields:
         if field.field_id == number:
             return (field,)
@@ -551,12 +554,12 @@ def _check_default(field: types.NestedField, root: str) -> None:
     if field.initial_default is not None or field.write_default is not None:
         raise refused(
             root,
-            f"column {field.name!r} has a default, which older files do not contain",
+            f"column {field.name!r} has an initial default for older files, which Delta lacks",
         )
 
 
 def _nested_ids(kind: types.IcebergType, path: str) -> Iterator[tuple[str, int]]:
-    """Yield the ids of elements, keys and values by path."""
+    """Yield the path and id of each list element, map key and map value."""
     match kind:
         case types.ListType():
             yield f"{path}.element", kind.element_id
@@ -588,17 +591,17 @@ def _type(kind: types.IcebergType, name: str, root: str) -> DataType:
     found = _TYPES.get(type(kind))
     if found is None:
         raise UnsupportedTypeError(
-            f"cannot take over the Iceberg table at {root}: column {name!r} is of type {kind}, "
+            f"cannot convert the Iceberg table at {root}: column {name!r} has the type {kind}, "
             "which Delta does not have"
         )
     return found
 
 
-# Row-level deletes, and the rules that assign them to data files.
+# --- row-level deletes, and the rules that assign deletes to data files
 
 
 Scope = tuple[int, tuple[object, ...]]
-"""A partition: the spec's id, and its values in comparable form."""
+"""A partition: the id of the partition spec, and the partition values in comparable form."""
 
 _NAN: Final = "NaN"
 
@@ -608,9 +611,9 @@ class Target:
     """The facts about a data file that decide which deletes apply to it.
 
     Args:
-        sequence_number: the number of the commit that wrote its rows.
-        scope: its partition.
-        identities: the ids of columns with one value in the file, stored in its partition.
+        sequence_number: the number of the commit that wrote the rows of the file.
+        scope: the partition of the file.
+        identities: the ids of the columns whose single value is stored as a partition value.
     """
 
     sequence_number: int
@@ -620,15 +623,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFile:
-    """A delete file, or a deletion vector in one.
+    """A delete file, or a deletion vector in a Puffin file.
 
     Args:
         path: the decoded path relative to the table.
         size_bytes: the size of the file.
         num_rows: the number of deletes.
-        sequence_number: the number of the commit that wrote it.
-        scope: its partition; None means all partitions.
-        referenced: the location of its only data file; None may be any.
+        sequence_number: the number of the commit that wrote the deletes.
+        scope: the partition to which the deletes apply; None means all partitions.
+        referenced: the location of the only data file to which the deletes apply; None means that
+            there may be several.
         place: the offset and length of a deletion vector.
     """
 
@@ -641,7 +645,7 @@ class DeleteFile:
     place: tuple[int, int] | None = None
 
     def applies_to(self, location: str, target: Target) -> bool:
-        """Whether its positions may be rows of a data file."""
+        """Return whether the positions may refer to rows of a data file."""
         return (
             self.referenced in {None, location}
             and target.scope == self.scope
@@ -654,10 +658,11 @@ class EqualityColumn:
     """A column of equality deletes.
 
     Args:
-        field: the field to read: the column, or the struct around it without other parts. Its name
-            is the column's id, because an old and a new column may have the same name.
+        field: the top-level field to read: the column itself, or its enclosing struct without other
+            fields. Its name is the column's id, because a dropped and a new column may have the
+            same name.
         kind: the type of the column.
-        path: the path of the column in the field; empty for the field itself.
+        path: the path of the column in the field; empty if the field is the column.
     """
 
     field: Field
@@ -666,7 +671,7 @@ class EqualityColumn:
 
 
 EqualityKey = tuple["Scope | None", tuple[int, ...]]
-"""The key of equality deletes that are looked up together: partition and columns."""
+"""Partition and column ids. Equality deletes with the same key are looked up together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -698,21 +703,21 @@ class RowDeletes:
         """Return the deletion vectors by location of the data file.
 
         Raises:
-            InvalidInputError: a data file has two vectors, or one that is older or of another
-                partition.
+            InvalidInputError: a data file has two vectors, or its vector is older than the file or
+                belongs to another partition.
         """
         found: dict[str, DeleteFile] = {}
         for vector in self.vectors:
             location = vector.referenced or ""
             target = self.targets.get(location)
             if target is None:
-                continue  # its data file was removed since
+                continue  # the data file has been removed since
             if location in found:
                 raise self.refused(f"the file {location!r} has more than one deletion vector")
             if not vector.applies_to(location, target):
                 raise self.refused(
-                    f"the deletion vector of {location!r} in {vector.path!r} is of another "
-                    "partition, or older than the file"
+                    f"the deletion vector of {location!r} in {vector.path!r} belongs to another "
+                    "partition, or is older than the file"
                 )
             found[location] = vector
         return found
@@ -733,7 +738,7 @@ class RowDeletes:
         return found
 
     def equalities_in_use(self) -> dict[EqualityKey, list[DeleteFile]]:
-        """Return the equality delete files that may apply to a data file, which must be older."""
+        """Return the equality delete files that are newer than a data file of their partition."""
         oldest = self._oldest()
         found: dict[EqualityKey, list[DeleteFile]] = defaultdict(list)
         for key, files in self.equalities.items():
@@ -758,13 +763,13 @@ class RowDeletes:
 
 
 def scope_of(spec_id: int, values: Iterable[Any]) -> Scope:
-    """Return a file's partition; floats are equal if their bits are, and all NaN are equal."""
+    """Return a file's partition. Floats are compared by their bits, but all NaN are equal."""
     return spec_id, tuple(map(_comparable, values))
 
 
 def refused(root: str, why: str) -> InvalidInputError:
     """Return the error with the reason why an Iceberg table cannot be converted."""
-    return InvalidInputError(f"cannot take over the Iceberg table at {root}: {why}")
+    return InvalidInputError(f"cannot convert the Iceberg table at {root}: {why}")
 
 
 def _comparable(value: Any) -> object:

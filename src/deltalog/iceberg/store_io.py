@@ -1,4 +1,4 @@
-"""PyIceberg's file interface over a table's store; a file is written in memory, then stored whole.
+"""PyIceberg's file interface for a table's store. Files are written in memory, then stored whole.
 
 Owns the mapping of locations in Iceberg metadata to files of the table. Metadata is not trusted: a
 location outside of the table's `metadata/` is refused.
@@ -40,8 +40,9 @@ def metadata_path(location: str, store: Store) -> str:
     path = canonical_path(location, store.root)
     if is_absolute(path) or not path.startswith(f"{METADATA_DIRECTORY}/"):
         raise UnsafePathError(
-            f"cannot use the Iceberg metadata of {store.root}: it names {location!r}, which is not "
-            f"in the table's {METADATA_DIRECTORY}/; remove that directory to have it rewritten"
+            f"cannot use the Iceberg metadata of {store.root}: it refers to {location!r}, which is "
+            f"not in the table's {METADATA_DIRECTORY}/; delete that directory, and the next commit "
+            "writes it again"
         )
     check_confined(path, allow_absolute=False)
     return path
@@ -59,7 +60,7 @@ class _Bytes(BytesIO):
 
 
 class StoredInput(InputFile):
-    """A metadata file, read whole."""
+    """A metadata file that is read as a whole."""
 
     def __init__(self, location: str, store: Store) -> None:
         super().__init__(location)
@@ -98,14 +99,14 @@ class StoredOutput(OutputFile):
 
     @property
     def data(self) -> bytes:
-        """All bytes; only after closing."""
+        """The bytes of the file; available after it is closed."""
         return self._file.data
 
     def __len__(self) -> int:
         return len(self.data)
 
     def exists(self) -> bool:
-        """Return False: its name is new."""
+        """Return False, because every written file has a new name."""
         return False
 
     def to_input_file(self) -> InputFile:
@@ -120,7 +121,7 @@ class StoredOutput(OutputFile):
 
 
 class StoreIO(FileIO):
-    """The metadata files of one table, as PyIceberg reads and writes them."""
+    """PyIceberg's access to the metadata files of one table."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()
@@ -158,6 +159,6 @@ class StoreIO(FileIO):
         self._written.clear()
 
     def discard(self) -> None:
-        """Delete the stored files, because no metadata will name them."""
+        """Delete the files that `flush` stored, because no table metadata will refer to them."""
         self.store.delete_many(self._stored)
         self._stored.clear()

@@ -1,8 +1,8 @@
-"""Bring the Iceberg metadata of a table up to a version.
+"""Update the Iceberg metadata of a table to a Delta version.
 
 Each commit since the last converted version becomes an Iceberg snapshot. If the commits cannot be
-converted one by one, the version's files become one snapshot. At the end one metadata file is
-stored, but only if no other writer has stored one meanwhile.
+converted one by one, all files of the version become one snapshot. Finally one metadata file is
+stored, unless another writer has stored a file with this number meanwhile.
 
 Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Commit
 Conflict Resolution
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
-_MOST_COMMITS: Final = 100  # more commits become one snapshot
+_MOST_COMMITS: Final = 100  # if there are more commits, they become one snapshot
 _THIRD: Final = 3  # the format version with deletion vectors and row ids
 
 
@@ -86,11 +86,11 @@ _THIRD: Final = 3  # the format version with deletion vectors and row ids
 class IcebergVersion:
     """The Iceberg metadata of a table version.
 
-    version: the table version: the requested version or a later one.
+    version: the Delta version: the requested version or a later one.
     metadata_location: the location of the metadata file, for Iceberg readers.
-    snapshot_id: the id of the current snapshot; None for a table that never had a file.
+    snapshot_id: the id of the current snapshot; None if the table has never had a file.
     num_snapshots: the number of snapshots that this call added.
-    is_whole: whether all files of the version were listed again.
+    is_whole: whether this call wrote a snapshot from all files of the version, not from commits.
     """
 
     version: int
@@ -105,7 +105,7 @@ class _CannotFollowError(Exception):
 
     Args:
         reason: the reason.
-        is_sound: whether the existing metadata can be extended.
+        is_sound: whether the existing metadata is correct, so that it can be extended.
     """
 
     def __init__(self, reason: object, *, is_sound: bool = True) -> None:
@@ -117,20 +117,20 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
     """Write the Iceberg metadata of a table version, unless it or a later one is already stored.
 
     Args:
-        snapshot: the version.
+        snapshot: the snapshot of the Delta version.
 
     Returns:
-        The resulting Iceberg metadata.
+        The stored Iceberg metadata.
 
     Raises:
-        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector
-            without icebergCompatV3.
-        CommitRetriesExhaustedError: other writers kept storing metadata.
+        InvalidInputError: the table has no icebergCompat feature, or a file has a deletion vector
+            and the table lacks icebergCompatV3.
+        CommitRetriesExhaustedError: other writers stored metadata before each retry.
 
-    Cost: a manifest and a manifest list for each commit since the last converted version, one
-        manifest more for each that holds a removed file, a file for each deletion vector, the
-        commits, and four requests. Without metadata to extend: a pass over all files, and a
-        manifest for each 5,000.
+    Cost: reads the commits since the last converted version. For each commit, writes a manifest,
+    a manifest list, each manifest with a removed file again, and a file for each deletion vector.
+    Without metadata to extend, reads all files of the version, and writes a manifest for each
+    5,000 files. Four more requests in both cases.
     """
     _check(snapshot)
     for _ in range(_MOST_TRIES):
@@ -144,8 +144,8 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
             io.discard()
     raise CommitRetriesExhaustedError(
         f"cannot store the Iceberg metadata of version {snapshot.version} of "
-        f"{snapshot.store.root}: other writers stored theirs first, {_MOST_TRIES} times; the table "
-        "itself is complete, and the next commit or sync_iceberg() writes the metadata"
+        f"{snapshot.store.root}: {_MOST_TRIES} times, another writer stored metadata first; the "
+        "Delta table is complete, and the next commit or sync_iceberg() writes the metadata"
     )
 
 
@@ -162,7 +162,7 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
     if base is not None and base.format_version > (format_version(configuration.properties) or 0):
-        base = None  # metadata of an older format cannot contain its snapshots
+        base = None  # snapshots with deletion vectors or row ids need format version 3
     start = _nothing_yet(snapshot) if base is None else base
     followed = None
     if base is not None:
@@ -186,7 +186,7 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
 
 
 def _shaped(metadata: TableMetadata, configuration: TableConfiguration) -> TableMetadata:
-    """Set the format, the schema and the partition spec of a table."""
+    """Set the format version, the schema and the partition spec of a table."""
     is_older = metadata.format_version != format_version(configuration.properties)
     return with_shape(upgraded(metadata) if is_older else metadata, configuration)
 
@@ -210,7 +210,7 @@ def _shown(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commit:
-    """One commit that is not converted yet, and the table's configuration after it."""
+    """One commit that is not converted yet, and the table's configuration after the commit."""
 
     version: int
     actions: CommitTable
@@ -219,7 +219,7 @@ class _Commit:
 
 
 def _follow(io: StoreIO, base: TableMetadata, snapshot: Snapshot) -> tuple[TableMetadata, int]:
-    """Add a snapshot for each commit since; return the metadata and the number of snapshots.
+    """Add a snapshot for each unconverted commit; return the metadata and the number of snapshots.
 
     Raises:
         _CannotFollowError: the commits cannot be converted one by one.
@@ -236,11 +236,11 @@ def _follow(io: StoreIO, base: TableMetadata, snapshot: Snapshot) -> tuple[Table
 
 
 def _commits(snapshot: Snapshot, base: TableMetadata) -> Iterator[_Commit]:
-    """Yield the commits since the version of `base`.
+    """Yield the commits after the version of `base`.
 
     Raises:
-        _CannotFollowError: there are many commits, some are missing, or one was not written for
-            Iceberg.
+        _CannotFollowError: there are more than `_MOST_COMMITS` commits, a commit is missing, or the
+            table had another format at a commit.
     """
     first = int(base.properties[DELTA_VERSION]) + 1
     if snapshot.version - first >= _MOST_COMMITS:
@@ -294,7 +294,7 @@ def _followed(
     if not len(adds) and not removed:
         return metadata, False
     added = columns.locations(adds)
-    # A file that is added again is already in a manifest.
+    # A file that the commit both removes and adds is already in a manifest.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
@@ -327,10 +327,10 @@ def _remove(
     locations: set[str],
     listed: set[str],
 ) -> None:
-    """Keep manifests without the entries of some data files.
+    """Remove the entries of some data files from manifests.
 
     Raises:
-        _CannotFollowError: a file in `listed` is not in a manifest.
+        _CannotFollowError: no manifest contains a file in `listed`.
     """
     if not locations:
         change.keep(manifests)
@@ -342,7 +342,7 @@ def _remove(
 
 
 def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
-    """Add a snapshot that lists all files of the version again."""
+    """Add a snapshot with new manifests for all files of the version."""
     columns = _file_columns(snapshot, snapshot.configuration)
     change = new_change(io, metadata, snapshot.version)
     files = snapshot.files([*columns.names, "deletionVector"])
@@ -375,7 +375,7 @@ def _is_third(configuration: TableConfiguration) -> bool:
 def _manifests(
     io: StoreIO, metadata: TableMetadata
 ) -> tuple[list[ManifestFile], list[ManifestFile]]:
-    """Return the current snapshot's manifests of data files, and of deletion vectors."""
+    """Return the current snapshot's manifests of data files, and those of deletion vectors."""
     current = metadata.current_snapshot()
     found = [] if current is None else read_manifest_list(io, current.manifest_list)
     vectors = [one for one in found if one.content == ManifestContent.DELETES]
@@ -408,12 +408,12 @@ def delete_expired(
     expired: Sequence[IcebergSnapshot],
     dropped: Sequence[str],
 ) -> None:
-    """Delete metadata files to which nothing refers any more; failures are only logged."""
+    """Delete unreferenced metadata files; errors are logged but not raised."""
     try:
         paths = [metadata_path(one, io.store) for one in dropped]
         if expired:
-            # A manifest of an expired snapshot that the oldest remaining one lacks is not in later
-            # ones either. The same is true for deletion vectors.
+            # If the oldest remaining snapshot lacks a manifest of an expired snapshot, later
+            # snapshots lack it, too. The same is true for deletion vectors.
             oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
             kept = read_manifest_list(io, oldest.manifest_list)
             names = {one.manifest_path for one in kept}
@@ -441,7 +441,7 @@ def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
     }
 
 
-# Making a snapshot: the change of manifests, and its summary.
+# --- a new snapshot: its manifests and its summary
 
 
 _ID_BITS: Final = 63
@@ -455,7 +455,7 @@ _TOTALS: Final = (
 
 
 def new_change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestChange:
-    """Start the change of manifests for the next snapshot, which represents a table version."""
+    """Return an empty change of manifests for the snapshot of a Delta version."""
     return ManifestChange(
         io=io,
         format_version=metadata.format_version,
@@ -469,11 +469,11 @@ def new_change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestCh
 
 
 def operation_of(change: ManifestChange) -> Operation:
-    """Return the Iceberg operation of a change."""
+    """Return the operation that the snapshot's summary records for a change."""
     if change.added.files:
         is_append = not change.removed.files and not change.added_vectors.files
         return Operation.APPEND if is_append else Operation.OVERWRITE
-    # Replacing a vector by a smaller one restores rows.
+    # A deletion vector that is replaced by one with fewer rows restores rows.
     brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
         change.removed.files
     )
@@ -487,7 +487,15 @@ def with_change(
     operation: Operation,
     earlier: Mapping[str, Any],
 ) -> TableMetadata:
-    """Add a snapshot of the changed manifests; `earlier` has the previous totals."""
+    """Add a snapshot of the changed manifests.
+
+    Args:
+        metadata: the metadata before the snapshot.
+        change: the changed manifests.
+        timestamp_ms: the time of the Delta version, in milliseconds since 1970 (UTC).
+        operation: the Iceberg operation.
+        earlier: the previous snapshot's summary, which contains the totals before the change.
+    """
     parent = metadata.current_snapshot_id
     manifest_list = change.write_list(parent)
     members: dict[str, Any] = {
@@ -529,7 +537,7 @@ def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, st
     return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
 
 
-# Deletion vectors in Iceberg: a Puffin file and an entry for each.
+# --- deletion vectors in Iceberg: each has a Puffin file and a manifest entry
 
 
 VECTOR_COLUMNS: Final = ("path", "partitionValues", "deletionVector")
@@ -546,7 +554,7 @@ _NUM_RECORDS: Final = "numRecords"
 
 
 def has_vectors(files: pa.Table) -> bool:
-    """Whether a file has a deletion vector, by the column `deletionVector`."""
+    """Return whether any of the files has a value in the column `deletionVector`."""
     vectors = files.column("deletionVector")
     return vectors.null_count < len(vectors)
 
@@ -560,13 +568,13 @@ def write_vectors(
         io: the metadata files of the table; the next flush stores the new files.
         columns: the converter of the table's files.
         files: files with the columns `VECTOR_COLUMNS`; files without a vector are skipped.
-        num_records: the physical rows of each file; NULL without statistics.
+        num_records: the number of physical rows of each file; NULL without statistics.
 
     Raises:
-        DataFileMissingError: the file of a vector is missing.
+        DataFileMissingError: the file with a deletion vector is missing.
         DeletionVectorError: a vector is damaged.
 
-    Cost: a request for each vector that is not inline, and one for each written vector.
+    Cost: one request to read each vector that is not inline, and one to write each Puffin file.
     """
     if not has_vectors(files):
         return []
@@ -623,7 +631,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
             partition=partition,
             record_count=cardinality,
             file_size_in_bytes=len(puffin),
-            # Readers without support for `referenced_data_file` find the data file by these bounds.
+            # Readers that ignore `referenced_data_file` find the data file by these bounds.
             lower_bounds=bound,
             upper_bounds=bound,
             referenced_data_file=location,
@@ -634,7 +642,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
 
 
 def _puffin(blob: bytes, location: str, cardinality: int) -> bytes:
-    """Encode a Puffin file with one vector."""
+    """Encode a Puffin file with one deletion vector."""
     footer = dumps(
         {
             "blobs": [

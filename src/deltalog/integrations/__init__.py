@@ -1,4 +1,4 @@
-"""Polars, Dask, Ray, Daft, fsspec, OpenTelemetry, OpenLineage.
+"""Integrations with Polars, Dask, Ray, Daft, pyarrow file systems, OpenTelemetry and OpenLineage.
 
 Protocol: none
 """

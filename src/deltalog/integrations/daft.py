@@ -1,7 +1,7 @@
 """Delta tables as data frames of Daft, and data frames as versions of Delta tables.
 
-Each task reads a few files. Each batch of rows is written on the worker that has it, and the caller
-makes one commit.
+Each read task reads a few files. Workers write their batches of rows, and the caller makes one
+commit.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ def read(
 ) -> daft.DataFrame:
     """Return one version of a table as a Daft data frame.
 
-    A query pushes its columns, filters and limit into the read. Only these columns are read,
-    filters prune files and row groups, and a limit without filters opens only the files that it
-    needs. Daft filters the rows again, so that its own rules apply.
+    Daft pushes the columns, filters and limit of a query down to the read. Only these columns are
+    read, filters prune files and row groups, and a limit without filters opens only the files that
+    it needs. Daft filters the rows again, so its own semantics apply.
 
     Args:
-        source: location of the table, or the table.
-        columns: as for `DeltaTable.scan`.
-        predicate: as for `DeltaTable.scan`.
-        parameters: as for `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
-            `DeltaTable`.
-        storage_options: as for `DeltaTable`; they are sent to the workers.
+        source: the location of the table, or the table.
+        columns: see `DeltaTable.scan`.
+        predicate: see `DeltaTable.scan`.
+        parameters: see `DeltaTable.scan`.
+        version: a number, a timestamp string or a datetime. None means the latest version, or the
+            version of a `DeltaTable`.
+        storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
-        InvalidInputError: an unknown column, or a predicate that cannot be parsed.
-        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows, or
-            Daft has no such type.
+        InvalidInputError: there is no such column, or the predicate cannot be parsed.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
+        UnsupportedTypeError: deltalog or Daft has no type for a column.
 
-    Cost: opens the table; no data is read before the frame is collected.
+    Cost: opens the table. Data is read when the frame is collected.
     """
     table = open_version(source, version, storage_options, delta_table_options)
     rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
@@ -112,34 +112,36 @@ def write(
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
-            version afterwards.
-        batch_rows: number of rows that are gathered for a batch, so that files are not too small;
-            None writes Daft's own batches.
+        table: the target, which is created if it does not exist. A `DeltaTable` is updated to the
+            new version.
+        batch_rows: the number of rows to gather in a batch, so that files are not too small; None
+            writes Daft's own batches.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
     Returns:
-        The new version; None if nothing had to be written.
+        The new version; None if the write was skipped.
 
     Raises:
-        TableExistsError: `mode="error"`, and there is a table.
-        SchemaMismatchError: the frame does not fit the table; raised before it is computed.
-        ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is unchanged.
-        InvalidInputError: arguments contradict each other; or the table has identity columns, and
-            Daft runs on a cluster, where workers cannot share out their values.
+        TableExistsError: the mode is `error`, but the table exists.
+        SchemaMismatchError: the frame's columns do not match the table's schema. Raised before the
+            frame is computed.
+        ConstraintViolationError: a row violates a constraint of the table.
+        CommitFailedError: a commit of another writer conflicts with this write. The table is
+            unchanged.
+        InvalidInputError: arguments contradict each other; or the table has identity columns and
+            Daft runs on a cluster, where workers cannot coordinate identity values.
 
-    Cost: one computation of the frame; one file per batch and partition of the table.
+    Cost: one computation of the frame; writes one file for each batch and partition of the table.
     """
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
 class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
-    """One version of a table, as a Daft source.
+    """One version of a table as a Daft source.
 
     Args:
-        rows: the read.
+        rows: the planned read.
 
     Raises:
         UnsupportedTypeError: Daft has no type for a column.
@@ -151,7 +153,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
 
     @property
     def name(self) -> str:
-        """The name in Daft's plans."""
+        """The name of the source in Daft's plans."""
         return f"Delta({self._rows.value.snapshot.store.root})"
 
     @property
@@ -160,14 +162,14 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
         return self._schema
 
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
-        """Yield tasks of some files each.
+        """Yield tasks, each of which reads some files.
 
         Args:
-            pushdowns: columns, filters and limit of the query.
+            pushdowns: the columns, filters and limit of the query.
         """
         rows = self._rows.value
         used = _used(pushdowns, rows.schema.names)
-        # Daft numbers the columns of its filters in the order of the schema.
+        # Daft's filters refer to columns by index, so keep the order of the schema.
         names = [name for name in rows.schema.names if name in used]
         scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
         most = pushdowns.limit if pushdowns.filters is None else None
@@ -176,7 +178,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
             yield _DeltaTask(group, most)
 
     def _pushed(self, pushdowns: Pushdowns) -> Expression | None:
-        """Return the part of the filters that deltalog can express."""
+        """Return the part of the filters that deltalog can evaluate."""
         rows = self._rows.value
         if pushdowns.filters is None:
             return None
@@ -187,7 +189,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
 
 
 class _Converter(DaftConverter, PredicateVisitor):  # type: ignore[misc]  # as above
-    """Converter of a query's filters."""
+    """Converter of a query's filters to deltalog's expressions."""
 
 
 def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
@@ -196,12 +198,12 @@ def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
         return set(every)
     try:
         return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
-    except ValueError:  # for some functions, Daft does not know the columns that they use
+    except ValueError:  # Daft cannot determine the columns that some functions use
         return set(every)
 
 
 def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
-    """Return the tasks of a scan; only the first ones if the log shows that they are enough."""
+    """Return the tasks of a scan; only the first tasks if they have enough rows for the limit."""
     if limit is None or scan.spec.predicate is not None:
         return list(scan.tasks())
     found, num_rows = [], 0
@@ -214,11 +216,11 @@ def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
 
 
 class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
-    """Task that reads some files.
+    """A task that reads some files.
 
     Args:
         group: the files.
-        most_rows: number of rows that are enough; None is all.
+        most_rows: the maximum number of rows to return; None means all rows.
     """
 
     def __init__(self, group: TaskGroup, most_rows: int | None) -> None:
@@ -234,7 +236,7 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
         """Yield the rows; runs in a task."""
         schema, missing = self._group.value.schema, self._most_rows
         batches = self._group.value.to_batches()
-        # A thread, because reading blocks and Daft's other tasks must go on.
+        # Read in a thread, because reading would block Daft's other tasks.
         while missing != 0 and (batch := await asyncio.to_thread(next, batches, None)) is not None:
             shown = batch if missing is None else batch.slice(0, missing)
             missing = None if missing is None else missing - shown.num_rows
@@ -246,14 +248,14 @@ class _DaftRows(DistributedRows):
 
     Args:
         frame: the rows.
-        batch_rows: as for `write`.
+        batch_rows: see `write`.
     """
 
     def __init__(self, frame: daft.DataFrame, batch_rows: int | None) -> None:
         if not isinstance(frame, daft.DataFrame):
             raise InvalidInputError(
                 f"cannot write a {type(frame).__name__} with deltalog.daft: expected a Daft "
-                "DataFrame; write_deltalake takes rows in memory"
+                "DataFrame; use write_deltalake for rows in memory"
             )
         self._frame = frame if batch_rows is None else frame.into_batches(batch_rows)
 
@@ -269,7 +271,7 @@ class _DaftRows(DistributedRows):
         if identity_columns(configuration.schema) and get_or_infer_runner_type() != "native":
             raise InvalidInputError(
                 f"cannot write to {job.value.spec.store.root} from Daft on a cluster: the table "
-                "has identity columns, and Daft's workers cannot share out the values; "
+                "has identity columns, and Daft's workers cannot coordinate the values; "
                 "write frame.to_arrow() with write_deltalake"
             )
         sink = _DeltaSink(job)
@@ -279,13 +281,13 @@ class _DaftRows(DistributedRows):
 
 
 class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
-    """Sink that writes batches to files, which the caller commits.
+    """A sink that writes batches to files, which the caller commits.
 
     Args:
-        job: of the write.
+        job: the write.
 
     Attributes:
-        reports: the workers' reports.
+        reports: the reports of all batches.
     """
 
     def __init__(self, job: Sent[WriteJob]) -> None:
@@ -294,15 +296,15 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         self.reports: list[Report] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the counter: each worker starts its own."""
+        """Pickle without the counter, because each worker starts a new counter."""
         return _DeltaSink, (self._job,)
 
     def name(self) -> str:
-        """Return the name in Daft's plans."""
+        """Return the name of the sink in Daft's plans."""
         return "Delta"
 
     def schema(self) -> daft.Schema:
-        """Return the columns of the result for Daft."""
+        """Return the schema of the data frame that `write_sink` returns."""
         return daft.Schema.from_pyarrow_schema(_RESULT)
 
     def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[Report]]:
@@ -317,7 +319,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
                 )
 
     def finalize(self, write_results: list[WriteResult[Report]]) -> MicroPartition:
-        """Keep the workers' reports."""
+        """Store the reports of all batches in `reports`."""
         self.reports = [found.result for found in write_results]
         num_rows = sum(found.rows_written for found in write_results)
         return MicroPartition.from_arrow(pa.table({"num_rows": [num_rows]}, schema=_RESULT))
@@ -331,5 +333,5 @@ def _schema_of(schema: pa.Schema) -> daft.Schema:
         return daft.Schema.from_pyarrow_schema(schema)
     except Exception as error:
         raise UnsupportedTypeError(
-            f"cannot show these columns in Daft: {error}; found {schema.to_string()!r}"
+            f"cannot convert the columns to Daft's types: {error}; found {schema.to_string()!r}"
         ) from error

@@ -1,7 +1,7 @@
 """Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
 
-A partition is a few files, which the task that needs it reads. One task writes each partition, and
-the caller makes one commit.
+A partition of a read consists of a few files, which one task reads. For a write, one task writes
+each partition, and the caller makes one commit.
 """
 
 from __future__ import annotations
@@ -63,38 +63,39 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     """Return one version of a table as a Dask data frame.
 
     Tasks read only the columns that the graph needs. The predicate prunes files and row groups, and
-    filters rows. A filter of the frame (`frame[frame.x > 1]`) prunes nothing; Dask applies it
-    later.
+    filters rows. A filter of the data frame (`frame[frame.x > 1]`) does not prune files, because
+    Dask applies it after the read.
 
     Args:
-        source: location of the table, or the table.
-        columns: as for `DeltaTable.scan`.
-        predicate: as for `DeltaTable.scan`.
-        filters: one more predicate, with the name of this argument in Dask's own readers.
-        parameters: as for `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
-            `DeltaTable`.
-        storage_options: as for `DeltaTable`; they are sent to the workers.
+        source: the location of the table, or the table.
+        columns: see `DeltaTable.scan`.
+        predicate: see `DeltaTable.scan`.
+        filters: a further predicate, with the argument name of Dask's own readers.
+        parameters: see `DeltaTable.scan`.
+        version: a number, a timestamp string or a datetime. None means the latest version, or the
+            version of a `DeltaTable`.
+        storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
-        index: a column that becomes the index; each partition is sorted by it. For whole numbers
-            and strings, the divisions are known if the log's bounds show that no two files overlap
-            and that no value is NULL. The files are then in that order.
-        dtype_backend: `pyarrow`, which is exact, or `numpy_nullable`. NumPy's own dtypes are not
-            offered, since they differ between partitions with and without NULL.
-        partition_bytes: maximum stored size of the consecutive files that form a partition; a
-            larger file is a partition.
+        index: a column that becomes the index; each partition is sorted by it. The divisions are
+            known if the column contains integers or strings, and the statistics in the log show
+            that files do not overlap and that no value is NULL. The files are then sorted, too.
+        dtype_backend: `pyarrow`, which represents all values exactly, or `numpy_nullable`. NumPy's
+            own dtypes are not supported, because they differ between partitions with and without
+            NULL.
+        partition_bytes: the maximum stored size of the consecutive files that form a partition. A
+            larger file forms a partition by itself.
 
     Returns:
-        A frame. Its divisions are unknown without `index`. Its dtypes come from the schema,
-        without reading data.
+        A data frame. Its divisions are unknown without `index`. Its dtypes are derived from the
+        schema, without reading data.
 
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
-        InvalidInputError: an unknown column or option, or Dask is not installed.
+        InvalidInputError: there is no such column or option, or Dask is not installed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: opens the table, and reads the log's columns for the files that survive pruning.
+    Cost: opens the table, and reads the log's columns for the files that remain after pruning.
     """
     frames = _dask_dataframe()
     check_number("partition_bytes", partition_bytes, least=1)
@@ -116,7 +117,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
     parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
     meta = to_frame(shown.empty_table(), dtype_backend)
-    # Otherwise Dask converts Python values, such as decimals, to strings.
+    # With this setting, Dask would convert Python values, such as decimals, to strings.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,
@@ -145,26 +146,28 @@ def write(
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
-            version afterwards.
-        schema: types of the columns that have the dtype `object` in Dask. A new table needs them;
-            an existing table has its own types.
-        index: whether to write the index as a column. None writes it if it has a name.
+        table: the target, which is created if it does not exist. A `DeltaTable` is updated to the
+            new version.
+        schema: the types of columns that have the dtype `object` in Dask. They are required for a
+            new table; an existing table determines the types.
+        index: whether to write the index as a column. None writes an index that has a name.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
     Returns:
-        The new version; None if nothing had to be written.
+        The new version; None if the write was skipped.
 
     Raises:
-        TableExistsError: `mode="error"`, and there is a table.
-        SchemaMismatchError: the rows do not fit the table; if Dask has their types, no task has
-            run.
-        ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is unchanged.
+        TableExistsError: the mode is `error`, but the table exists.
+        SchemaMismatchError: the columns do not match the table's schema. Raised before any task
+            runs if Dask has the types of all columns.
+        ConstraintViolationError: a row violates a constraint of the table.
+        CommitFailedError: a commit of another writer conflicts with this write. The table is
+            unchanged.
         InvalidInputError: arguments contradict each other, or a column's type is unknown.
 
-    Cost: one computation of the frame; one file per partition of the frame and of the table.
+    Cost: one computation of the frame; writes one file for each partition of the frame and
+    partition of the table.
     """
     _dask_dataframe()
     return write_rows(_DaskRows(frame, schema, index=index), table, **options)
@@ -180,15 +183,15 @@ def read_deltalake(
     filter: Any = None,  # noqa: A002  # dask-deltatable's signature
     **options: Any,
 ) -> dd.DataFrame:
-    """Return a table as a data frame: `read` with the name and arguments of dask-deltatable.
+    """Return a table as a data frame; see `read`. Has the name and arguments of dask-deltatable.
 
     Args:
-        path: `source` of `read`.
-        version: a number.
-        columns: as for `read`.
-        storage_options: as for `read`.
+        path: the argument `source` of `read`.
+        version: the number of a version.
+        columns: see `read`.
+        storage_options: see `read`.
         datetime: a timestamp instead of a version.
-        filter: `filters` of `read`.
+        filter: the argument `filters` of `read`.
         options: the other arguments of `read`.
     """
     refuse_both(version=version, datetime=datetime)
@@ -210,15 +213,15 @@ def to_deltalake(
     overwrite_schema: bool = False,
     **options: Unpack[WriteArguments],
 ) -> None:
-    """Write a data frame to a table: `write` with the name and arguments of dask-deltatable.
+    """Write a data frame to a table; see `write`. Has the name and arguments of dask-deltatable.
 
     The write is complete when the function returns; there is no lazy result to compute.
 
     Args:
-        table_or_uri: `table` of `write`.
-        df: `frame` of `write`.
-        schema: as for `write`.
-        overwrite_schema: whether an overwritten table gets the columns of the frame.
+        table_or_uri: the argument `table` of `write`.
+        df: the argument `frame` of `write`.
+        schema: see `write`.
+        overwrite_schema: whether an overwrite replaces the table's columns by the frame's columns.
         options: the other arguments of `write`.
     """
     if overwrite_schema:
@@ -227,12 +230,12 @@ def to_deltalake(
 
 
 class _FramePart(Sent[TaskGroup]):
-    """The files of one partition, in a graph."""
+    """The files of one partition, for a Dask graph."""
 
     __slots__ = ()
 
     def __dask_tokenize__(self) -> Any:
-        """Return a token that identifies the read, without its credentials."""
+        """Return a token that identifies the read and contains no credentials."""
         files = [
             (task.path, task.deletion_vector and task.deletion_vector.unique_id)
             for task in self.value.tasks
@@ -246,7 +249,7 @@ class _FramePart(Sent[TaskGroup]):
 def _read_part(
     part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend, index: str | None
 ) -> Any:
-    """Read the columns of a partition that the graph needs; runs in a task."""
+    """Read columns of a partition; runs in a task."""
     names = columns if index is None else [index, *columns]
     frame: Any = to_frame(part.value.with_columns(names).to_table(), dtype_backend)
     return frame if index is None else frame.set_index(index).sort_index()
@@ -255,8 +258,8 @@ def _read_part(
 def _bounds_of(
     table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
 ) -> dict[str, tuple[Any, Any]] | None:
-    """Return a column's least and greatest value per file; None if they are no divisions."""
-    # The log rounds timestamps to milliseconds, and Dask orders other types differently.
+    """Return a column's minimum and maximum in each file; None if divisions cannot be known."""
+    # The log may round timestamps to milliseconds, and Dask orders other types differently.
     if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         return None
     names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
@@ -275,7 +278,7 @@ def _bounds_of(
 def _divisions(
     groups: Sequence[TaskGroup], bounds: Mapping[str, tuple[Any, Any]]
 ) -> tuple[Any, ...]:
-    """Return the first value of each partition, and the last value."""
+    """Return the minimum of each partition, followed by the maximum of the last partition."""
     firsts = [bounds[group.tasks[0].path][0] for group in groups]
     return (*firsts, bounds[groups[-1].tasks[-1].path][1])
 
@@ -285,8 +288,8 @@ class _DaskRows(DistributedRows):
 
     Args:
         frame: the rows.
-        given: types of some columns.
-        index: as for `write`.
+        given: the types of some columns.
+        index: see `write`.
     """
 
     def __init__(
@@ -296,7 +299,7 @@ class _DaskRows(DistributedRows):
         if meta is None or not hasattr(frame, "to_delayed") or meta.ndim != 2:
             raise InvalidInputError(
                 f"cannot write a {type(frame).__name__} with deltalog.dask: expected a Dask "
-                "DataFrame; write_deltalake takes rows in memory"
+                "DataFrame; use write_deltalake for rows in memory"
             )
         self._frame = frame
         self._index = meta.index.name is not None if index is None else index
@@ -310,20 +313,20 @@ class _DaskRows(DistributedRows):
         unknown = [name for name, kind in self._types.items() if kind is None]
         if unknown:
             raise InvalidInputError(
-                f"cannot infer the types of {', '.join(map(repr, unknown))} of the Dask frame: for "
-                "Dask they are objects of any type; give them as schema=pa.schema([…])"
+                f"cannot infer the types of {', '.join(map(repr, unknown))} of the Dask frame: the "
+                "dtype in Dask is object; pass the types as schema=pa.schema([…])"
             )
         return pa.schema([pa.field(name, kind) for name, kind in self._types.items() if kind])
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The columns; None if a type is unknown."""
+        """The schema of the rows; None if the type of a column is unknown."""
         return None if None in self._types.values() else self.schema
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
         """Write each partition in a task."""
         dask = require_library("dask")
-        # In the graph once, and not hashed, because each write is different.
+        # The job is in the graph only once, and has a random name, because each write is different.
         sent = dask.delayed(job, name=f"deltalog-job-{uuid4().hex}", traverse=False)
         writing = dask.delayed(_write_part, pure=False)
         calls = [
@@ -373,7 +376,7 @@ def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
 def _types_of(
     meta: pd.DataFrame, given: Mapping[str, pa.DataType], *, index: bool
 ) -> dict[str, pa.DataType | None]:
-    """Return the Arrow types of a frame's columns by name; None is unknown."""
+    """Return a mapping of column names to Arrow types; None means that the type is unknown."""
     meta = meta.reset_index() if index else meta
     unknown = sorted(set(given) - set(map(str, meta.columns)))
     if unknown:
@@ -382,7 +385,7 @@ def _types_of(
         )
     if not meta.columns.is_unique:
         raise InvalidInputError(
-            f"cannot write the Dask frame: it has columns of the same name: {list(meta.columns)!r}"
+            f"cannot write the Dask frame: columns have the same name: {list(meta.columns)!r}"
         )
     return {str(name): given.get(str(name)) or _type_of(meta[name]) for name in meta.columns}
 
@@ -391,7 +394,7 @@ def _type_of(column: pd.Series[Any]) -> pa.DataType | None:
     if column.dtype == object:
         return None
     kind: pa.DataType = pa.Array.from_pandas(column.head(0)).type
-    if isinstance(kind, pa.DictionaryType):  # Dask may not know the categories
+    if isinstance(kind, pa.DictionaryType):  # the categories may be unknown in Dask
         kind = kind.value_type
         return None if pa.types.is_null(kind) else kind
     return kind

@@ -33,18 +33,19 @@ __all__ = ["DeltaStorageHandler"]
 class DeltaStorageHandler(FileSystemHandler):
     """Handler that gives `pyarrow.fs.PyFileSystem` access to a table's store; `/` is the root.
 
-    Object stores have no directories: a directory exists while it contains files, and creating one
+    Object stores have no directories: a directory exists while it contains files, and `create_dir`
     has no effect.
 
     Args:
-        table_uri: the root, as for `DeltaTable`; a table need not exist.
+        table_uri: the root; see `DeltaTable`. No table needs to exist there.
         options: the storage options.
         known_sizes: path → size in bytes, which saves requests for these sizes.
 
     Raises:
-        InvalidInputError: a path leads out of the root.
+        InvalidInputError: a path is outside of the root.
 
-    Cost: a file is kept in memory and written with one request when it is closed.
+
+    Cost: memory for a file that is open for writing. It is written with one request when closed.
     """
 
     def __init__(
@@ -63,12 +64,12 @@ class DeltaStorageHandler(FileSystemHandler):
         options: StorageOptions | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the handler of a table's store, or of its location if options are given."""
+        """Return the handler of a table's store; with `options`, open its location with them."""
         store = table.snapshot.store
         return cls(store if options is None else store.root, options, known_sizes)
 
     def get_type_name(self) -> str:
-        """Return the name for pyarrow's messages."""
+        """Return the name of the file system for pyarrow's messages."""
         return "deltalog"
 
     def normalize_path(self, path: str) -> str:
@@ -76,13 +77,13 @@ class DeltaStorageHandler(FileSystemHandler):
         return _clean(path)
 
     def get_file_info(self, paths: Sequence[str]) -> list[FileInfo]:
-        """Return type, size and time of each path; the type of a missing one is `NotFound`."""
+        """Return the type, size and time of each path; the type of a missing file is `NotFound`."""
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
         """Return the entries of a directory, at any depth if the selector is recursive.
 
-        Cost: one listing of everything below the directory.
+        Cost: one listing of all files below the directory.
         """
         base = _clean(selector.base_dir)
         start = f"{base}/" if base else ""
@@ -104,17 +105,17 @@ class DeltaStorageHandler(FileSystemHandler):
         ]
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  # pyarrow's signature
-        """Create a directory; an existing one is no error."""
+        """Create a directory; it may already exist."""
         native = native_path(self._store, _clean(path))
         if native is None:
             return
         if not recursive and not Path(native).parent.is_dir():
-            raise FileNotFoundError(f"there is no directory above {path!r} in {self._store.root}")
+            raise FileNotFoundError(f"no parent directory of {path!r} in {self._store.root}")
         with native_home(self._store).open(native, makes=True, syncs=False):
             pass
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and its contents; a missing directory is no error."""
+        """Delete a directory and its contents; the directory may be missing."""
         self.delete_dir_contents(path, missing_dir_ok=True)
         native = native_path(self._store, _clean(path))
         if native is not None and Path(native).is_dir():
@@ -129,7 +130,7 @@ class DeltaStorageHandler(FileSystemHandler):
         inner = _clean(path)
         if not inner:
             raise InvalidInputError(
-                f"cannot delete all of {self._store.root}: delete_root_dir_contents does that"
+                f"cannot delete all contents of {self._store.root}: use delete_root_dir_contents"
             )
         self._empty_out(inner, missing_dir_ok=missing_dir_ok)
 
@@ -143,7 +144,7 @@ class DeltaStorageHandler(FileSystemHandler):
         self._store.delete_many([_clean(path)])
 
     def move(self, src: str, dest: str) -> None:
-        """Move a file or all files of a directory by copying and deleting."""
+        """Move a file, or all files of a directory, by copying and deleting them."""
         source, target = _clean(src), _clean(dest)
         if self._info(source).type == FileType.File:
             self.copy_file(source, target)
@@ -182,18 +183,18 @@ class DeltaStorageHandler(FileSystemHandler):
     def open_output_stream(
         self, path: str, metadata: Mapping[str, str] | None = None
     ) -> pa.PythonFile:
-        """Open a file for writing; it exists after it is closed. `metadata` has no effect."""
+        """Open a file for writing; closing it creates the file. `metadata` has no effect."""
         del metadata
         return pa.PythonFile(_Upload(self._store, _clean(path)), mode="w")
 
     def open_append_stream(
         self, path: str, metadata: Mapping[str, str] | None = None
     ) -> pa.PythonFile:
-        """Refuse: files of tables never change."""
+        """Refuse, because stores cannot append to files."""
         raise NotImplementedError(f"cannot append to {path!r}: stores only replace whole files")
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same root."""
+        """Return whether both handlers have the same root."""
         return isinstance(other, DeltaStorageHandler) and self._store.root == other._store.root
 
     def __hash__(self) -> int:
@@ -207,7 +208,7 @@ class DeltaStorageHandler(FileSystemHandler):
     def _info(self, path: str) -> FileInfo:
         inner = _clean(path)
         if (native := native_path(self._store, inner)) is not None and Path(native).is_file():
-            found = Path(native).stat()  # whose time has nanoseconds
+            found = Path(native).stat()  # more precise than the store: nanoseconds
             return FileInfo(path, FileType.File, size=found.st_size, mtime_ns=found.st_mtime_ns)
         try:
             file = self._store.stat(inner)
@@ -228,7 +229,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return not inner or next(iter(self._store.list_all(inner)), None) is not None
 
     def _empty(self, base: str) -> set[str]:
-        """Return the directories below one that may be empty; only local directories can be."""
+        """Return the directories below `base`, including empty ones; none in an object store."""
         native = native_path(self._store, base)
         if native is None:
             return set()
@@ -257,7 +258,7 @@ class _Upload(io.BytesIO):
         self._path = path
 
     def close(self) -> None:
-        """Write the collected bytes once."""
+        """Write the collected bytes to the store; further calls have no effect."""
         if not self.closed:
             data = self.getvalue()
             super().close()
@@ -267,7 +268,7 @@ class _Upload(io.BytesIO):
 def _clean(path: str) -> str:
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts:
-        raise InvalidInputError(f"cannot use the path {path!r}: it leads out of the table's root")
+        raise InvalidInputError(f"cannot use the path {path!r}: it is outside of the table's root")
     return "/".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Delta tables as lazy frames of Polars, with the name of Polars' own function."""
+"""Delta tables as lazy frames of Polars; `scan_delta` has the name of Polars' own function."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def scan_delta(
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
-    """Return one version of a table as a lazy frame that reads only what a query needs.
+    """Return one version of a table as a lazy frame that reads only the data that a query needs.
 
-    A query pushes its columns, filters and limit into the scan, which returns rows batch by batch.
-    Results are exactly those of Polars over the rows in memory.
+    Polars pushes the columns, filters and limit of a query down to the scan, which returns rows in
+    batches. Results are the same as for a Polars data frame of the rows.
 
     Args:
-        source: location of the table, or the table.
-        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
-            `DeltaTable`.
-        storage_options: as for `DeltaTable`.
+        source: the location of the table, or the table.
+        version: a number, a timestamp string or a datetime. None means the latest version, or the
+            version of a `DeltaTable`.
+        storage_options: see `DeltaTable`.
         delta_table_options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
-        InvalidInputError: options are given for an open table, or Polars is not installed.
+        InvalidInputError: options are set for a `DeltaTable`, or Polars is not installed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: opens the table; no data is read before the frame is collected.
+    Cost: opens the table. Data is read when the frame is collected.
     """
     table = open_version(source, version, storage_options, delta_table_options)
     return table.to_polars(lazy=True)

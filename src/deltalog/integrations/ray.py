@@ -1,7 +1,7 @@
 """Delta tables as datasets of Ray Data, and datasets as versions of Delta tables.
 
-Each read task reads a few files. Each write task writes some blocks on the worker that has them,
-and the caller makes one commit.
+Each read task reads a few files. Each write task writes some blocks on their worker, and the caller
+makes one commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from deltalog.schema import to_arrow_schema
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow.compute as pc  # noqa: TID251  # for its expressions' type
+    import pyarrow.compute as pc  # noqa: TID251  # only for the type `pc.Expression`
     from ray.data import Dataset
 
     from deltalog.integrations.tasks import Report, Source, Version
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "write"]
 
 _MEMORY_OF_BYTE: Final = 4
-"""Estimated bytes in memory per byte of a Parquet file."""
+"""The estimated number of bytes in memory for each byte of a Parquet file."""
 _SAMPLE_ROWS: Final = 1024
 
 
@@ -64,18 +64,18 @@ def read(
 ) -> Dataset:
     """Return one version of a table as a dataset of Ray Data.
 
-    Read tasks return Arrow blocks. Ray pushes selected columns and filters by expression
-    (`dataset.filter(expr=…)`) into the read where it can. Only these columns are read. Filters
-    prune files and row groups, and then filter rows exactly.
+    Read tasks return Arrow blocks. Ray pushes selected columns and filter expressions
+    (`dataset.filter(expr=…)`) down to the read if possible. Only these columns are read. Filters
+    prune files and row groups, and then filter rows.
 
     Args:
-        source: location of the table, or the table.
-        columns: as for `DeltaTable.scan`.
-        predicate: as for `DeltaTable.scan`.
-        parameters: as for `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
-            `DeltaTable`.
-        storage_options: as for `DeltaTable`; they are sent to the workers.
+        source: the location of the table, or the table.
+        columns: see `DeltaTable.scan`.
+        predicate: see `DeltaTable.scan`.
+        parameters: see `DeltaTable.scan`.
+        version: a number, a timestamp string or a datetime. None means the latest version, or the
+            version of a `DeltaTable`.
+        storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
         ray_options: options of `ray.data.read_datasource`, such as `override_num_blocks`,
             `concurrency` and `ray_remote_args`.
@@ -83,10 +83,10 @@ def read(
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
-        InvalidInputError: an unknown column, or a predicate that cannot be parsed.
+        InvalidInputError: there is no such column, or the predicate cannot be parsed.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: opens the table, and reads the log's columns for the files that survive pruning.
+    Cost: opens the table, and reads the log's columns for the files that remain after pruning.
     """
     table = open_version(source, version, storage_options, delta_table_options)
     rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
@@ -108,35 +108,36 @@ def write(
 
     Args:
         dataset: the rows. It is computed again if another writer's commit conflicts with the write.
-        table: the target, which is created if it does not exist. A `DeltaTable` shows the new
-            version afterwards.
-        concurrency: of the write tasks, as for `Dataset.write_datasink`.
-        ray_remote_args: of the write tasks, as for `Dataset.write_datasink`.
+        table: the target, which is created if it does not exist. A `DeltaTable` is updated to the
+            new version.
+        concurrency: the maximum number of concurrent write tasks; see `Dataset.write_datasink`.
+        ray_remote_args: Ray's arguments for the write tasks; see `Dataset.write_datasink`.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
     Returns:
-        The new version; None if nothing had to be written.
+        The new version; None if the write was skipped.
 
     Raises:
-        TableExistsError: `mode="error"`, and there is a table.
-        SchemaMismatchError: the rows do not fit the table.
-        ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is unchanged.
+        TableExistsError: the mode is `error`, but the table exists.
+        SchemaMismatchError: the columns do not match the table's schema.
+        ConstraintViolationError: a row violates a constraint of the table.
+        CommitFailedError: a commit of another writer conflicts with this write. The table is
+            unchanged.
         InvalidInputError: arguments contradict each other.
 
-    Cost: one execution of the dataset; for a new table Ray also computes the first rows to find
-    their types.
+    Cost: one execution of the dataset. For a new table, Ray also computes the first rows to
+    determine the types.
     """
     rows = _RayRows(dataset, {"concurrency": concurrency, "ray_remote_args": ray_remote_args})
     return write_rows(rows, table, **options)
 
 
 class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
-    """One version of a table, for `ray.data.read_datasource`.
+    """One version of a table as a source for `ray.data.read_datasource`.
 
     Args:
-        rows: the read.
+        rows: the planned read.
     """
 
     def __init__(self, rows: VersionRead) -> None:
@@ -149,11 +150,11 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return "Delta"
 
     def supports_projection_pushdown(self) -> bool:
-        """Return whether only selected columns are read."""
+        """Return whether Ray can push selected columns down to the read."""
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Return whether rows are filtered by expressions that pyarrow has."""
+        """Return whether Ray can push filters down to the read; pyarrow evaluates them."""
         return True
 
     def estimate_inmemory_data_size(self) -> int:
@@ -167,12 +168,12 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         per_task_row_limit: int | None = None,
         data_context: Any = None,
     ) -> list[ReadTask]:
-        """Return tasks of about the same size; each reads some files.
+        """Return tasks of about the same size, each of which reads some files.
 
         Args:
-            parallelism: maximum number of tasks.
-            per_task_row_limit: number of rows that are enough per task.
-            data_context: Ray's context; not used.
+            parallelism: the maximum number of tasks.
+            per_task_row_limit: the maximum number of rows that a task needs to return.
+            data_context: Ray's context, which is not used.
         """
         del data_context
         scan, names = self._scan(), self._names()
@@ -187,7 +188,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
                 schema=shown,
                 per_task_row_limit=per_task_row_limit,
             )
-            # A task without rows provides the types of an empty table.
+            # For an empty table, a task without files returns the schema.
             for group in groups or [TaskGroup(schema=scan.schema)]
         ]
 
@@ -205,11 +206,11 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return None if given is None else given.to_pyarrow()
 
     def _scan(self) -> Any:
-        """Return the scan of the columns that are selected or filtered."""
+        """Return the scan of the selected columns and the columns in the filter."""
         rows, condition = self._rows.value, self._condition()
         if condition is None:
             return rows.scan(self._names())
-        text = str(condition)  # an extra name is harmless, a missing one is not
+        text = str(condition)  # may contain further names of columns, which are then read, too
         used = [name for name in self._every() if name in self._names() or name in text]
         return rows.scan(used, rows.resolved(weaker_than_arrow_expression(condition, rows.schema)))
 
@@ -244,37 +245,37 @@ class _RayRows(DistributedRows):
 
     Args:
         dataset: the rows.
-        options: of `write_datasink`.
+        options: the options of `write_datasink`.
     """
 
     def __init__(self, dataset: Dataset, options: Mapping[str, Any]) -> None:
         if not isinstance(dataset, ray.data.Dataset):
             raise InvalidInputError(
                 f"cannot write a {type(dataset).__name__} with deltalog.ray: expected a "
-                "ray.data.Dataset; write_deltalake takes rows in memory"
+                "ray.data.Dataset; use write_deltalake for rows in memory"
             )
         self._dataset = dataset
         self._options = options
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the dataset; Ray may have to compute some rows to find them."""
+        """The columns of the dataset. Ray may have to compute some rows to determine them."""
         found = self._dataset.schema()
         base = None if found is None else found.base_schema
         if base is None:
             return pa.schema([])
         if isinstance(base, pa.Schema):
             return base
-        # For data frames: columns of objects get the type of their values.
+        # If blocks are data frames, the types of object columns depend on their values.
         try:
             rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
-        except ValueError:  # there are none
+        except ValueError:  # the dataset is empty
             return pa.schema([])
         return rows.schema
 
     @property
     def known_schema(self) -> None:
-        """None: the schema is unknown before Ray has computed rows."""
+        """Always None, because the schema is unknown before Ray has computed rows."""
         return
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
@@ -286,13 +287,13 @@ class _RayRows(DistributedRows):
 
 
 class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
-    """Sink that writes blocks to files, which the caller commits.
+    """A sink that writes blocks to files, which the caller commits.
 
     Args:
-        job: of the write.
+        job: the write.
 
     Attributes:
-        reports: the tasks' reports.
+        reports: the reports of all tasks.
     """
 
     def __init__(self, job: Sent[WriteJob]) -> None:
@@ -309,19 +310,19 @@ class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
         return reported(self._job, _batches(blocks, known), place=ctx.task_idx)
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Keep the tasks' reports."""
+        """Store the reports of all tasks in `reports`."""
         self.reports = list(write_result.write_returns)
 
 
 def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of blocks, in the types of the first block.
+    """Yield the rows of blocks, converted to the types of the first block.
 
     Args:
         blocks: Arrow tables or data frames.
-        known: types of the table, for columns in which the first block has only NULL.
+        known: the table's types, for columns in which the first block has only NULL.
 
     Raises:
-        SchemaMismatchError: another block has other columns, or values that do not fit.
+        SchemaMismatchError: a later block has other columns, or values of another type.
     """
     first: pa.Schema | None = None
     for block in blocks:
@@ -348,6 +349,6 @@ def _fitted(rows: pa.Table, to: pa.Schema) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             problem = str(error)
     raise SchemaMismatchError(
-        f"a block of the Ray dataset does not fit the one before it: {problem}; expected "
+        f"the blocks of the Ray dataset have different schemas: {problem}; expected "
         f"{to.to_string()!r}, found {rows.schema.to_string()!r}"
     )

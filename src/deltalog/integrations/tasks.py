@@ -1,8 +1,8 @@
 """Reads and writes that run as tasks of another engine: Dask, Ray, Daft.
 
-Owns what these engines share, and imports none of them. It opens a version, narrows a read to a
-query, distributes files among tasks, makes tasks write files, commits the files once, and pickles
-the input of tasks.
+Contains the common code for these engines, and imports none of them. It opens a version, restricts
+a read to the columns and filters of a query, distributes files among tasks, lets tasks write files,
+commits the files once, and pickles the input of tasks.
 
 Protocol: none
 """
@@ -76,19 +76,19 @@ def open_version(
     storage_options: StorageOptions | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> DeltaTable:
-    """Return a table at a version; a table that is passed in does not change.
+    """Return a table at a version. A `DeltaTable` in `source` is not changed.
 
     Args:
-        source: location of the table, or the table.
-        version: a number, a timestamp string or a datetime. None is the latest, or the version of a
-            `DeltaTable`.
-        storage_options: as for `DeltaTable`.
+        source: the location of the table, or the table.
+        version: a number, a timestamp string or a datetime. None means the latest version, or the
+            version of a `DeltaTable`.
+        storage_options: see `DeltaTable`.
         options: other arguments of `DeltaTable`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
-        InvalidInputError: options are given for an open table.
+        InvalidInputError: options are set for a `DeltaTable`.
     """
     if not isinstance(source, DeltaTable):
         return DeltaTable(
@@ -97,7 +97,7 @@ def open_version(
     if storage_options is not None or options is not None:
         raise InvalidInputError(
             f"cannot scan {source!r} with storage_options or delta_table_options: the table is "
-            "open already; give its location instead"
+            "already open; pass its location instead"
         )
     shown = copy.copy(source)
     if version is not None:
@@ -107,13 +107,13 @@ def open_version(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRead:
-    """A read of one version of a table, before a query narrows it; picklable.
+    """A read of one version of a table, without the filters of a query. It can be pickled.
 
     Args:
-        snapshot: the version.
+        snapshot: the snapshot of the version.
         columns: output name → the column or expression for the scan.
-        predicate: resolved; only rows for which it is true are returned.
-        schema: of the rows.
+        predicate: a resolved predicate that is true for the rows to return; None returns all rows.
+        schema: the schema of the rows.
     """
 
     snapshot: Snapshot
@@ -134,15 +134,16 @@ class VersionRead:
 
         Args:
             table: the table at its version.
-            columns: as for `DeltaTable.scan`.
-            predicates: as for `DeltaTable.scan`; all must be true.
-            parameters: as for `DeltaTable.scan`.
+            columns: see `DeltaTable.scan`.
+            predicates: the predicates, which are all true for the rows to return; see
+                `DeltaTable.scan`.
+            parameters: see `DeltaTable.scan`.
 
         Raises:
-            InvalidInputError: an unknown column, or a predicate that cannot be parsed.
+            InvalidInputError: there is no such column, or a predicate cannot be parsed.
             UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-        Cost: no I/O on data.
+        Cost: reads no data.
         """
         snapshot = table.snapshot
         chosen = arguments.as_columns(columns)
@@ -172,10 +173,10 @@ class VersionRead:
             return None
 
     def scan(self, names: Sequence[str] | None = None, pushed: Expression | None = None) -> Scan:
-        """Return the scan that a query needs.
+        """Return the scan for a query.
 
         Args:
-            names: columns of `schema`, in the order to return; None is all.
+            names: the columns of `schema` to return, in this order; None means all columns.
             pushed: a resolved condition in addition to the predicate.
         """
         wanted = self.schema.names if names is None else names
@@ -186,18 +187,18 @@ class VersionRead:
         return plan_scan(self.snapshot, columns=asked, predicate=both, is_resolved=True)
 
 
-# Writes: the tasks of an engine write files, and the caller commits once.
+# --- writes: tasks of an engine write files, and the caller commits once
 
 
 Report = WrittenFiles | DeltaError
-"""The report of a task: its files, or the error in its rows."""
+"""The report of a task: its files, or an error in its rows."""
 _IN_THE_ROWS = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 
 
 class DistributedRows(Rereadable):
     """Rows that the tasks of an engine compute and write.
 
-    They are computed again if they are needed again, for example after a conflict.
+    A retry, for example after a conflict, computes the rows again.
     """
 
     __slots__ = ()
@@ -205,7 +206,7 @@ class DistributedRows(Rereadable):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """The schema of the rows, which may have to be computed.
+        """The schema of the rows; the engine may have to compute rows to determine it.
 
         Raises:
             InvalidInputError: a type cannot be inferred.
@@ -213,21 +214,21 @@ class DistributedRows(Rereadable):
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema; None if it is not known without computing rows."""
+        """The schema; None if it cannot be determined without computing rows."""
         return self.schema
 
     @abstractmethod
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Run `reported` in tasks, on their rows; return the reports."""
+        """Run tasks that call `reported` with their rows; return the reports."""
 
 
 def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: int) -> Report:
-    """Write the rows of a task, in the task; return its files, or the error in the rows.
+    """Write the rows of a task; return its files, or the error in its rows. Runs in the task.
 
     Args:
-        job: of the write.
+        job: the write.
         batches: the rows, all with the same schema.
-        place: number of the task within the write.
+        place: the number of the task within the write.
 
     Raises:
         StorageError: the store failed; the engine may run the task again.
@@ -244,15 +245,15 @@ def write_rows(
     """Write rows in the tasks that compute them, and commit their files as one version.
 
     Args:
-        rows: of an engine.
-        table: the target; a `DeltaTable` shows the new version afterwards.
-        options: those of `write_deltalake`.
+        rows: the rows of an engine.
+        table: the target. A `DeltaTable` is updated to the new version.
+        options: the options of `write_deltalake`.
 
     Returns:
-        The new version; None if nothing had to be written.
+        The new version; None if the write was skipped.
 
     Raises:
-        DeltaError: the errors of `write_deltalake`; the table is unchanged.
+        DeltaError: see `write_deltalake`. The table is unchanged.
     """
     committed = write_by(_TaskEngine(), table, rows, **options)
     return None if committed is None or committed.skipped else committed.version
@@ -286,7 +287,7 @@ class _TaskEngine(LocalEngine):
     """Engine whose rows are written by tasks; all other work runs in this process."""
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open an engine's rows, which stay in the engine."""
+        """Return the rows of an engine, without computing them."""
         return data if isinstance(data, DistributedRows) else super().open_rows(data)
 
     def write_rows(
@@ -300,8 +301,8 @@ class _TaskEngine(LocalEngine):
         """Write rows in the tasks that compute them.
 
         Raises:
-            SchemaMismatchError: the rows do not fit the table; if their schema is known, no task
-                has run.
+            SchemaMismatchError: the columns do not match the table's schema. Raised before any task
+                runs if the schema is known.
         """
         if not isinstance(rows, DistributedRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
@@ -315,7 +316,7 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     """Combine the files of all tasks.
 
     Raises:
-        DeltaError: the error of a task about its rows; the files of the other tasks are deleted.
+        DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
     """
     parts = [report for report in reports if isinstance(report, WrittenFiles)]
     error = next((report for report in reports if isinstance(report, DeltaError)), None)
@@ -325,7 +326,7 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     raise error
 
 
-# Input of tasks: values that are pickled together with their credentials.
+# --- input of tasks: values that are pickled with credentials
 
 
 T = TypeVar("T")
@@ -334,8 +335,8 @@ T = TypeVar("T")
 class Sent(Generic[T]):
     """A value for the tasks of the caller's own job.
 
-    Only this pickle includes the credentials that a catalog has lent. Engines log what they send,
-    so the repr does not show the value.
+    Only pickles of this class include the temporary credentials of a catalog. The repr does not
+    contain the value, because engines log the arguments of tasks.
 
     Args:
         value: the input of the tasks.
@@ -355,9 +356,9 @@ class Sent(Generic[T]):
 
 
 def _dumps(value: object) -> bytes:
-    """Pickle a value, including functions of the caller such as those that return credentials."""
+    """Pickle a value, which may contain the caller's functions, such as a credential provider."""
     try:
-        import cloudpickle  # noqa: PLC0415  # Dask brings it
+        import cloudpickle  # noqa: PLC0415  # a dependency of Dask
     except ImportError:
         return pickle.dumps(value)
     data: bytes = cloudpickle.dumps(value)
@@ -365,19 +366,19 @@ def _dumps(value: object) -> bytes:
 
 
 def _received(data: bytes) -> Sent[Any]:
-    return Sent(pickle.loads(data))  # noqa: S301  # of the job that this task belongs to
+    return Sent(pickle.loads(data))  # noqa: S301  # written by this task's job
 
 
-# Distribute the files of a scan among tasks.
+# --- distribution of the files of a scan among tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGroup:
-    """Files that one task of an engine reads; picklable.
+    """The files that one task of an engine reads. Can be pickled.
 
     Args:
-        schema: of the rows.
-        tasks: one per file, in the order of the rows.
+        schema: the schema of the rows.
+        tasks: one scan task per file, in the order of the rows.
     """
 
     schema: pa.Schema
@@ -385,7 +386,7 @@ class TaskGroup:
 
     @property
     def size_bytes(self) -> int:
-        """The stored size of the files, as far as the log records it."""
+        """The total stored size of the files whose size the log records."""
         return sum(task.size_bytes or 0 for task in self.tasks)
 
     @property
@@ -405,16 +406,16 @@ class TaskGroup:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows file by file; the next files are opened in advance.
 
-        Cost: that of `ScanTask.to_batches` for each file.
+        Cost: see `ScanTask.to_batches`, for each file.
         """
         return read_tasks(self.tasks)
 
     def to_table(self) -> pa.Table:
-        """Return the rows in memory."""
+        """Return the rows as an Arrow table in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
     def with_columns(self, names: Sequence[str]) -> TaskGroup:
-        """Return the same rows with these columns, in this order."""
+        """Return a group of the same files with only these columns, in this order."""
         if not self.tasks:
             schema = pa.schema([self.schema.field(name) for name in names])
             return TaskGroup(schema=schema)
@@ -426,12 +427,12 @@ class TaskGroup:
 def share_by_bytes(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_bytes: int
 ) -> list[TaskGroup]:
-    """Group consecutive files up to a size; a larger file is its own group.
+    """Group consecutive files up to a size; a larger file forms a group by itself.
 
     Args:
-        tasks: of the files.
-        schema: of the rows.
-        most_bytes: maximum stored size of a group.
+        tasks: the scan tasks of the files.
+        schema: the schema of the rows.
+        most_bytes: the maximum stored size of a group.
     """
     groups: list[list[ScanTask]] = []
     num_bytes = 0
@@ -448,12 +449,13 @@ def share_by_bytes(
 def share_by_number(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_groups: int
 ) -> list[TaskGroup]:
-    """Group consecutive files into groups of about the same size.
+    """Divide consecutive files into groups of about the same size.
 
     Args:
-        tasks: of the files.
-        schema: of the rows.
-        most_groups: maximum number of groups, 1 or more; with fewer files, each file is a group.
+        tasks: the scan tasks of the files.
+        schema: the schema of the rows.
+        most_groups: the maximum number of groups, 1 or more. With fewer files, each file is a
+            group.
     """
     found = list(tasks)
     if len(found) <= most_groups:
@@ -461,7 +463,7 @@ def share_by_number(
     sizes = [max(1, task.size_bytes or 1) for task in found]
     total, before, placed = sum(sizes), 0, []
     for task, size in zip(found, sizes, strict=True):
-        # The file's middle decides, so a large file at the end of a share goes to the next share.
+        # The middle of a file determines its group.
         placed.append(
             (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
         )

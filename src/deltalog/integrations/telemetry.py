@@ -1,7 +1,7 @@
-"""Report operations and queries of shared tables to OpenTelemetry and OpenLineage.
+"""Reports about operations and about queries of shared tables, to OpenTelemetry and OpenLineage.
 
-Off until one of the functions is called; then on for the whole process. Reports never make work
-fail, and work never waits for a backend.
+Nothing is reported until one of the functions is called; then the whole process reports. An error
+of a report never makes an operation fail, and operations never wait for a backend.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ def watch_with_openlineage(
 ) -> Watching:
     """Send events to OpenLineage for operations on tables and for queries to the sharing server.
 
-    A run starts with an operation. It ends with COMPLETE, and the table and its new version as
-    output, or with FAIL. A query that the sharing server has answered is a run with the table as
-    input, of a job named after the recipient. A separate thread sends events, so work does not
-    wait. If the backend does not keep up, events are dropped with a warning.
+    Each operation is a run. The run ends with the event COMPLETE, whose output is the table at its
+    new version, or with the event FAIL. A query that the sharing server has answered is a run whose
+    input is the table, of a job with the recipient's name. A separate thread sends events, so
+    operations do not wait. If the backend is too slow, events are dropped with a warning.
 
     Args:
         client: an `OpenLineageClient`; None creates one from `url` or the library's own settings.
-        url: of the backend.
-        api_key: of the backend.
-        namespace: of jobs.
-        job: the name of this process's job; None names jobs after table and operation.
+        url: the URL of the backend.
+        api_key: the API key of the backend.
+        namespace: the namespace of jobs.
+        job: the name of this process's job; None names jobs by table and operation.
 
     Returns:
-        An object that stops watching and sends the last events.
+        An object that stops the reports and sends the last events.
 
     Raises:
         InvalidInputError: `openlineage-python` is not installed, or both a client and a URL are
-            given.
+            set.
     """
     if client is not None and (url is not None or api_key is not None):
-        raise InvalidInputError("cannot take both a client and a url: the client has its own url")
+        raise InvalidInputError("cannot use both client and url: the client already has a URL")
     try:
         from openlineage.client import OpenLineageClient  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError:
@@ -95,11 +95,11 @@ class _LineageRun:
     """A run of a job.
 
     Args:
-        id: of the run.
-        job: the job's name.
-        kind: of the work.
-        parent: the run in which this run began.
-        began_ms: milliseconds since 1970.
+        id: the id of the run.
+        job: the name of the job.
+        kind: the kind of work.
+        parent: the enclosing run, if there is one.
+        began_ms: the start time in milliseconds since 1970.
     """
 
     id: str
@@ -113,11 +113,11 @@ _RUN: Final[ContextVar[_LineageRun | None]] = ContextVar("deltalog.lineage", def
 
 
 class LineageObserver:
-    """Observer that turns work into events.
+    """Observer that creates events for operations and queries.
 
     Args:
-        sender: sends events.
-        namespace: of jobs.
+        sender: the sender of the events.
+        namespace: the namespace of jobs.
         job: the name of all jobs; None names them by table and operation.
     """
 
@@ -127,7 +127,7 @@ class LineageObserver:
         self._job = job
 
     def begin(self, work: ObservedWork) -> Any:
-        """Send a START event; a commit belongs to the run of its operation."""
+        """Send a START event, except for a commit, which is part of its operation's run."""
         outer = _RUN.get()
         if work.kind is WorkKind.REQUEST:
             return now_ms()
@@ -140,7 +140,7 @@ class LineageObserver:
         return run, _RUN.set(run)
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """Send the event for the end of a run, with the datasets that it wrote or read."""
+        """Send the event for the end of a run, with the datasets that the run wrote or read."""
         if work.kind is WorkKind.REQUEST:
             self._tell_query(work, begun, error)
             return
@@ -224,7 +224,7 @@ class LineageObserver:
                 ),
             )
         if error is not None:
-            # The message may contain values of rows.
+            # Do not send the error's message, which may contain values of rows.
             text = f"{type(error).__name__} ({getattr(error, 'code', 'no code')})"
             facet = error_message_run.ErrorMessageRunFacet(
                 message=text, programmingLanguage="PYTHON"
@@ -247,8 +247,8 @@ def dataset_name(location: str) -> tuple[str, str]:
         return LOCAL.name, parts.path.rstrip("/") or "/"
     scheme, host = parts.scheme, parts.netloc
     if kind is not None and kind.address is Address.BUCKET:
-        scheme = kind.name  # a bucket has one name, whatever its scheme
-    if kind is None or kind.address is not Address.ACCOUNT:  # here `@` ends the container's name
+        scheme = kind.name  # s3 and s3a refer to the same bucket
+    if kind is None or kind.address is not Address.ACCOUNT:  # else `@` follows the container name
         host = host.rpartition("@")[2]
     return f"{scheme}://{host}", parts.path.strip("/") or "/"
 
@@ -307,7 +307,7 @@ def _input(work: ObservedWork) -> Any:
     return InputDataset(namespace=namespace, name=name, facets=_facets(work))
 
 
-# The thread that sends events to a backend.
+# --- the thread that sends events to a backend
 
 
 _MOST_EVENTS: Final = 1000
@@ -315,10 +315,10 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class Sender:
-    """Queue that sends events in order.
+    """A queue whose thread sends events in order.
 
     Args:
-        emit: sends one event; it may be slow, and fail.
+        emit: a function that sends one event. It may be slow or fail.
     """
 
     def __init__(self, emit: Callable[[Any], object]) -> None:
@@ -342,13 +342,13 @@ class Sender:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="deltalog-lineage", daemon=True).start()
             if len(self._events) >= _MOST_EVENTS:
-                logger.warning("a lineage event is dropped: %d wait", len(self._events))
+                logger.warning("a lineage event is dropped: %d are queued", len(self._events))
                 return
             self._events.append(event)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Send the waiting events within a few seconds, and accept no more."""
+        """Send the queued events within a few seconds, and accept no further events."""
         atexit.unregister(self.close)
         end_s = time.monotonic() + _CLOSE_SECONDS
         with self._changed:
@@ -361,7 +361,7 @@ class Sender:
                     return
 
     def forget(self) -> None:
-        """Reset after a fork: the parent sends the waiting events, and its thread is not here."""
+        """Reset the queue after a fork; the parent's thread sends the queued events."""
         self._events = deque()
         self._changed = threading.Condition()
         self._is_busy = self._has_thread = False
@@ -376,7 +376,7 @@ class Sender:
                 self._is_busy = True
             try:
                 self._emit(event)
-            except Exception as error:  # noqa: BLE001 -- a backend may fail as it likes
+            except Exception as error:  # noqa: BLE001 -- a backend may raise any error
                 logger.warning("a lineage event was not sent: %s", type(error).__name__)
             with self._changed:
                 self._is_busy = False
@@ -388,7 +388,7 @@ def _forked(sender: Sender | None) -> None:
         sender.forget()
 
 
-# Spans of OpenTelemetry: operations, commits, post-commit steps, and the server's requests.
+# --- OpenTelemetry spans of operations, commits, post-commit hooks and requests to the server
 
 
 _SERVER_ERRORS = 500
@@ -400,18 +400,18 @@ def watch_with_opentelemetry(
     """Create OpenTelemetry spans for operations on tables and requests to the sharing server.
 
     The span of an operation (`deltalog WRITE`, `deltalog MERGE`, …) has its commits as children.
-    Each step after a commit (`deltalog checkpoint`, …) is a span, too. Attributes begin with
-    `deltalog.`: the table's location, the version, retries, counts of files and bytes, and the
-    operation's metrics. No attribute contains a value of a row.
+    Each post-commit hook (`deltalog checkpoint`, …) has a span, too. Attributes begin with
+    `deltalog.`: the table's location, the version, the number of retries, the numbers of files and
+    bytes, and the operation's metrics. No attribute contains a value of a row.
 
     Args:
-        tracer_provider: of OpenTelemetry; None is the provider of the process.
-        trusts_parents: whether the header `traceparent` of a request to the sharing server names
-            the parent span. Use it only behind a proxy that sets the header, since recipients are
+        tracer_provider: a tracer provider of OpenTelemetry; None means that of the process.
+        trusts_parents: whether the header `traceparent` of a request to the sharing server sets the
+            parent span. Use this only behind a proxy that sets the header, because recipients are
             not trusted.
 
     Returns:
-        An object that stops watching.
+        An object that stops the reports.
 
     Raises:
         InvalidInputError: `opentelemetry-api` is not installed.
@@ -429,11 +429,11 @@ def watch_with_opentelemetry(
 
 
 class SpanObserver:
-    """Observer that turns work into spans.
+    """Observer that creates spans for operations and requests.
 
     Args:
-        tracer: of OpenTelemetry.
-        trusts_parents: as for `watch_with_opentelemetry`.
+        tracer: a tracer of OpenTelemetry.
+        trusts_parents: see `watch_with_opentelemetry`.
     """
 
     def __init__(self, tracer: Any, *, trusts_parents: bool) -> None:
@@ -446,12 +446,12 @@ class SpanObserver:
         self._trace = trace
 
     def begin(self, work: ObservedWork) -> Any:
-        """Start a span; spans that begin before it ends become its children."""
+        """Start a span, which becomes the parent of spans that start before it ends."""
         parent, kind = None, self._trace.SpanKind.INTERNAL
         if work.kind is WorkKind.REQUEST:
             kind = self._trace.SpanKind.SERVER
             is_inner = self._trace.get_current_span().get_span_context().is_valid
-            # An outer application may have started a span for this request.
+            # If a surrounding application has started a span for this request, that is the parent.
             if self._trusts_parents and not is_inner:
                 parent = self._propagate.extract(work.headers)
         span = self._tracer.start_span(
@@ -460,7 +460,7 @@ class SpanObserver:
         return span, self._context.attach(self._trace.set_span_in_context(span, parent))
 
     def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
-        """End the span with all known facts."""
+        """End the span, and set its attributes and status."""
         span, token = begun
         self._context.detach(token)
         span.set_attributes(_attributes(work.facts))
@@ -469,7 +469,7 @@ class SpanObserver:
         status = work.facts.get("http.response.status_code")
         if error is not None:
             span.set_attribute("error.type", type(error).__name__)
-            # The message may contain values of rows, and a stack trace includes the message.
+            # Do not record the error's message or stack trace, which may contain values of rows.
             span.add_event("exception", {"exception.type": type(error).__qualname__})
         if error is not None or (isinstance(status, int) and status >= _SERVER_ERRORS):
             span.set_status(self._trace.Status(self._trace.StatusCode.ERROR))
@@ -477,7 +477,7 @@ class SpanObserver:
 
 
 def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool]:
-    """Return facts by attribute name; HTTP has standard names."""
+    """Return attribute names with the values of facts; facts about HTTP have standard names."""
     return {
         name if name.startswith("http.") else f"deltalog.{name}": value
         for name, value in facts.items()
@@ -485,7 +485,7 @@ def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool
     }
 
 
-# The object that stops watching.
+# --- the handle that stops an observer
 
 
 class Watching:
@@ -493,7 +493,7 @@ class Watching:
 
     Args:
         observer: the observer.
-        close: called when the observer is stopped.
+        close: a function that is called when the observer is stopped.
     """
 
     def __init__(self, observer: Observer, close: Callable[[], None] = lambda: None) -> None:
@@ -501,14 +501,14 @@ class Watching:
         self._close = close
 
     def stop(self) -> None:
-        """Stop watching; events so far are sent within a few seconds."""
+        """Stop the observer, and send queued events within a few seconds."""
         unwatch(self._observer)
         self._close()
 
     def __enter__(self) -> Self:
-        """Continue watching."""
+        """Return this handle."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop watching."""
+        """Stop the observer."""
         self.stop()

@@ -1,10 +1,10 @@
 """Delta tables on Spark through PySpark's public API, without a jar.
 
-Owns the translation between Spark's API and the core's, and distributes work over a cluster. The
-core packages make every decision about the protocol. The packages, from the bottom up:
+Translates between Spark's API and the core's API, and distributes work over a cluster. The core
+packages make every decision about the protocol. The packages, from the bottom up:
 
 - `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
-- `reading`: data frames over Spark's own Parquet reader or over Python workers, the format's batch
+- `reading`: data frames that use Spark's own Parquet reader or Python workers, the format's batch
   reader, and the state of tables with very many files.
 - `engine`: `SparkEngine`, which runs the core's operations as Spark tasks.
 - `writing`: the function `write`, and the format's batch writer.
@@ -17,16 +17,17 @@ The modules:
 - `table`, `create`, `merge`, `results`: the class `DeltaTable` of `delta.tables`, and its builders.
 - `source`, `registration`: the formats, and their registration in a session.
 - `shared_tables`: the function names of the official sharing client.
-- `statements`, `cluster_session`: SQL on the cluster.
+- `statements`, `cluster_session`: SQL statements that run on the cluster.
 
-Names load on first use, because every Python worker imports this package and needs little of it.
+Names are imported on first use, because every Python worker imports this package but uses few of
+its modules.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
+import deltalog.spark.session.environment  # noqa: F401  # first: refuses a PySpark that is too old
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:

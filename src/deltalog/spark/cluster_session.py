@@ -66,10 +66,10 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 
-# Conditions and plans, which Spark evaluates or explains.
+# --- conditions and plans
 
 
-# The session itself: names, rows and the engine.
+# --- the session
 
 
 _FORMAT: Final = "deltalog"
@@ -83,7 +83,7 @@ class ClusterSession:
     Args:
         spark: the session, classic or remote.
         storage_options: for tables that are named by their location.
-        own: names of the formats that belong to deltalog.
+        own: the names under which the session has registered deltalog's formats.
         frames: data frames that the statement may use, by name.
     """
 
@@ -101,8 +101,9 @@ class ClusterSession:
         self.namespaces = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
-        # Tables that the statement opened, by root; and those that its queries read.
+        # The tables that the statement has opened, by root.
         self._seen: dict[str, DeltaTable] = {}
+        # The roots of the tables that queries of the statement have read.
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
         self._located: dict[tuple[str, ...], str | None] = {}
@@ -126,7 +127,10 @@ class ClusterSession:
         )
 
     def makes(self, statement: CreateStatement) -> bool:
-        """Return whether a new table is deltalog's, by its clauses, name or the default format."""
+        """Return whether deltalog creates the new table.
+
+        The clauses of the statement, the table's name or the session's default format decide.
+        """
         name = statement.table
         if statement.clauses.uses_delta or name.format in self._own or self.namespaces.keeps(name):
             return True
@@ -134,11 +138,11 @@ class ClusterSession:
 
     @property
     def enforces_retention(self) -> bool:
-        """Whether VACUUM refuses a retention shorter than the table's."""
+        """Whether VACUUM refuses a retention that is shorter than the table's retention."""
         return enforces_retention(self._spark)
 
     def full_name(self, name: QualifiedName) -> QualifiedName:
-        """Return the table's full name if Spark's catalog has the table; else the name as given."""
+        """Return the table's full name if Spark's catalog contains it; else return `name`."""
         if self._location(name) is None or name.location is not None:
             return name
         full = self._full.get(name.key, name.key)
@@ -177,20 +181,20 @@ class ClusterSession:
         return context if has_table(context.store) else None
 
     def _named(self, name: QualifiedName) -> NamedTable | None:
-        """Return a table by its name in a catalog of the session; a view with this name wins."""
+        """Return a table of the session's catalogs; None if no catalog or a view has the name."""
         if self.namespaces.is_empty or self._is_of_spark(name):
             return None
         return self.namespaces.named(replace(name, version=None))
 
     def _shown(self, name: QualifiedName) -> TableContext | None:
-        """Return the catalog's table that a view reads."""
+        """Return the table of a catalog that a temporary view shows; None if there is no view."""
         return shown_by(self._spark, name.parts[0]) if len(name.parts) == 1 else None
 
     def _is_of_spark(self, name: QualifiedName) -> bool:
         return len(name.parts) == 1 and self._spark.catalog.tableExists(quoted(name.parts[0]))
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Open a table by name, at the version that the name gives."""
+        """Open a table by name, at the version in the name, else at the latest version."""
         found = self.find(name)
         if found is None:
             absence = self.namespaces.absence(name)
@@ -217,14 +221,14 @@ class ClusterSession:
         return replace(found.place, context=replace(found.place.context, time_zone=zone))
 
     def _viewed(self, name: QualifiedName) -> str | None:
-        """Return the location of the table that a view of deltalog reads."""
+        """Return the location of the table that a view of deltalog reads; None without a view."""
         return view_location(self._spark, str(name)) or view_location(self._spark, name.parts[-1])
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Register a table under its name, or update its entry.
 
-        If the session has registered a format, Spark's catalog gets the table; otherwise a
-        temporary view does.
+        If the session has registered a format, this creates an entry in Spark's catalog; otherwise
+        it creates a temporary view.
         """
         self._seen.clear()
         self._located.clear()
@@ -259,7 +263,7 @@ class ClusterSession:
         self.forget(name)
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Point a name to another location."""
+        """Set the location of a table or view in its catalog."""
         self.open(name)
         if self.namespaces.keeps(name):
             self.namespaces.relocate(name, location)
@@ -305,7 +309,7 @@ class ClusterSession:
         return self._spark.sql(text, args=dict(query.parameters), **frames)
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query in a condition."""
+        """Return the rows of a subquery in a condition."""
         return self.select(query).toArrow()
 
     def expression(
@@ -316,13 +320,13 @@ class ClusterSession:
         *,
         keeps_last: bool = False,
     ) -> Expression | str:
-        """Return the expression of a condition; a string if only Spark knows what it says."""
+        """Return the expression of a condition; a string if only Spark can evaluate it."""
         if not given.is_foreign:
             return resolved(self.values, given, columns)
         return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition by which files are found; None if there is none."""
+        """Return the part of a condition that can prune files; None if no part can."""
         if condition is None:
             return None
         schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
@@ -330,7 +334,7 @@ class ClusterSession:
         return condition if found.is_known else found.pruning
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces those rows of a table that match a predicate."""
+        """Return the write with its `replaceWhere` predicate prepared for Spark."""
         return replacing_by_spark(write, table)
 
     def explain(self, query: Query) -> str:
@@ -377,7 +381,7 @@ class ClusterSession:
         target: QualifiedName,
         evolves: bool,
     ) -> DataFrame:
-        """Return the rows of a query, converted to the columns and types of a table."""
+        """Return the rows of a query with the columns and types of the target table."""
         return fitted(
             self._spark,
             self.source(query, target=target),
@@ -388,7 +392,7 @@ class ClusterSession:
         )
 
     def frame(self, rows: pa.Table | None) -> DataFrame:
-        """Return an answer's rows as a data frame; an answer without columns has no rows."""
+        """Return a data frame of the rows; empty if `rows` is None or has no columns."""
         if rows is None or not rows.num_columns:
             return self._spark.sql("SELECT 1 AS done WHERE false").select()
         return self._spark.createDataFrame(rows)
@@ -416,8 +420,8 @@ class ClusterSession:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
         elif self._seen:
-            # The table that the statement changes is read at the version where the change starts:
-            # Spark reads a frame when it needs rows, perhaps more than once.
+            # Pin the version of a table that the statement changes. Spark evaluates the data frame
+            # later, perhaps more than once, and the table may have new versions by then.
             root = self._root_of(named, location)
             if root in self._seen:
                 self._read.add(root)
@@ -458,13 +462,13 @@ class ClusterSession:
     def _look_up(self, bare: QualifiedName) -> str | None:
         entry, may_be_elsewhere = look_up(self._spark, bare)
         if entry is None and not may_be_elsewhere:
-            # A view of deltalog, or an entry without a location.
+            # The name is a view of deltalog, or a catalog entry without a location.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
         if entry is not None:
             self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
-            return None  # belongs to another library, such as Delta's jar
+            return None  # a table of another library, such as Delta's jar
         try:
             found = find_location(self._spark, str(bare), entry)
         except TableNotFoundError:

@@ -78,8 +78,8 @@ class DeltaTableBuilder:
 
     Args:
         spark: the session, whose settings apply to a new table.
-        way: what to do if the table exists, and if it does not.
-        load_version: creates the result of `execute`.
+        way: how the table is created: `create`, `createIfNotExists`, `replace` or another way.
+        load_version: a function that creates the result of `execute`.
         storage_options: credentials and settings for the store.
     """
 
@@ -103,10 +103,10 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """Set the table's name; ``delta.`/path``` and `uc://…` are locations.
+        """Set the table's name; ``delta.`/path``` and `uc://…` set its location instead.
 
-        The name goes to a catalog that the session has registered, or to Spark's catalog if the
-        session has registered a format. Without a location, the catalog chooses one.
+        `execute` creates the entry in a catalog that the session has registered, or in Spark's
+        catalog if the session has registered a format. Without a location, the catalog chooses one.
         """
         check_type(identifier, str, "tableName", "a name")
         path = identifier if is_by_name(identifier) else location_of(identifier)
@@ -140,16 +140,16 @@ class DeltaTableBuilder:
         """Add a column.
 
         Args:
-            colName: its name.
+            colName: the name of the column.
             dataType: Spark's type, or its name in SQL.
-            nullable: whether it may contain NULL.
+            nullable: whether the column may contain NULL.
             generatedAlwaysAs: Spark SQL that computes the values, or an `IdentityGenerator`.
-            generatedByDefaultAs: an `IdentityGenerator`; writers may also give values.
-            comment: its comment.
+            generatedByDefaultAs: an `IdentityGenerator`; writers may also insert their own values.
+            comment: the comment of the column.
 
         Raises:
             WrongTypeError: an argument has the wrong type.
-            WrongIdentityTypeError: the column is an identity column, and not of the type BIGINT.
+            WrongIdentityTypeError: an identity column does not have the type BIGINT.
             InvalidInputError: an argument is invalid, or two of them contradict each other.
         """
         _check_column(colName, dataType, nullable, comment)
@@ -173,7 +173,7 @@ class DeltaTableBuilder:
         )
         if IDENTITY_START_KEY in metadata and parsed.type != LONG:
             raise WrongIdentityTypeError(
-                f"column {colName!r}: an identity column is of the type BIGINT, found {dataType!r}"
+                f"column {colName!r}: expected BIGINT for an identity column, found {dataType!r}"
             )
         metadata = {**parsed.metadata, **metadata}
         self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
@@ -195,7 +195,7 @@ class DeltaTableBuilder:
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
-        """Cluster the table by columns; excludes partitioning."""
+        """Cluster the table by columns. Clustering and partitioning cannot be combined."""
         self._clusters = names_of(cols)
         return self
 
@@ -212,7 +212,7 @@ class DeltaTableBuilder:
         Raises:
             TableExistsError: `create`, but the table exists.
             TableNotFoundError: `replace`, but the table does not exist.
-            InvalidInputError: no location is set, and no catalog of the session has the name.
+            InvalidInputError: no location is set, and no catalog chooses one for the name.
         """
         with as_spark_does():
             named = self._place()
@@ -222,12 +222,12 @@ class DeltaTableBuilder:
         if self._way == "replace" and not has_table(store):
             raise SparkTableNotFoundError(
                 f"cannot replace the table {shown}at {store.root}: it cannot be found; "
-                "createOrReplace makes one"
+                "use createOrReplace to create the table"
             )
         if self._way == "create" and (named.is_known or has_table(store)):
             raise SparkTableExistsError(
                 f"cannot create the table {shown}at {store.root}: it already exists; "
-                "createIfNotExists opens it, and createOrReplace replaces it"
+                "use createIfNotExists to open it, or createOrReplace to replace it"
             )
         properties = session_settings(self._spark).commit_properties()
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
@@ -269,18 +269,18 @@ def spark_schema(schema: str | spark_types.StructType) -> StructType:
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed: Any = spark_types.StructType.fromDDL(text)  # PySpark's type stubs are less exact
+    parsed: Any = spark_types.StructType.fromDDL(text)  # PySpark's stubs declare a `DataType`
     return list(defined_schema(parsed).fields)
 
 
 def _field_of(name: str, type_text: str) -> Field:
-    """Return a column of a SQL type; refuse a string that states more than the type."""
+    """Return a column with a SQL type; refuse a string that contains more than the type."""
     fields = _fields_of(f"{quoted(name)} {type_text}")
     said = {key for field in fields for key in field.metadata} - {CHAR_VARCHAR_KEY}
     if len(fields) != 1 or not fields[0].nullable or said:
         raise InvalidInputError(
-            f"column {name!r}: expected a type alone as dataType, found {type_text!r}; set the "
-            "rest with nullable= and comment=, and add each column with its own addColumn"
+            f"column {name!r}: expected only a type in dataType, found {type_text!r}; use the "
+            "parameters nullable and comment, and call addColumn once for each column"
         )
     return fields[0]
 
@@ -306,9 +306,9 @@ def _check_generated(name: str, always: object, by_default: object) -> None:
 
 
 def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return column names that were given one by one or as a list."""
+    """Return the column names, which the caller passes as separate arguments or as one list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):
-        raise WrongTypeError(f"expected names of columns, found {given!r}")
+        raise WrongTypeError(f"expected column names, found {given!r}")
     return given

@@ -1,4 +1,4 @@
-"""Conflict errors under the names of `delta.exceptions`, and the errors about Spark.
+"""Conflict errors with the names of `delta.exceptions`, and errors that concern Spark.
 
 The conflict errors are aliases of deltalog's own classes, so code that catches Delta's errors only
 has to change its import.

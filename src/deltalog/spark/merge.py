@@ -38,9 +38,9 @@ class DeltaMergeBuilder:
 
     Args:
         spark: the session.
-        table: of the core, with the engine of the session.
-        merge: the clauses so far.
-        options: of the commit.
+        table: the core's table, with the engine of the session.
+        merge: the merge with the clauses that were added before.
+        options: the options of the commit.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         values: Mapping[str, str | Column] | None = None,
     ) -> Self:
-        """Insert source rows without a match; other columns get their default or NULL."""
+        """Insert source rows without a match; columns not in `values` get their default or NULL."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values"))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Insert source rows without a match, with all columns."""
+        """Insert all columns of source rows without a match."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition)
 
     def whenNotMatchedBySourceUpdate(  # noqa: N802  # Delta's
@@ -93,7 +93,7 @@ class DeltaMergeBuilder:
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
-        """Add columns that only the source has to the table."""
+        """Let the merge add columns to the table that only the source has."""
         request = replace(self._merge.request, merge_schema=True)
         return self._begun(replace(self._merge, request=request))
 
@@ -101,13 +101,15 @@ class DeltaMergeBuilder:
         """Run and commit the merge.
 
         Returns:
-            One row: num_affected_rows, num_updated_rows, num_deleted_rows, num_inserted_rows.
+            One row with the columns `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and
+            `num_inserted_rows`.
 
         Raises:
-            AmbiguousMergeError: several rows of the source would change the same row.
-            InvalidInputError, SchemaMismatchError: clauses, columns or types do not fit together.
-            ConstraintViolationError: new rows break a rule of the table.
-            CommitFailedError: other writers won every retry.
+            AmbiguousMergeError: several rows of the source would change the same row of the table.
+            InvalidInputError: the clauses contradict each other.
+            SchemaMismatchError: a column is missing, or has an incompatible type.
+            ConstraintViolationError: a new row violates a constraint of the table.
+            CommitFailedError: every retry conflicted with a commit of another writer.
         """
         done = self._table.execute(self._merge, self._options)
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
@@ -135,11 +137,11 @@ class DeltaMergeBuilder:
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     check_values(values, name)
     if not values:
-        raise InvalidInputError(f"{name}: expected at least one column = value")
+        raise InvalidInputError(f"{name}: expected at least one assignment of a value to a column")
     return values
 
 
-# OPTIMIZE writes the same rows to better files.
+# --- OPTIMIZE
 
 
 class DeltaOptimizeBuilder:
@@ -147,9 +149,9 @@ class DeltaOptimizeBuilder:
 
     Args:
         spark: the session.
-        table: of the core, with the engine of the session.
-        commit_properties: of the commits.
-        target_bytes: size of the new files; None follows the table.
+        table: the core's table, with the engine of the session.
+        commit_properties: the properties of the commits.
+        target_bytes: the size of the new files; None means the table's setting.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
-        """Compact small files, and drop deleted rows.
+        """Compact small files, and purge rows that deletion vectors mark as deleted.
 
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
@@ -192,7 +194,8 @@ class DeltaOptimizeBuilder:
             if name_key(name) in own:
                 raise InvalidInputError(
                     f"cannot z-order by {name!r}: {name} is a partition column. Z-Ordering can "
-                    "only be performed on data columns, as a file has one value of the others"
+                    "only be performed on data columns, as a file has one value of each partition "
+                    "column"
                 )
         found = self._table.optimize.z_order(
             names,
@@ -207,7 +210,7 @@ class DeltaOptimizeBuilder:
         return tuple(self._table.metadata().partition_columns)
 
     def _check_filters(self) -> None:
-        """Refuse filters on other than partition columns, since files are rewritten whole."""
+        """Refuse filters that use data columns, because OPTIMIZE rewrites whole files."""
         snapshot = self._table.snapshot
         schema, session = snapshot.configuration.schema, snapshot.context.session
         where = self._where()

@@ -1,9 +1,8 @@
-"""Register the formats in a session.
+"""Registration of the formats in a session.
 
 PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package.
-Registering does three more things: it replaces PySpark's own methods in the session, it adds the
-formats to sessions that do not search for them (such as remote ones), and it can name the format
-`delta`.
+`register` also replaces PySpark's own methods in the session, adds the formats to sessions that do
+not search for them (such as remote sessions), and can register the format as `delta`.
 """
 
 from __future__ import annotations
@@ -63,23 +62,23 @@ def register(
     PySpark's own methods then use deltalog for the format `name`. `spark.read` plans batches like
     `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
     `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` find the format's
-    tables by their names in Spark's catalog. `unregister` undoes this.
+    tables by their names in Spark's catalog. `unregister` restores PySpark's methods.
 
     Args:
         spark: the session, classic or remote.
         name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
-        push_filters: let Spark push filters to Python sources; off by default in sessions.
-        native: False leaves PySpark's own methods alone, and Python workers read all files.
+        push_filters: whether Spark may push filters to Python sources. Spark's default is no.
+        native: False does not replace PySpark's own methods, and Python workers read all files.
         catalogs: name → catalog. `DeltaTable.forName`, `DeltaTable.create` and
             `deltalog.spark.sql` then find the catalog's tables by names that begin with this
             name, such as `uc.main.sales.orders`. A string is `uc://` for the Unity Catalog of the
-            environment, the URL of a Unity Catalog, `glue`, or a directory. Catalogs belong to
-            this session and process; None keeps those that are registered.
+            environment, the URL of a Unity Catalog, `glue`, or a directory. The registration
+            applies to this session in this process. None preserves registered catalogs.
 
     Raises:
-        InvalidInputError: `name` is another string; Spark already has the format, for example
-            from Delta's jar; or the session's settings require that jar's catalog, and the jar is
-            missing.
+        InvalidInputError: `name` is another string; Spark already has a format with this name, for
+            example from Delta's jar; or the session's settings require the catalog of Delta's jar,
+            but the jar is missing.
     """
     _check_name(name)
     check_catalog(spark, spark.conf.getAll)
@@ -89,8 +88,8 @@ def register(
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
         raise InvalidInputError(
-            f"cannot register {name!r}: Spark has a format of this name from a jar, and keeps it; "
-            "use format('deltalog') for deltalog's, or start the session without the jar"
+            f"cannot register {name!r}: Spark has a format of this name from a jar, which cannot "
+            "be replaced; use format('deltalog'), or start the session without the jar"
         ) from error
     spark.dataSource.register(SharingSource)
     if push_filters:
@@ -104,13 +103,13 @@ def register(
 
 
 def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
-    """Make PySpark's own methods handle a format again, as before `register`.
+    """Restore PySpark's own methods for a format, as before `register`.
 
-    Spark cannot forget a format, so the session keeps it.
+    Spark cannot remove a format, so the format itself remains registered in the session.
 
     Args:
         spark: the session.
-        name: of the format.
+        name: the name of the format.
 
     Raises:
         InvalidInputError: `name` is another string.
@@ -124,7 +123,7 @@ def _check_name(name: str) -> None:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
 
 
-# PySpark's own spellings in registered sessions.
+# --- PySpark's own methods in registered sessions
 
 
 _OF_SESSIONS: Final = {
@@ -132,7 +131,7 @@ _OF_SESSIONS: Final = {
     "readStream": (NotingStreamReader, Noted),
     "catalog": (NotingCatalog, Noted),
 }
-"""Property of a session → the methods that record calls, and the object that receives them."""
+"""Property of a session → the class that records calls, and the class that runs them."""
 _OF_FRAMES: Final = {
     "write": (NotingWriter, AskedWrite),
     "writeStream": (NotingStreamWriter, AskedStream),
@@ -147,7 +146,7 @@ def install_spellings(spark: SparkSession, name: str) -> None:
 
     Args:
         spark: the session, classic or remote.
-        name: of the format.
+        name: the name of the format.
     """
     with _lock:
         owner = _owner_of(type(spark), "read")
@@ -160,7 +159,10 @@ def install_spellings(spark: SparkSession, name: str) -> None:
 
 
 def uninstall_spellings(spark: SparkSession, name: str) -> None:
-    """Make PySpark handle a format again; the last session restores PySpark's methods."""
+    """Stop using deltalog for a session's format.
+
+    PySpark's methods are restored when no session uses the replacements any more.
+    """
     with _lock:
         left = formats_of(spark) - {name}
         if left:
@@ -183,8 +185,8 @@ class _Hanging:
 
     Args:
         owner: the class.
-        name: of the attribute.
-        replaced: makes the replacement from the original attribute.
+        name: the name of the attribute.
+        replaced: a function that returns the replacement of the original attribute.
     """
 
     owner: Any
@@ -226,7 +228,7 @@ def _hangings(session: type, frame: type) -> list[_Hanging]:
 
 
 def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any]:
-    """Return a function that replaces a property by one whose values record their calls."""
+    """Return a function that wraps a property, so that its values record the calls of methods."""
 
     def replaced(before: Any) -> property:
         def get(owner: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Results of operations as Spark data frames with Delta's columns.
+"""Results of operations as Spark data frames with the columns of Delta Spark.
 
-Protocol: none; `DESCRIBE HISTORY` and `DESCRIBE DETAIL` of Delta Spark
+Protocol: none
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FILES: Final = (
 
 
 def _counted(files: str, *names: str) -> str:
-    """Return the columns of a struct of counts; those of files also have sizes."""
+    """Return the DDL of a struct of metrics; names that end in `Files` have the type `files`."""
     return ", ".join(f"{name}: {files if name.endswith('Files') else 'BIGINT'}" for name in names)
 
 
@@ -72,7 +72,7 @@ _PARALLELISM: Final = _counted(
     *("maxClusterActiveParallelism", "minClusterActiveParallelism"),
     *("maxSessionActiveParallelism", "minSessionActiveParallelism"),
 )
-# All of Delta's metrics; metrics that deltalog does not count are NULL.
+# All metrics of Delta's OPTIMIZE. Metrics that deltalog does not measure are NULL.
 _METRICS: Final = {
     "numFilesAdded": "BIGINT",
     "numFilesRemoved": "BIGINT",
@@ -142,7 +142,7 @@ def optimized_frame(
 
 
 def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Delta's metrics of a Z-order, which treats all files of a partition as one cube."""
+    """Return Delta's metrics of a Z-order; each partition is one ZCube."""
     removed = found.get("filesRemoved") or {}
     none = {"num": 0, "size": 0}
     merged = {"num": found.get("numFilesRemoved"), "size": removed.get("totalSize")}
@@ -188,7 +188,7 @@ def _named(schema: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _as(kind: str, value: Any) -> Any:
-    """Convert a value to the column's type; other writers may have logged another type."""
+    """Convert a value to the column's type, because other writers may log another type."""
     match kind.partition("<")[0], value:
         case "BIGINT" | "INT", str() if value.strip().isdecimal():
             return int(value)
@@ -217,26 +217,26 @@ def _top_level(schema: str) -> list[tuple[str, str]]:
 
 
 def _moment(millis: Any) -> datetime | None:
-    """Return a timestamp; None if its year is out of Python's range."""
+    """Return a timestamp; None if Python's `datetime` cannot represent its year."""
     try:
         return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
     except (OverflowError, ValueError):
         return None
 
 
-# Operations of `DeltaTable` that follow the session's settings: vacuum and convert.
+# --- vacuum, restore and convert, which depend on the session's settings
 
 
 def vacuumed(
     spark: SparkSession, table: DeltaTable, retention_hours: float | None, options: CommitOptions
 ) -> list[str]:
-    """Delete files that no version within the retention needs; return their paths.
+    """Delete files that no version within the retention period needs; return their paths.
 
     Args:
         spark: the session, whose settings may allow a retention shorter than the table's.
-        table: at its latest version.
-        retention_hours: None means the table's retention.
-        options: of the commits that record the vacuum.
+        table: the table at its latest version.
+        retention_hours: the retention period; None means the table's.
+        options: the options of the commits that record the vacuum.
     """
     vacuum = TableVacuum(table)
     enforces = enforces_retention(spark)
@@ -246,13 +246,15 @@ def vacuumed(
         if not enforces or retention_hours is None or retention_hours < 0:
             raise
         raise InvalidInputError(
-            f"{error}; in this session, {RETENTION_CHECK}=false does that"
+            f"{error}; in a Spark session, set {RETENTION_CHECK}=false to allow it"
         ) from error
     return vacuum.execute(plan, options)
 
 
 def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
-    """Return a timestamp as a string for the core; without a time zone it is in the session's.
+    """Return a timestamp as a string for the core.
+
+    A timestamp without a time zone is in the session's time zone.
 
     Raises:
         InvalidInputError: the string is not a timestamp.
@@ -267,7 +269,7 @@ def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
 
 
 def convert(spark: SparkSession, path: str, partitions: str | StructType | None) -> None:
-    """Convert Parquet files to a Delta table in place, unless they are one already.
+    """Convert Parquet files to a Delta table in place; a Delta table stays unchanged.
 
     Args:
         spark: the session, whose time zone applies to timestamps in the names of directories.
@@ -295,7 +297,7 @@ def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
     store = None
     if entry.is_managed and entry.location is not None:
         store = open_to_write(entry.location).context.store
-        check_deletable(store)  # while the catalog still has the table
+        check_deletable(store)  # before the entry in the catalog is removed
     drop_entry(spark, name)
     if store is not None:
         delete_table_files(store)

@@ -33,14 +33,15 @@ def load_as_spark(
     Args:
         url: `<profile>#<share>.<schema>.<table>`, or only the last three parts with
             `delta_sharing_profile`.
-        version: of the table, if the server shares its history.
-        timestamp: selects the version at this time; without a time zone it is in the session's.
-        delta_sharing_profile: location of the profile.
+        version: the version of the table, if the server shares the table's history.
+        timestamp: selects the version at this time. A timestamp without a time zone is in the
+            session's time zone.
+        delta_sharing_profile: the location of the profile.
 
     Raises:
         InvalidInputError: there is no active session.
-        AnalysisException: PySpark's error, which wraps ours: there is no such profile or table,
-            or the server refuses.
+        AnalysisException: the profile or table does not exist, or the server refuses access.
+            PySpark's error contains deltalog's message.
     """
     return _load(url, versionAsOf=version, timestampAsOf=timestamp, profile=delta_sharing_profile)
 
@@ -56,17 +57,18 @@ def load_table_changes_as_spark(
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        starting_version: first version; give this or `starting_timestamp`.
-        ending_version: last version; the latest if neither end is given.
-        starting_timestamp: without a time zone it is in the session's.
-        ending_timestamp: without a time zone it is in the session's.
+        starting_version: the first version; required unless `starting_timestamp` is set.
+        ending_version: the last version. Without an end, the latest version is the last one.
+        starting_timestamp: the time of the first version. A timestamp without a time zone is in
+            the session's time zone.
+        ending_timestamp: the time of the last version, in the same form.
 
     Returns:
         The table's columns, `_change_type`, `_commit_version` and `_commit_timestamp`.
 
     Raises:
         InvalidInputError: no start is given, or there is no active session.
-        AnalysisException: PySpark's error, which wraps ours.
+        AnalysisException: PySpark's error, which contains deltalog's message.
     """
     if starting_version is None and starting_timestamp is None:
         raise InvalidInputError(

@@ -1,7 +1,8 @@
 """The format `deltalog`, for PySpark's Python Data Source API.
 
 Chooses the reader or writer for a request. The modules for streams and writes are imported on
-first use, because Spark starts several processes for each stream, and each imports this module.
+first use, because Spark starts several processes for each stream, and each process imports this
+module.
 
 Protocol: none
 """
@@ -37,7 +38,7 @@ class DeltalogSource(DataSource):
     """The format `deltalog`: reads and writes Delta tables in batches and streams."""
 
     _shown: tuple[str | NamedTable, int | None] | None = None
-    """Table and version of `schema`. PySpark keeps this object, so later plans read the same."""
+    """The table at the version of `schema`. PySpark reuses this object, so the version is fixed."""
 
     @classmethod
     def name(cls) -> str:
@@ -51,7 +52,7 @@ class DeltalogSource(DataSource):
         return to_spark_schema(rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of one version, or of a range of the change feed."""
+        """Return a reader of one table version, or of a range of versions of the change feed."""
         options = parse_read_options(self.options)
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
@@ -74,7 +75,7 @@ class DeltalogSource(DataSource):
         return BatchWriter(open_to_write(path, storage), schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
-        """Return a writer of a stream's batches; in complete mode each overwrites the table."""
+        """Return a writer of a stream's batches. In complete mode, a batch overwrites the table."""
         from deltalog.spark.streaming.sink import StreamWriter
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write

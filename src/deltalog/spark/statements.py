@@ -1,7 +1,7 @@
-"""`deltalog.spark.sql`: run statements about Delta tables on a cluster; Spark runs all others.
+"""`deltalog.spark.sql`: run statements about Delta tables on a cluster.
 
-`deltalog.statements` interprets a statement. Spark answers queries, and tasks run the operations
-(`cluster_session`).
+`deltalog.statements` interprets a statement. Spark runs queries and all statements without a Delta
+table. Spark tasks run the operations on Delta tables (`cluster_session`).
 
 Protocol: none
 """
@@ -65,9 +65,9 @@ def sql(
     Args:
         spark: the session, classic or remote.
         statement: one statement. A table's name is ``delta.`/path```, a name in the session's
-            catalog that has a location, or the name of a view that deltalog made.
+            catalog that has a location, or the name of a view that deltalog created.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        storage_options: for tables that are named by their location.
+        storage_options: credentials and settings for tables that are named by their location.
 
     Raises:
         InvalidInputError: a statement about a Delta table is not valid SQL.
@@ -91,7 +91,7 @@ def sql(
             if rows is None:
                 rows = left_alone(session, text, error, by_spark)
         return by_spark() if rows is None else rows
-    # Without USING, a table that is created from Delta tables is a Delta table.
+    # CREATE TABLE … AS SELECT from Delta tables creates a Delta table if USING is missing.
     makes = isinstance(found, CreateStatement)
     if not makes and writes_elsewhere(spark, session, found):
         refuse_view(spark, found)
@@ -110,13 +110,13 @@ def run_statement(
     own: frozenset[str],
     frames: Mapping[str, DataFrame],
 ) -> DataFrame | None:
-    """Return the rows of a statement about deltalog's tables; None if Spark must run it.
+    """Return the rows of a statement about deltalog's tables; None if Spark must run the statement.
 
     Args:
         spark: the session.
         statement: the argument of `spark.sql`.
         parameters: the values of its parameters.
-        own: deltalog's formats in the session.
+        own: the names under which the session has registered deltalog's formats.
         frames: data frames that the statement uses, by name.
 
     Raises:
@@ -159,7 +159,7 @@ def _of_others(
     parameters: Parameters,
     own: frozenset[str],
 ) -> DataFrame | None:
-    """Return the rows of a statement that contains other statements; None if it contains none."""
+    """Run a statement that only Spark's grammar has; None if Spark must run it unchanged."""
 
     def run(text: str, given: Parameters) -> DataFrame | None:
         return run_statement(spark, text, given, own=own, frames={})
@@ -185,7 +185,7 @@ def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
 
 
 def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:
-    """Run a statement; None if it uses no deltalog table."""
+    """Run a statement and return its rows; None if it uses no deltalog table."""
     if not session.is_concerned(found):
         if isinstance(found, UseStatement):
             catalogs_of(spark).names.leave()
@@ -212,7 +212,7 @@ def _by_spark(
         raise
 
 
-# Spark's statements that contain others or name deltalog's tables: EXECUTE IMMEDIATE, VIEW, CACHE.
+# --- statements that only Spark's grammar has: EXECUTE IMMEDIATE, CREATE VIEW, CACHE TABLE
 
 
 # After these words, `TABLE name` is not a query.
@@ -220,10 +220,10 @@ _BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 
 
 class _OtherReader(StatementReader):
-    """Parser for statements of which only the queries can be parsed."""
+    """Parser for statements of which deltalog can parse only the queries."""
 
     def before_query(self) -> str:
-        """Read up to a query, and return the words before it."""
+        """Skip to the next query, and return the words before it."""
         start = self.word.start
         while not self.is_at_end and (
             any(map(self._words[self._place - 1].says, _BEFORE_TABLE)) or not self.is_at_query
@@ -235,17 +235,18 @@ class _OtherReader(StatementReader):
 def other_rows(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters, run: Run
 ) -> DataFrame | None:
-    """Return the rows of a statement that deltalog's grammar lacks; None if Spark must run it.
+    """Run a statement that deltalog's grammar lacks; None if Spark must run it unchanged.
 
     Args:
         spark: the session.
         session: finds tables.
         text: the statement.
         parameters: values of its parameters.
-        run: runs a nested statement.
+        run: a function that runs a nested statement.
 
     Raises:
-        InvalidInputError: it names a deltalog table where only Spark's tables are possible.
+        InvalidInputError: the statement names a deltalog table where Spark accepts only its own
+            tables.
     """
     try:
         reader = _OtherReader(text, parameters, takes_foreign=True)
@@ -264,7 +265,7 @@ def other_rows(
 
 
 def writes_elsewhere(spark: SparkSession, session: ClusterSession, statement: SqlStatement) -> bool:
-    """Return whether a statement creates or fills only Spark's tables, perhaps from deltalog's."""
+    """Return whether a statement creates or fills only tables that deltalog does not manage."""
     if isinstance(statement, CreateStatement):
         return not session.makes(statement)
     inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
@@ -313,14 +314,14 @@ def _read_executed(
 
     def act() -> DataFrame | None:
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # the user's words
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # by the user
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
         if sets and session.is_concerned(parse_statement(text, given, takes_foreign=True)):
             raise InvalidInputError(
-                "cannot run EXECUTE IMMEDIATE … INTO about a Delta table: take the rows of "
-                "spark.sql, and set the variables"
+                "cannot run EXECUTE IMMEDIATE … INTO about a Delta table: read the rows that "
+                "spark.sql returns, and set the variables"
             )
         return None if sets else run(text, given)
 
@@ -407,7 +408,7 @@ def _writing(
             session.select(query).createOrReplaceTempView(view)
             try:
                 with left_to_spark():
-                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # of the statement
+                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # parts of the user's statement
                     spark.sql(text, args=given)
             finally:
                 spark.catalog.dropTempView(view)
@@ -426,7 +427,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     name = reader.table()
     is_plain = reader.take("AS")
     if not is_plain:
-        return None  # has names of columns, or a comment
+        return None  # column names or a comment follow the view's name
     query = reader.query()
     reader.expect_end()
 
@@ -446,7 +447,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     return act
 
 
-# `IDENTIFIER(…)` in Spark's SQL: a name as the value of a constant expression.
+# --- `IDENTIFIER(…)` in Spark's SQL: a constant expression whose value is a name
 
 
 _CALLED: Final = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
@@ -455,7 +456,8 @@ _CALLED: Final = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
 def with_names(spark: SparkSession, text: Any, parameters: Parameters) -> tuple[str, Parameters]:
     """Replace `IDENTIFIER(…)` by names; return the statement and the remaining parameters.
 
-    An expression without a constant value stays, since `identifier` may be the name of a table.
+    An expression without a constant value is not replaced, because `identifier` may be the name of
+    a function or table.
 
     Args:
         spark: the session, which evaluates expressions.
@@ -500,11 +502,11 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         with left_to_spark():
             found = spark.sql(f"SELECT {expression}", args=values).collect()
         return QualifiedName.parse(found[0][0])
-    except Exception:  # noqa: BLE001  # no constant, or no name: Spark says what is wrong with it
+    except Exception:  # noqa: BLE001  # not a constant or not a name: Spark reports the error
         return None
 
 
-# Statements about deltalog's tables that only Spark's grammar has: the error says what to do.
+# --- errors for statements about deltalog's tables that only Spark can parse
 
 
 _BEFORE_UNREAD: Final = ("JOIN", "INTO", "TABLE", "UPDATE", "USING", "OVERWRITE")
@@ -513,7 +515,7 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# An error after the first word; an error at the first word would list all statements.
+# A parser error after the first word. An error at the first word would list all statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6
@@ -525,16 +527,16 @@ def left_alone(
     problem: InvalidInputError,
     run: Callable[[], DataFrame],
 ) -> DataFrame | None:
-    """Return Spark's answer to a statement that names a deltalog table; None if it names none.
+    """Let Spark run a statement that names a deltalog table; return None if it names none.
 
     Args:
         session: finds tables.
         text: the statement.
         problem: why deltalog cannot parse it.
-        run: runs the statement in Spark.
+        run: a function that runs the statement in Spark.
 
     Raises:
-        InvalidInputError: Spark would read or change the table itself.
+        InvalidInputError: Spark would read or change the deltalog table without deltalog.
     """
     try:
         words = split(text)
@@ -554,13 +556,13 @@ def left_alone(
         kinds = words[1:_KIND_WORDS]
         if any(word.says("FUNCTION") for word in kinds):
             raise InvalidInputError(
-                f"{attempt}: a function of Spark cannot read it; put the query where the function "
-                "would be called"
+                f"{attempt}: a function of Spark cannot read it; write the query in place of the "
+                "function call"
             )
         if any(word.says("VIEW") for word in kinds):
             raise InvalidInputError(
-                f"{attempt}: expected CREATE [OR REPLACE] TEMPORARY VIEW name AS query, with names "
-                "of columns in the query"
+                f"{attempt}: expected CREATE [OR REPLACE] TEMPORARY VIEW name AS query; set the "
+                "column names in the query"
             )
     found = _PLACE.search(str(problem))
     why = f" ({found[0]})" if found is not None else ""
@@ -581,13 +583,14 @@ def left_alone(
 
 
 def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
-    """Return the names at the places of tables, without the names that WITH defines."""
+    """Yield the names that stand where SQL expects a table, except names that WITH defines."""
     given = {
         name_key(unquoted(word.text))
         for place, word in enumerate(words[:-2])
         if words[place + 1].says("AS") and words[place + 2].says("(")
     }
-    # For each enclosing bracket: whether it contains a query, and whether a relation came last.
+    # For each open parenthesis: whether it contains a query, and whether that query's FROM clause
+    # is still open, so that a comma is followed by a table.
     around = [[True, False]]
     for place, word in enumerate(words[:-1]):
         before = words[place - 1] if place else words[-1]
@@ -610,7 +613,7 @@ def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[str, ...]:
-    """Return the parts of the name at a word; empty if there is no name."""
+    """Return the parts of the dotted name that begins at a word; empty if no name begins there."""
     parts: list[str] = []
     while words[place].kind in {"word", "quoted"}:
         parts.append(unquoted(words[place].text))

@@ -1,7 +1,7 @@
-"""`deltalog.spark.DeltaTable`: the class of `delta.tables`, based on deltalog.
+"""`deltalog.spark.DeltaTable`: the class of `delta.tables`, implemented with deltalog.
 
-Owns names, arguments and results. Each method runs an operation of the core or calls the core's
-table. Tasks of the session process rows and files.
+Owns the names, arguments and results of Delta's methods. Each method runs an operation of the core
+or calls the core's table. Spark tasks process rows and files.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class DeltaTable:
 
     Args:
         spark: the session, classic or remote.
-        table: its location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
+        table: a location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
         storage_options: credentials and settings for the store.
-        native: whether Spark's own Parquet reader is used where it is exact; see `read`.
+        native: whether Spark's own Parquet reader may read the files; see `read`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DeltaTable:
 
     @classmethod
     def from_context(cls, spark: SparkSession, context: TableContext) -> Self:
-        """Open the latest version of the table of a context, such as a catalog's `open` returns."""
+        """Open the latest version of a table from its context, which a catalog's `open` returns."""
         table = cls.__new__(cls)
         context = replace(context, time_zone=session_time_zone(spark))
         with as_spark_does():
@@ -127,10 +127,10 @@ class DeltaTable:
         Args:
             sparkSession: the session, classic or remote.
             path: the location.
-            hadoopConf: settings of Hadoop's file systems. They are not used; settings for other
-                schemes than the location's are ignored.
+            hadoopConf: settings of Hadoop's file systems. A setting for the scheme of the location
+                is refused, because deltalog does not use Hadoop; other settings are ignored.
             storage_options: credentials and settings for the store.
-            native: whether Spark's own Parquet reader is used where it is exact; see `read`.
+            native: whether Spark's own Parquet reader may read the files; see `read`.
 
         Raises:
             TableNotFoundError: there is no table.
@@ -144,11 +144,11 @@ class DeltaTable:
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
         """Open a table by name.
 
-        The name is ``delta.`/path```, `uc://…`, a view that `createOrReplaceTempView` made, a table
-        in a catalog of the session (`uc.main.sales.orders`), or a table in Spark's catalog.
+        The name is ``delta.`/path```, `uc://…`, a view from `createOrReplaceTempView`, a table in a
+        catalog of the session (`uc.main.sales.orders`), or a table in Spark's catalog.
 
         Raises:
-            TableNotFoundError: there is no such table, or the catalog has no location for it.
+            TableNotFoundError: there is no such table, or its entry in the catalog has no location.
         """
         check_session(sparkSession)
         check_type(tableOrViewName, str, "tableOrViewName", "a name")
@@ -173,7 +173,8 @@ class DeltaTable:
 
         Args:
             sparkSession: the session.
-            identifier: such as ``parquet.`/path``` or ``iceberg.`/path```.
+            identifier: the format and location, such as ``parquet.`/path``` or
+                ``iceberg.`/path```.
             partitionSchema: the partition columns; None infers them from the directories.
         """
         check_session(sparkSession)
@@ -201,7 +202,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table; an existing one is opened instead."""
+        """Begin the definition of a table; `execute` opens the table if it already exists."""
         return cls._builder("createIfNotExists", sparkSession, storage_options)
 
     @classmethod
@@ -211,7 +212,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that replaces an existing one."""
+        """Begin the definition of a table that replaces an existing table."""
         return cls._builder("replace", sparkSession, storage_options)
 
     @classmethod
@@ -221,7 +222,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that replaces the existing one if there is one."""
+        """Begin the definition of a table that is created, or replaces an existing table."""
         return cls._builder("createOrReplace", sparkSession, storage_options)
 
     @classmethod
@@ -261,11 +262,12 @@ class DeltaTable:
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
         """Return the same table, whose next change records an application transaction.
 
-        This makes the change idempotent.
+        This makes the change idempotent: if the log already contains `version` for `appId`, the
+        change is skipped.
 
         Args:
             appId: a name that the application chooses.
-            version: increases with every change; a change with a recorded version is skipped.
+            version: a number that the application increases with every change.
         """
         check_type(appId, str, "appId", "a name")
         check_type(version, int, "version", "a whole number")
@@ -274,10 +276,10 @@ class DeltaTable:
         return other
 
     def delete(self, condition: str | Column | None = None) -> DataFrame:
-        """Delete the rows for which a condition is true; all rows without one.
+        """Delete the rows for which a condition is true; without a condition, all rows.
 
         Returns:
-            One row: num_affected_rows.
+            One row with the column `num_affected_rows`.
         """
         check_condition(condition)
         return self._affected(Delete.where(condition, target_alias=self._alias))
@@ -287,14 +289,14 @@ class DeltaTable:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
     ) -> DataFrame:
-        """Update the rows for which a condition is true; all rows without one.
+        """Update the rows for which a condition is true; without a condition, all rows.
 
         Args:
             condition: Spark SQL or a Spark column.
-            set: column → Spark SQL or Spark column, computed from the old row.
+            set: column → Spark SQL or a Spark column that computes the new value from the old row.
 
         Returns:
-            One row: num_affected_rows.
+            One row with the column `num_affected_rows`.
         """
         check_values(set, "set")
         check_condition(condition)
@@ -311,7 +313,7 @@ class DeltaTable:
         """Begin a merge, which updates, deletes and inserts rows by comparison with a source.
 
         Args:
-            source: the rows; give it and this table aliases for the condition.
+            source: the rows. The condition refers to both sides by their aliases.
             condition: Spark SQL or a Spark column that is true for rows that match.
         """
         check_source(source)
@@ -343,12 +345,12 @@ class DeltaTable:
         return DeltaOptimizeBuilder(self._spark, self._table, properties, settings.optimized_bytes)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
-        """Delete files that no version within the retention needs.
+        """Delete files that no version within the retention period needs.
 
         Args:
-            retentionHours: None means the table's retention. A shorter one is refused unless the
-                session's setting `spark.databricks.delta.retentionDurationCheck.enabled` is
-                `false`.
+            retentionHours: the retention period; None means the table's. A period shorter than the
+                table's is refused unless the session's setting
+                `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
 
         Returns:
             One row per file, with its path relative to the table.
@@ -374,7 +376,7 @@ class DeltaTable:
         return self._restore(version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
-        """Restore the state at a timestamp; without a time zone it is in the session's."""
+        """Restore the state at a timestamp, by default in the session's time zone."""
         check_type(timestamp, (str, datetime), "timestamp", "a text")
         return self._restore(restorable_moment(self._spark, timestamp))
 
@@ -389,7 +391,7 @@ class DeltaTable:
         self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
 
     def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
-        """Add a table feature; engines that do not support it lose access."""
+        """Add a table feature; engines without support for it can no longer use the table."""
         check_type(featureName, str, "featureName", "a name")
         self._table.alter.set_table_properties(
             {f"{FEATURE_PREFIX}{featureName}": "supported"},
@@ -411,13 +413,13 @@ class DeltaTable:
         )
 
     def checkpoint(self, partFiles: int | None = None) -> DataFrame:  # noqa: N803  # as Delta's
-        """Write a checkpoint of the latest version by tasks; see `deltalog.spark.checkpoint`.
+        """Write a checkpoint of the latest version with tasks; see `deltalog.spark.checkpoint`.
 
         Args:
-            partFiles: maximum number of files in a part or sidecar.
+            partFiles: the maximum number of file actions in a part or sidecar.
 
         Returns:
-            One row: version, num_files, num_tombstones, size_in_bytes.
+            One row with the columns `version`, `num_files`, `num_tombstones` and `size_in_bytes`.
         """
         check_optional(partFiles, int, "partFiles", "a whole number")
         self._table.update_incremental(same_table=True)
@@ -451,11 +453,12 @@ class DeltaTable:
             isShallow: refer to this table's files instead of copying them.
             replace: whether a table at the target may be replaced.
             properties: table properties to set in addition to this table's.
-            allowForeignFiles: whether to clone files outside of this table that its log names,
-                as the log of a shallow clone does.
+            allowForeignFiles: whether to clone files outside of this table's directory that its log
+                refers to. The log of a shallow clone refers to such files.
 
         Raises:
-            UnsafePathError: the log names files outside of the table.
+            UnsafePathError: the log refers to files outside of the table's directory, and
+                `allowForeignFiles` is False.
         """
         return self._clone(
             None,

@@ -1,6 +1,7 @@
 """Stores for tests: one counts calls, and one fails on request.
 
-Both wrap another store. They hide its native files, so that every byte passes through them.
+Both wrap another store. They do not reveal local paths of files, so that every byte passes through
+them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WRITES: Final = frozenset({"put_if_absent", "put", "delete_many"})
 
 
 class _Wrapper(ABC):
-    """A store that passes each call through `_pass` to the store that it wraps."""
+    """A store that passes each call through `_pass` to the wrapped store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -78,7 +79,7 @@ class _Wrapper(ABC):
     def _pass(
         self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
     ) -> _Result:
-        """Make the call and return its result; subclasses may count it or make it fail."""
+        """Call `act` and return its result; subclasses may count the call or make it fail."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -96,10 +97,10 @@ class StoreCall:
     """One call of a store.
 
     Args:
-        verb: the method's name.
+        verb: the name of the method.
         paths: the requested paths.
-        files: number of files, ranges or entries of a listing that it returned.
-        size_bytes: bytes that it read or wrote.
+        files: the number of files, ranges or listing entries that the call returned.
+        size_bytes: the number of bytes that the call read or wrote.
     """
 
     verb: str
@@ -115,7 +116,7 @@ class CountingStore(_Wrapper):
 
     Attributes:
         calls: every successful call, in order.
-        footers_opened: number of reads that returned the end of a Parquet file.
+        footers_opened: the number of reads that returned the end of a Parquet file.
     """
 
     def __init__(self, store: Store) -> None:
@@ -129,7 +130,7 @@ class CountingStore(_Wrapper):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of calls by method; methods that were not called are left out."""
+        """The number of calls of each method; methods without calls are omitted."""
         return dict(Counter(call.verb for call in self.calls))
 
     @property
@@ -139,7 +140,7 @@ class CountingStore(_Wrapper):
 
     @property
     def size_bytes(self) -> dict[str, int]:
-        """The bytes read or written, by method."""
+        """The number of bytes that calls of each method read or wrote."""
         total: Counter[str] = Counter()
         for call in self.calls:
             total[call.verb] += call.size_bytes
@@ -147,16 +148,19 @@ class CountingStore(_Wrapper):
 
     @property
     def bytes_read(self) -> int:
-        """The bytes that were read."""
+        """The number of bytes that all calls read."""
         return sum(call.size_bytes for call in self.calls if call.verb not in WRITES)
 
     @property
     def bytes_written(self) -> int:
-        """The bytes that were written."""
+        """The number of bytes that all calls wrote."""
         return sum(call.size_bytes for call in self.calls if call.verb in WRITES)
 
     def paths(self, *verbs: str) -> list[str]:
-        """Return the paths that calls of `verbs` (all by default) requested, in order."""
+        """Return the paths that calls of the methods `verbs` requested, in order.
+
+        Without `verbs`, the calls of all methods count.
+        """
         return [
             path for call in self.calls if not verbs or call.verb in verbs for path in call.paths
         ]
@@ -187,12 +191,12 @@ class InjectedFault:
     """A failure to inject into a call.
 
     Args:
-        call: number of the call, from 1, among the calls that `verb` and `path` select.
+        call: the number of the call, from 1, among the calls that `verb` and `path` select.
         harm: the failure.
-        verb: only calls of this method count; None is all methods.
-        path: only calls whose first path contains this string count.
-        error: the error to raise; None is a `StorageError`.
-        times: number of consecutive calls that fail.
+        verb: the method whose calls count; None means all methods.
+        path: a string. Only calls whose first path contains it count.
+        error: the error to raise; None means a `StorageError`.
+        times: the number of consecutive calls that fail.
     """
 
     call: int = 1
@@ -212,11 +216,11 @@ class InjectedFault:
 
 
 class FaultyStore(_Wrapper):
-    """A store that fails as its faults specify, and otherwise behaves like the store it wraps.
+    """A store that fails as its faults specify, and otherwise behaves like the wrapped store.
 
     Attributes:
-        calls: `(verb, first path)` of every call, whether it failed or not.
-        crashed: whether a `Harm.CRASH` has happened; set it to False to start again.
+        calls: the method and the first path of every call, including failed calls.
+        crashed: whether a `Harm.CRASH` has happened. Set it to False to restart the store.
     """
 
     def __init__(self, store: Store, *faults: InjectedFault) -> None:
@@ -245,7 +249,7 @@ class FaultyStore(_Wrapper):
         )
 
 
-# A catalog in memory: the smallest one that follows the protocol.
+# --- a catalog in memory
 
 
 class InMemoryCatalog:
@@ -264,7 +268,7 @@ class InMemoryCatalog:
         self._unpublished: dict[str, list[RatifiedCommit]] = {}
 
     def latest(self, table: str) -> LogTail:
-        """As `Catalog`."""
+        """See `Catalog`."""
         with self._lock:
             return LogTail(
                 commits=tuple(self._unpublished.get(table, ())),
@@ -273,14 +277,14 @@ class InMemoryCatalog:
             )
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """As `Catalog`."""
+        """See `Catalog`."""
         with self._lock:
             next_version = self._latest.get(table, -1) + 1
             if commit.version < next_version:
-                raise AlreadyExistsError(f"version {commit.version} of {table} is ratified already")
+                raise AlreadyExistsError(f"version {commit.version} of {table} is already ratified")
             if commit.version > next_version:
                 raise ObjectNotFoundError(
-                    f"cannot ratify version {commit.version} of {table}: the next is {next_version}"
+                    f"cannot ratify version {commit.version} of {table}: expected {next_version}"
                 )
             self._latest[table] = commit.version
             if commit.file.path != commit_path(commit.version):
@@ -295,7 +299,7 @@ class InMemoryCatalog:
         """Copy ratified commits to the names of published commits; return their versions.
 
         Raises:
-            MalformedLogError: one of these versions is already published with another commit.
+            MalformedLogError: a version is already published with other content.
         """
         with self._lock:
             waiting = list(self._unpublished.get(store.root, ()))

@@ -54,7 +54,7 @@ def test_optimize(table: str) -> None:
     run("optimize", table, "--z-order", "id")
     (metrics,) = lines("optimize", table, "--purge")
     assert metrics["numFilesRemoved"] == 0
-    assert "give one" in run("optimize", table, "--purge", "-z", "id", code=2).stderr
+    assert "use one" in run("optimize", table, "--purge", "-z", "id", code=2).stderr
 
 
 def test_vacuum(table: str) -> None:

@@ -87,6 +87,6 @@ def test_a_maximum_that_was_cut_to_milliseconds_is_later_there() -> None:
 
 def test_a_file_without_a_number_of_rows_is_named() -> None:
     with pytest.raises(
-        MalformedLogError, match=r"numRecords for each, found none for 'a%20b\.parquet'"
+        MalformedLogError, match=r"numRecords for each file, found none for 'a%20b\.parquet'"
     ):
         files_of('{"minValues":{"ID":1}}')

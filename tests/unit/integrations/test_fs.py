@@ -92,7 +92,7 @@ def test_what_is_not_there_is_told(ours: fs.PyFileSystem) -> None:
 def test_paths_stay_below_the_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     ours = DeltaStorageHandler(tmp_path / "table")
-    with pytest.raises(InvalidInputError, match="leads out of the table's root"):
+    with pytest.raises(InvalidInputError, match="is outside of the table's root"):
         ours.open_input_file("../secret")
     with pytest.raises(InvalidInputError, match="delete_root_dir_contents"):
         ours.delete_dir_contents("/")

@@ -100,7 +100,7 @@ def test_neither_order_nor_chunks_nor_widths_change_a_digest() -> None:
 
 def test_columns_that_share_a_name_have_no_digest() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(InvalidInputError, match="share names"):
+    with pytest.raises(InvalidInputError, match="duplicate column names"):
         digest(table)
 
 

@@ -1,4 +1,4 @@
-"""The Spark engine: Spark evaluates, tasks read and write files, the driver commits."""
+"""The Spark engine: Spark evaluates conditions, tasks read and write files, the driver commits."""
 
 from __future__ import annotations
 

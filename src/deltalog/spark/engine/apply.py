@@ -1,10 +1,10 @@
 """Row changes (DELETE, UPDATE, MERGE), planned on the driver and applied by tasks.
 
-Owns what the three commands have in common. A frame contains the rows to change, each with the
-number of the clause that applies. Tasks write new row versions and report the positions of the old
-ones. The driver then decides per file: drop it, mask rows with a deletion vector, or rewrite it.
-The driver writes the deletion vectors, which are small; tasks copy the remaining rows of rewritten
-files. No row passes through the driver.
+Owns the steps that the three commands have in common. A data frame contains the rows to change,
+each with the number of the clause that applies. Tasks write the new versions of rows, and report
+the positions of the old versions. For each file, the driver then decides whether to remove the
+file, to mark rows in a deletion vector, or to rewrite the file. The driver writes the deletion
+vectors; tasks copy the remaining rows of rewritten files. No row passes through the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.kernels import compute
 from deltalog._util.paths import file_locations
@@ -71,17 +71,18 @@ if TYPE_CHECKING:
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
 TARGET_STRUCT: Final = "__deltalog_target"
-"""Column with the row of the table, a struct."""
+"""The name of the column that contains the table's row as a struct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Rows of the table that may change.
+    """The rows of the table that may change.
 
     Args:
-        frame: the table's columns, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if there are row ids.
-        reach: predicate that is true for every row that may change; None means all rows.
-        pruned: the result of pruning files.
+        frame: the rows, with the table's columns, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if the
+            table has row ids.
+        reach: a predicate that is true for every row that may change; None means all rows.
+        pruned: the outcome of pruning files.
         files: the remaining files, as rows of `snapshot.files`.
     """
 
@@ -95,8 +96,8 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
     """Plan a frame of the rows that may change, each with its file and position.
 
     Args:
-        scan: of the version, without conditions.
-        reach: predicate that is true for every row that may change; None means all rows.
+        scan: a scan of the version, without conditions.
+        reach: a predicate that is true for every row that may change; None means all rows.
         alias: the table's alias in Spark's conditions.
     """
     snapshot = scan.snapshot
@@ -135,16 +136,16 @@ def row_struct(names: Sequence[str]) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameChange:
-    """Rows to change, as a frame: the `PlannedChange` of the Spark engine.
+    """The `PlannedChange` of the Spark engine, with the rows to change as a data frame.
 
     Args:
-        transaction: of an existing table.
-        request: the user's request; clauses are numbered in its order.
-        candidates: rows of the table that may change.
+        transaction: a transaction on an existing table.
+        request: the user's request, whose order of clauses determines their numbers.
+        candidates: the rows of the table that may change.
         frame: the rows to change, with `CLAUSE`, `OLD_FILE`, `OLD_POSITION`, and the columns that
             the clauses need.
-        watch: stopwatch that was started with the search.
-        num_source_rows: number of rows of the source.
+        watch: a stopwatch that was started before the rows were searched.
+        num_source_rows: the number of rows in the source.
     """
 
     transaction: PendingTransaction
@@ -155,11 +156,11 @@ class FrameChange:
     num_source_rows: int = 0
 
     def apply(self) -> ChangeMetrics:
-        """Write the changes by tasks, and stage them in the transaction.
+        """Write the changes with tasks, and stage them in the transaction.
 
         Raises:
-            AmbiguousMergeError: several rows of the source would change the same row.
-            ConstraintViolationError: new rows break a rule of the table.
+            AmbiguousMergeError: several rows of the source would change the same row of the table.
+            ConstraintViolationError: a new row violates a constraint of the table.
         """
         transaction = self.transaction
         spec = self.request.file_options.spec_for(transaction)
@@ -181,7 +182,7 @@ class FrameChange:
         )
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
-        """Count the rows that `apply` would change; tasks evaluate conditions, not new values."""
+        """Count the rows that `apply` would change, without computing new values."""
         wanted = [name for name in (CLAUSE, OLD_FILE, OLD_POSITION) if name in self.frame.columns]
         spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
@@ -191,7 +192,7 @@ class FrameChange:
         return found, explain_decisions(selected, decisions)
 
     def explain(self) -> str:
-        """Explain which files are read, and how files with changed rows are handled."""
+        """Return a string that explains which files are read, and how changed files are handled."""
         snapshot = self.transaction.read_snapshot
         choice = explain_choice(snapshot, asked=self.request.use_deletion_vectors)
         lines = [
@@ -218,8 +219,8 @@ class FrameChange:
             raise AmbiguousMergeError(
                 f"cannot merge into {self.transaction.store.root}: several rows of the source "
                 f"match the same row of the table, {sum(repeated.values())} times, for example in "
-                f"{next(iter(repeated))!r}; make the source's keys unique, or the condition more "
-                "exact"
+                f"{next(iter(repeated))!r}; make the source's keys unique, or make the condition "
+                "stricter"
             )
 
     def _selected(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> SelectedRows:
@@ -249,7 +250,7 @@ class FrameChange:
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Copy the remaining rows of rewritten files by tasks, and stage the new files."""
+        """Copy the remaining rows of rewritten files with tasks, and stage the new files."""
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -277,9 +278,9 @@ class FrameChange:
         return copied
 
     def _changed(self, done: RowsDone, selected: SelectedRows) -> ChangeMetrics:
-        """Count rows and files; one job finds and writes the rows, so there is one duration."""
+        """Return the counts of rows and files, and the duration of the job."""
         numbers: dict[tuple[When, Action], int] = {}
-        # without a task there are no counts
+        # `counts` is empty if no task ran.
         for clause, count in zip(self.request.ordered, done.counts, strict=False):
             key = (clause.when, clause.action)
             numbers[key] = numbers.get(key, 0) + count
@@ -307,7 +308,7 @@ def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
     """Combine the reports of all tasks.
 
     Raises:
-        DeltaError: a task found an error in its rows; the files of the other tasks are deleted.
+        DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
     """
     parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
     if not parts:

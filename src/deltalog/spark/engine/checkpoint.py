@@ -1,10 +1,10 @@
 """Checkpoints written by tasks, for tables with more files than a driver should read.
 
-Owns the distribution of the work. A sidecar is written by the task that reads its files. The parts
-of a multi-part checkpoint are ranges of paths, so rows pass through one shuffle. The core decides
-on contents, layout, verification and `_last_checkpoint`.
+Owns the distribution of the work among tasks. The task that reads a share of the files writes their
+sidecar. Each part of a multi-part checkpoint contains a range of paths, so its rows pass through a
+shuffle. The core decides on contents, layout, verification and `_last_checkpoint`.
 
-Protocol: none; Checkpoints, V2 Spec and Multi-part checkpoint are the core's
+Protocol: none
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""Default for the maximum number of files in a part."""
+"""The default maximum number of file actions in a part."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# in the order of `file_rows`
+# The kinds of rows, in the order of `file_rows`.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -82,22 +82,22 @@ def checkpoint(
     part_files: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a table by tasks, unless it exists, and update `_last_checkpoint`.
+    """Write a checkpoint of a table with tasks, unless it exists, and update `_last_checkpoint`.
 
-    Tables whose `delta.checkpointPolicy` is `v2` get sidecars; so do other tables that support V2
-    checkpoints, since their classic checkpoints must be one file. All others get a multi-part
-    checkpoint.
+    If the table supports V2 checkpoints, this writes a V2 checkpoint with sidecars, because a
+    classic checkpoint of such a table must be a single file. For other tables, this writes a
+    multi-part checkpoint.
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`, or a table of a catalog; as for `read`.
-        version: of the checkpoint; None is the latest.
-        part_files: maximum number of files in a part or sidecar, 1,000,000 by default.
+        table: a location, which may end in `@v3`, or a table of a catalog; see `read`.
+        version: the version of the checkpoint; None means the latest.
+        part_files: the maximum number of file actions in a part or sidecar, 1,000,000 by default.
         storage_options: credentials and settings for the store.
 
     Returns:
-        The checkpoint, whether written now or found: `version`, `num_adds`, `num_removes`,
-        `size_bytes`, `files`.
+        The written or existing checkpoint: `version`, `num_adds`, `num_removes`, `size_bytes` and
+        `files`.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -122,16 +122,16 @@ def checkpoint_on_cluster(
     at_ms: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a version by tasks; otherwise like the core's `create_checkpoint`.
+    """Write a checkpoint of a version with tasks; see the core's `create_checkpoint`.
 
     Args:
         spark: the session.
-        snapshot: the version.
-        layout: None chooses as `checkpoint` does.
-        part_files: maximum number of files in a part or sidecar.
-        at_ms: the time that decides which tombstones and application transactions have expired;
+        snapshot: the snapshot of the version.
+        layout: the layout of the checkpoint; None chooses it as `checkpoint` does.
+        part_files: the maximum number of file actions in a part or sidecar.
+        at_ms: the time at which tombstones and application transactions are checked for expiry;
             None means now.
-        share_bytes: bytes of the previous checkpoint that one task reads.
+        share_bytes: the number of bytes of the previous checkpoint that one task reads.
     """
     if layout is None:
         layout = layout_of(snapshot.configuration)
@@ -148,7 +148,7 @@ def checkpoint_on_cluster(
 
 
 class _CheckpointTasks:
-    """The steps of a checkpoint that read all files, as Spark jobs; see `CheckpointWork`."""
+    """The steps of a checkpoint that read all file actions, as Spark jobs; see `CheckpointWork`."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
         self._spark = spark
@@ -202,7 +202,7 @@ class _CheckpointTasks:
         messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
         found = {part: one for message in messages for part, one in decode_message(message).items()}
         for part in range(parts):
-            if part not in found:  # a part without rows
+            if part not in found:  # no task received rows of this part
                 found[part] = _write_part(store, content, paths, part, iter(()))
         return WrittenCheckpoint(
             files=CheckpointFiles(
@@ -226,7 +226,7 @@ def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -
 
 
 def _schema_of(rows: ActionRows) -> pa.Schema:
-    """Return the schema of the rows that the shuffle sends to their parts."""
+    """Return the schema of the rows in the shuffle."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
     return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
 
@@ -238,7 +238,7 @@ def _rows_frame(
     starts: Sequence[str],
     at_ms: int,
 ) -> DataFrame:
-    """Return the rows of all tombstones and files, each with its part number."""
+    """Return the rows of all tombstones and files, each with the number of its part."""
     schema = from_arrow_schema(_schema_of(classic_rows(content)))
 
     def find(number: int) -> Iterator[pa.RecordBatch]:
@@ -265,7 +265,7 @@ def _write_parts(
     paths: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> dict[int, CheckpointPart]:
-    """Write the parts whose rows this task receives; rows are ordered by part."""
+    """Write the parts whose rows this task receives, ordered by part."""
     return {
         part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
         for part, runs in groupby(_runs(batches), key=itemgetter(0))
@@ -273,7 +273,7 @@ def _write_parts(
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Split batches where the part or the kind of action changes."""
+    """Split batches into runs of rows with the same part and kind of action."""
     for batch in batches:
         parts, kinds = batch.column(_PART), batch.column(_KIND)
         keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
@@ -289,7 +289,7 @@ def _write_part(
     part: int,
     runs: Iterator[tuple[int, pa.RecordBatch]],
 ) -> CheckpointPart:
-    """Write a part; return its file and the number of rows per kind of action."""
+    """Write a part; return its file, and the number of rows of each kind of action."""
     rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
 
     def tables(file: RowFile) -> Iterator[pa.Table]:
@@ -308,13 +308,14 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task was faster. Its file is equal: paths alone decide the rows.
+        # Another attempt of this task has written the file, with the same rows: the range of paths
+        # determines the rows.
         return store.stat(path), counts
     return file.info, counts
 
 
 def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Cast rows from Spark's types back to those of a checkpoint."""
+    """Cast rows from Spark's types to the types of a checkpoint."""
     columns: list[Any] = [
         conform(batch.column(field.name), field.type)
         if field.name in FILE_KINDS
@@ -324,7 +325,7 @@ def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-# Find the live paths at exact ranks without sorting all paths in one process.
+# --- the live paths at given ranks, found without sorting all paths in one process
 
 
 _SAMPLES: Final = 1000
@@ -332,12 +333,12 @@ _SAMPLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample of a piece's sorted paths, including the first and the last.
+    """A sample of a piece's sorted paths, which includes the first and the last path.
 
     Args:
-        paths: the sample, ascending.
-        places: rank of each sampled path in the piece.
-        count: number of paths in the piece.
+        paths: the sampled paths, ascending.
+        places: the rank of each sampled path in the piece.
+        count: the number of paths in the piece.
     """
 
     paths: list[str]
@@ -345,26 +346,26 @@ class _Sample:
     count: int
 
     def fewest_below(self, path: str) -> int:
-        """Return a lower bound for the number of the piece's paths that are smaller."""
+        """Return a lower bound for the number of paths in the piece that are below `path`."""
         found = bisect_left(self.paths, path)
         return self.places[found - 1] + 1 if found else 0
 
     def most_below(self, path: str) -> int:
-        """Return an upper bound for the number of the piece's paths that are smaller."""
+        """Return an upper bound for the number of paths in the piece that are below `path`."""
         found = bisect_left(self.paths, path)
         return self.places[found] if found < len(self.paths) else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A range of paths, from `low` up to but excluding `high`; None is unbounded."""
+    """A range of paths, including `low` and excluding `high`; None means unbounded."""
 
     low: str | None
     high: str | None
 
 
 class Ask(Protocol):
-    """Function that evaluates another function for every piece of a version, by tasks."""
+    """A function that evaluates another function for every piece of a version, with tasks."""
 
     def __call__(self, look: Callable[[int], Any]) -> list[Any]:
         """Return one result per piece."""
@@ -377,13 +378,15 @@ def paths_at(
     """Return the live paths at given ranks.
 
     Args:
-        ask: evaluates a function for every piece.
-        cut: the version.
+        ask: a function that evaluates another function for every piece.
+        cut: the pieces of the version.
         places: the ranks, ascending, from 0.
-        num_files: number of live files.
-        samples: paths to sample per piece; more make the first round slower and the second faster.
+        num_files: the number of live files.
+        samples: the number of paths to sample in each piece. A larger number makes the first job
+            slower and the second job faster.
 
-    Cost: two jobs over the checkpoint's paths; the driver gets some thousand paths per piece.
+    Cost: two jobs that read the checkpoint's paths; the driver receives some thousand paths for
+    each piece.
     """
     if not places or not num_files:
         return [AFTER_ALL_PATHS] * len(places)
@@ -400,7 +403,7 @@ def paths_at(
 
 
 def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
-    """Return the range between two sampled paths in which the path of a rank lies."""
+    """Return the range between two sampled paths that contains the path with a rank."""
 
     def surely_after(path: str) -> bool:
         return sum(sample.fewest_below(path) for sample in samples) > place
@@ -432,7 +435,7 @@ def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
 def _within(
     cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
 ) -> list[tuple[int, list[str]]]:
-    """For each range, return the number of the piece's paths below it and the paths inside."""
+    """Return, for each range, the number of paths in the piece below it, and the paths inside."""
     paths = _paths(cut, number)
     found = []
     for one in bounds:

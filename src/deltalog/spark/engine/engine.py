@@ -1,7 +1,7 @@
 """The Spark engine: the driver plans, and tasks of a session process rows and files.
 
-Decides which work goes to tasks. Small work, and work that needs only the log, stays in this
-process and runs as in `LocalEngine`.
+Decides which work tasks do. The driver itself does small work and work that needs only the log, as
+in `LocalEngine`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.clock import Stopwatch
 from deltalog.data.scan.prune import judge
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
 
 
 class SparkEngine(LocalEngine):
-    """Engine that processes rows and files by Spark tasks; see `Engine`.
+    """Engine that processes rows and files with Spark tasks; see `Engine`.
 
     Args:
         spark: the session, classic or remote.
         objection: why Spark's own Parquet reader must not be used; None allows it.
-        gathers: whether rows are gathered by partition before they are written; None follows the
+        gathers: whether rows are gathered by partition before they are written; None means the
             table's property.
     """
 
@@ -97,25 +97,29 @@ class SparkEngine(LocalEngine):
         )
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open a data frame, which stays on the cluster, or any source that `LocalEngine` opens."""
+        """Open a data frame without collecting it, or any source that `LocalEngine` accepts."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open a data frame, which stays on the cluster, or any source that `LocalEngine` opens."""
+        """Open a data frame without collecting it, or any source that `LocalEngine` accepts."""
         return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Plan a change by tasks; locally if the log is enough or the source is no data frame."""
+        """Plan a change with tasks.
+
+        The change is planned locally if the log is sufficient, or if the source is not a data
+        frame.
+        """
         source = request.source
         if source is not None and not isinstance(source, DataFrame):
             return super().plan_change(transaction, request)
         if request.parameters is not None or not request.error_on_type_mismatch:
             raise InvalidInputError(
                 f"cannot {transaction.operation} on Spark with parameters or with "
-                "error_on_type_mismatch=False: Spark evaluates conditions and values; write "
-                "them in Spark SQL, or pass columns"
+                "error_on_type_mismatch=False, because Spark evaluates conditions and values; "
+                "write them in Spark SQL, or pass columns"
             )
         plan = plan_delete_or_update_by_tasks if source is None else plan_merge_by_tasks
         return plan(self.scan(transaction.read_snapshot), transaction, request)
@@ -128,7 +132,7 @@ class SparkEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows by Spark's own writer if it is exact, else in the tasks that compute them."""
+        """Write rows with Spark's own writer if its files are correct, else in Python workers."""
         if not isinstance(rows, SparkRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
         return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
@@ -138,24 +142,24 @@ class SparkEngine(LocalEngine):
         return rewrite_by_tasks(self._spark, job) if job.bins else []
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write the checkpoint of a large version by tasks, and of a small version locally."""
+        """Write a checkpoint, with tasks if the version has many files, else locally."""
         if not holds_more_files(snapshot, most_files_here(self._spark)):
             return super().write_checkpoint(snapshot, at_ms)
         checkpoint_on_cluster(self._spark, snapshot, at_ms=at_ms)
         return False
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """List the first directory levels locally and the rest by tasks."""
+        """List the first directory levels locally, and the other levels with tasks."""
         return list_by_tasks(self._spark, store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files, by tasks if there are many."""
+        """Delete files, with tasks if there are many."""
         delete_by_tasks(self._spark, store, paths)
 
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Persist a frame, since a second computation may return different rows."""
+    """Persist a frame in this block, because a second computation may return different rows."""
     kept = frame.persist()
     try:
         yield kept
@@ -163,20 +167,20 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-# Rewrite bins of files, one task per bin.
+# --- rewriting of bins of files, with one task per bin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinSpec:
-    """Input of the tasks that rewrite bins.
+    """The input of the tasks that rewrite bins.
 
     Args:
-        snapshot: of the table.
-        configuration: of the table after the operation.
-        operation: name of the operation.
-        files: how new files are written.
-        bins: by number.
-        rewrite: writes a bin's rows to new files.
+        snapshot: the snapshot of the table.
+        configuration: the configuration of the table after the operation.
+        operation: the name of the operation.
+        files: the settings for new files.
+        bins: number of a bin → the bin.
+        rewrite: a function that writes the rows of a bin to new files.
     """
 
     snapshot: Snapshot
@@ -188,7 +192,7 @@ class BinSpec:
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
-    """Rewrite all bins in one Spark job; its commit interval is ignored."""
+    """Rewrite all bins in one Spark job. The commit interval of `job` is ignored."""
     transaction = job.transaction
     spec = BinSpec(
         snapshot=transaction.read_snapshot,
@@ -216,14 +220,14 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
 
 
 def _show_nothing() -> None:
-    """Ignore progress: Spark's UI shows it."""
+    """Ignore progress, because Spark's UI shows it."""
 
 
-# List directories and delete files for VACUUM, by tasks.
+# --- listing of directories and deletion of files for VACUUM, with tasks
 
 
 FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
-"""Session setting: files that one task deletes. The driver deletes up to this number itself."""
+"""Session setting: the number of files that a task deletes. The driver itself deletes so many."""
 _FILES_PER_TASK: Final = 5_000
 _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
@@ -231,12 +235,12 @@ _LOG: Final = "_delta_log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """Input of the tasks that list directories or delete files.
+    """The input of the tasks that list directories or delete files.
 
     Args:
-        store: of the table.
-        witness: a log file as the driver sees it.
-        configuration: of the table; needed for listings.
+        store: the store of the table.
+        witness: a log file as the driver sees it. A task checks that it sees the same file.
+        configuration: the configuration of the table, which listings need.
         groups: the directories that each task lists.
     """
 
@@ -255,11 +259,11 @@ class SweepSpec:
 
 
 def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
-    """List the files of a table, like the core's `listed_files`.
+    """List the files of a table with tasks; see the core's `listed_files`.
 
-    Cost: the driver lists the first directory levels, and tasks the rest.
+    Cost: the driver lists the first directory levels, and tasks list the other levels.
     """
-    files_per_task(spark)  # check the setting before listing anything
+    files_per_task(spark)  # raises now if the setting is invalid
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
@@ -276,7 +280,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
         what = f"listing {store.root}"
         for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            if isinstance(part, tuple):  # from a task that does not see the table
+            if isinstance(part, tuple):  # the task does not see the table
                 found += [listed_below(store, one, configuration) for one in part]
             else:
                 found.append(part)
@@ -294,7 +298,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
     if witness is None:
         store.delete_many(paths)
         return
-    # Send paths as rows: a closure would send all paths to every task.
+    # The paths are rows, because a closure would send all paths to every task.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
     spec = SweepSpec(store=store, witness=witness)
@@ -324,7 +328,7 @@ def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
     """List the directories of a task.
 
     Returns:
-        A table like that of `listed_files`, or the directories if the driver must list them.
+        The files, in the form of `listed_files`; or the directories, if the driver must list them.
     """
     wanted = spec.groups[number]
     if not spec.is_there or spec.configuration is None:
@@ -336,7 +340,7 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
     """Delete the files of a task.
 
     Returns:
-        The paths that the driver must delete, or an error that Spark must not retry.
+        The paths that the driver must delete; or an error that would also occur in a retry.
     """
     paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
@@ -349,17 +353,17 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
-    """Return the files of the first levels, and the directories that tasks must list."""
+    """Return the files in the first directory levels, and the directories that tasks must list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # a single directory would leave all work to one task
+    while len(level) == 1:  # with a single directory, one task would do all the work
         infos, level = store.list_level(level[0])
         files += infos
     return files, level
 
 
 def files_per_task(spark: SparkSession) -> int:
-    """Return how many files one task deletes.
+    """Return the number of files that a task deletes.
 
     Raises:
         InvalidInputError: the session's setting is not a number above 0.
@@ -370,7 +374,7 @@ def files_per_task(spark: SparkSession) -> int:
     return int(text)
 
 
-# DELETE and UPDATE by tasks.
+# --- DELETE and UPDATE with tasks
 
 
 def plan_delete_or_update_by_tasks(
@@ -379,15 +383,15 @@ def plan_delete_or_update_by_tasks(
     """Plan a DELETE or UPDATE of the rows that a condition selects.
 
     Args:
-        scan: of the transaction's version.
-        transaction: of an existing table.
-        request: without a source.
+        scan: a scan of the transaction's version.
+        transaction: a transaction on an existing table.
+        request: a request without a source.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned.
 
-    Cost: no job until the change is applied. Tasks then read the condition's columns from the
-    files that survive pruning. No job at all if the log is enough.
+    Cost: no job until the change is applied. Tasks then read the condition's columns from the files
+    that remain after pruning. If the log is sufficient, there is no job at all.
     """
     watch, snapshot, condition = Stopwatch(), scan.snapshot, request.condition
     (clause,) = request.clauses
@@ -423,14 +427,14 @@ def plan_delete_or_update_by_tasks(
             frame=candidates.frame.where(understood.column).select(*columns),
             watch=watch,
         )
-    # As in Delta Spark, the history shows the condition as the user wrote it.
+    # As in Delta Spark, the history contains the condition as the user wrote it.
     transaction.parameters["predicate"] = [] if condition is None else [logged_condition(condition)]
     return found
 
 
 def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
-    """Return whether the log is enough to find the matching files, all of whose rows match."""
-    # The condition's columns decide this, not the files.
+    """Return whether the log is sufficient to find the files whose rows all match a condition."""
+    # Only the columns in the condition matter, so an empty list of files is sufficient.
     none = FILE_SCHEMA.empty_table().column("partitionValues")
     return judge(
         condition,

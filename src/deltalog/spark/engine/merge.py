@@ -1,7 +1,7 @@
-"""MERGE by tasks: one join of the table with its source finds the clause for every row.
+"""MERGE with tasks: one join of the table with its source finds the clause for every row.
 
-Translates clauses into columns over the joined frame. Spark evaluates conditions and values.
-The bounds of the source's keys, and the part of the condition that deltalog can parse, prune the
+Translates clauses into columns of the joined frame. Spark evaluates conditions and values. The
+bounds of the source's keys, and the part of the condition that deltalog can parse, prune the
 table's files.
 
 Protocol: Schema Serialization Format, Type Widening
@@ -16,7 +16,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.clock import Stopwatch
 from deltalog._util.escaping import name_key
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 SOURCE_STRUCT: Final = "__deltalog_source"
-"""Column with the source's row as a struct."""
+"""The name of the column that contains the source's row as a struct."""
 _STRUCTS: Final = {source.TARGET: TARGET_STRUCT, source.SOURCE: SOURCE_STRUCT}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
-"""Column that identifies new rows, which are not in any file yet."""
+"""The name of the column that identifies new rows, which are not in any file yet."""
 
 
 def plan_merge_by_tasks(
@@ -83,21 +83,22 @@ def plan_merge_by_tasks(
     """Plan the rows that a merge changes or inserts.
 
     Args:
-        scan: of the transaction's version.
-        transaction: of an existing table.
-        request: with a data frame as its source, which is read twice.
+        scan: a scan of the transaction's version.
+        transaction: a transaction on an existing table.
+        request: a request whose source is a data frame, which is computed twice.
+
 
     Raises:
-        InvalidInputError: the clauses do not fit the columns.
+        InvalidInputError: a clause uses a column that does not exist or cannot be assigned.
 
-    Cost: one job over the source. Applying the change costs one join; it reads the columns that
-    conditions use, or all columns if rows are updated.
+    Cost: one job that reads the source. `apply` then needs one join, which reads the columns in the
+    conditions, or all columns if rows are updated.
     """
     request.check()
-    # Keep columns that an earlier operation of this transaction has added.
+    # The transaction's configuration includes columns that its earlier operations have added.
     watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
-    # As in Delta Spark, without schema evolution columns that only the source has are ignored.
+    # As in Delta Spark, columns that only the source has are ignored without schema evolution.
     after = configuration_after(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
@@ -123,7 +124,7 @@ def plan_merge_by_tasks(
 def _known_condition(
     request: ChangeRequest, snapshot: Snapshot, source: StructType
 ) -> MergeCondition | None:
-    """Return the part of the condition that deltalog and Spark evaluate alike, or None."""
+    """Return the part of the condition that deltalog evaluates like Spark, or None."""
     whole, schema = request.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
     if not isinstance(whole, str | Expression) or asks_the_clock(whole):
@@ -154,7 +155,7 @@ def _known_condition(
 def _source_alias(
     condition: str, mine: str | None, schema: StructType, source: StructType
 ) -> str | None:
-    """Find the alias of the source's frame, which Spark does not expose, from the condition."""
+    """Return the alias that the condition uses for the source, because Spark does not expose it."""
     known = {name_key(name) for name in (*schema.names, *source.names, mine or "")}
     paths = columns(parse_sql(condition))
     others = {path[0] for path in paths if len(path) > 1 and name_key(path[0]) not in known}
@@ -164,9 +165,9 @@ def _source_alias(
 def _reach(
     request: ChangeRequest, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
-    """Return a predicate that is true for every affected row, and the source's row count.
+    """Return a predicate that is true for every affected row, and the number of source rows.
 
-    Cost: one job over the source.
+    Cost: one job that reads the source.
     """
     keys = () if known is None else known.keys
     wanted = [F.count(F.lit(1)).alias("n")]
@@ -187,13 +188,13 @@ def _reach(
 
 
 class _JoinPlan:
-    """The clauses of a merge as columns over the joined frame, with each side's row as a struct.
+    """The clauses of a merge as columns of the joined frame, which has each side's row as a struct.
 
     Args:
         request: the merge.
-        before: the table before the merge.
-        after: the table after the merge.
-        source: schema of the source.
+        before: the configuration of the table before the merge.
+        after: the configuration of the table after the merge.
+        source: the schema of the source.
     """
 
     def __init__(
@@ -211,9 +212,10 @@ class _JoinPlan:
         self._shared = mine & {name_key(name) for name in source.names}
 
     def check_sides(self, target: DataFrame, source: DataFrame) -> None:
-        """Refuse clauses that use columns of the side without a row; Spark raises the error.
+        """Refuse clauses that use columns of a side that has no row; Spark raises the error.
 
-        The joined frame would hide the mistake: it has that side's columns, which are NULL.
+        In the joined frame, the mistake would not be found, because these columns exist there and
+        are NULL.
         """
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
@@ -223,7 +225,7 @@ class _JoinPlan:
                 if value is not None
             ]
             if said:
-                _ = frame.select(*said).schema  # forces the analysis, on Spark Connect too
+                _ = frame.select(*said).schema  # starts the analysis, also on Spark Connect
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its clause, file, position and new values."""
@@ -237,7 +239,8 @@ class _JoinPlan:
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
-        # Several source rows may match a row that is deleted; it is deleted once.
+        # If several source rows match a row to be deleted, keep one of them. New rows are not
+        # duplicates of each other.
         new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
         return (
             frame.withColumn(_NEW_ROW, new)
@@ -273,16 +276,16 @@ class _JoinPlan:
         return chosen
 
     def _column(self, value: Any, when: When) -> Column:
-        """Return a condition or value as a column over the joined frame.
+        """Return a condition or value as a column of the joined frame.
 
-        Columns need no qualifier where only one side has a row. deltalog's expressions use the
+        If only one side has a row, column names need no qualifier. deltalog's expressions use the
         qualifiers `target` and `source`; SQL strings use the frames' aliases.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)
         if is_text and side is not None:
             try:
                 value = parse_sql(text := value)
-            except DeltaError:  # Spark may resolve it
+            except DeltaError:  # Spark may be able to resolve the expression
                 return as_value(text)
             if not any(name_key(path[0]) in self._shared for path in columns(value)):
                 return as_value(text)
@@ -300,7 +303,7 @@ class _JoinPlan:
         return as_value(map_columns(value, place))
 
     def _new_values(self) -> list[Column]:
-        """Return one struct of new values per clause; it is NULL in rows of other clauses."""
+        """Return one struct of new values per clause. In rows of other clauses, it is NULL."""
         found = []
         for number, clause in enumerate(self._request.ordered):
             if clause.action is Action.DELETE:
@@ -333,7 +336,7 @@ class _JoinPlan:
         deep = [path for path in values if len(path) > 1]
         if deep:
             raise InvalidInputError(
-                f"cannot insert into {'.'.join(deep[0])!r}: new rows need the whole struct"
+                f"cannot insert into {'.'.join(deep[0])!r}: for new rows, assign the whole struct"
             )
         return F.struct(
             *(as_type_of(schema, path, value).alias(path[0]) for path, value in values.items())
@@ -351,8 +354,8 @@ class _JoinPlan:
         needed = [name for name in missing if name not in _filled_in(self._after)]
         if needed and not request.merge_schema and not clause.except_columns:
             raise InvalidInputError(
-                "cannot take every column from the source: it lacks "
-                f"{', '.join(map(repr, needed))}; name the columns to take, or use "
+                "cannot assign every column from the source: the source lacks "
+                f"{', '.join(map(repr, needed))}; list the columns to assign, or use "
                 "withSchemaEvolution()"
             )
         taken: dict[tuple[str, ...], Column] = {
@@ -364,7 +367,7 @@ class _JoinPlan:
 
 
 def _filled_in(configuration: TableConfiguration) -> set[str]:
-    """Return the columns that the table fills in itself."""
+    """Return the identity columns, generated columns, and columns with a default."""
     schema = configuration.schema
     defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
     return {

@@ -1,8 +1,7 @@
-"""The executors' half of deletes, updates and merges: tasks write the changed rows.
+"""The tasks of deletes, updates and merges, which write the changed rows.
 
-Each row arrives with the number of its clause, the position of its old version, and its new
-values. Tasks check and write rows, write change files, and collect the positions of the old
-versions.
+Each input row has the number of its clause, the position of its old version, and its new values.
+Tasks check and write rows, write change files, and collect the positions of the old versions.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking, Identity Columns
 """
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
@@ -49,27 +48,27 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
 
 CLAUSE: Final = "__deltalog_clause"
-"""Column with the number of the clause that applies to a row."""
+"""The name of the column with the number of the clause that applies to a row."""
 OLD_FILE: Final = "__deltalog_path"
-"""Column with the path of the file of a row's old version."""
+"""The name of the column with the path of the file that contains the row's old version."""
 OLD_POSITION: Final = "__deltalog_position"
-"""Column with the position of the old version in its file."""
+"""The name of the column with the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
-"""Column with the old version as a struct, if change files are written."""
+"""The name of the column with the old version as a struct; used if change files are written."""
 NEW: Final = "__deltalog_new_"
-"""Prefix of the columns with new versions as structs; the number of the clause follows."""
+"""The prefix of columns with new versions as structs; the number of the clause follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeJob:
-    """Input of the tasks that change rows.
+    """The input of the tasks that change rows.
 
     Args:
-        write_spec: of the table.
-        clauses: the action of each clause, by number.
-        tells_changes: whether change files are written.
-        writes: whether new versions are written; if not, rows are only counted and located.
+        write_spec: how tasks write files of the table.
+        clauses: the clauses, in the order of their numbers.
+        tells_changes: whether to write change files.
+        writes: whether to write new versions; if not, rows are only counted and located.
     """
 
     write_spec: WriteSpec
@@ -83,10 +82,10 @@ class RowsDone:
     """The report of a task, or of all tasks together.
 
     Args:
-        written: new files.
-        counts: number of rows per clause.
-        places: file → the number of row changes and their distinct positions, which are fewer
-            if a row occurs twice.
+        written: the new files.
+        counts: the number of rows of each clause.
+        places: path of a file → the number of row changes, and their distinct positions. There are
+            fewer positions if a row is changed twice.
     """
 
     written: WrittenFiles
@@ -118,7 +117,7 @@ class _RowWork:
         self._enforcers: dict[int, Enforcer] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Apply each row's clause to a batch of rows."""
+        """Apply the clauses to a batch of rows."""
         numbers = batch.column(CLAUSE)
         for number in compute.unique(numbers).to_pylist():
             mask = compute.equal(numbers, number)
@@ -208,7 +207,7 @@ class _RowWork:
 
 
 def _along(step: int) -> Callable[[int], int]:
-    """Return the sort key by which identity values were assigned."""
+    """Return a sort key that orders identity values as they were assigned."""
     return lambda value: value if step > 0 else -value
 
 
@@ -219,11 +218,11 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyJob:
-    """Input of the tasks that copy the remaining rows of files.
+    """The input of the tasks that copy the remaining rows of files.
 
     Args:
-        write_spec: of the table.
-        groups: for each Spark task, its files and the rows to leave out of each.
+        write_spec: how tasks write files of the table.
+        groups: for each Spark task, its files, each with the rows to omit.
     """
 
     write_spec: WriteSpec
@@ -242,12 +241,12 @@ def copy_task(job: CopyJob, number: int) -> RowsDone:
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
     if task.deletion_vector is not None:
-        # The task's reader checks the rows.
+        # `num_rows` is None, because the reader of the file checks the positions.
         gone |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(gone))
 
 
-# Assignments (`column = value`) of updates and merges as Spark columns.
+# --- assignments (`column = value`) of updates and merges as Spark columns
 
 
 Path = tuple[str, ...]
@@ -256,7 +255,7 @@ Path = tuple[str, ...]
 def parse_assignments(
     schema: StructType, values: Mapping[str | Path, Any], alias: str | None
 ) -> dict[Path, Column]:
-    """Return the path of each assigned column with its value.
+    """Return a mapping of the path of each assigned column to its value.
 
     Raises:
         InvalidInputError: a column does not exist, or is assigned twice.
@@ -310,10 +309,10 @@ def new_struct(
     """Return the new version of a row, without generated columns that are not assigned.
 
     Args:
-        configuration: of the table after the operation.
-        assigned: values by path.
-        old: the columns of the old version.
-        before: schema of the old version; None means the table's.
+        configuration: the configuration of the table after the operation.
+        assigned: path of an assigned column → its new value.
+        old: name of a column → its value in the old version.
+        before: the schema of the old version; None means the table's schema.
     """
     schema = configuration.schema
     generated: Iterable[str] = (
@@ -333,7 +332,7 @@ def new_struct(
 def _assigned(
     field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    """Return a column with its assignments applied; a NULL struct becomes a struct."""
+    """Return a column with its assignments applied; an assigned field makes a NULL struct valid."""
     is_touched = any(other[: len(path)] == path for other in values)
     if path in values:
         found = _cast(values[path], field.type)
@@ -355,14 +354,14 @@ def _assigned(
 def keeping(
     new: Column, theirs: StructType, old_row: Column, mine: StructType, path: Path
 ) -> Column:
-    """Return a source value in which fields that the source lacks keep the table's values.
+    """Return a source value in which fields that the source lacks have the table's old values.
 
     Args:
         new: the source's column.
-        theirs: schema of the source.
-        old_row: the old version of the row, a struct.
-        mine: schema of `old_row`.
-        path: of the column.
+        theirs: the schema of the source.
+        old_row: the old version of the row as a struct.
+        mine: the schema of `old_row`.
+        path: the path of the column.
     """
     (name,) = path
     column, old = _named(theirs, name), _named(mine, name)
@@ -398,7 +397,7 @@ def _lacks(theirs: DataType, mine: DataType) -> bool:
 
 
 def _named(struct: DataType | None, name: str) -> Field | None:
-    """Return the field with this name, ignoring case; None if there is none."""
+    """Return the field with a name, ignoring case; None if there is no such field."""
     fields = struct if isinstance(struct, StructType) else ()
     return next((one for one in fields if name_key(one.name) == name_key(name)), None)
 
@@ -406,9 +405,10 @@ def _named(struct: DataType | None, name: str) -> Field | None:
 def checked_values(
     schema: StructType, values: Mapping[Path, Column], spark: SparkSession
 ) -> dict[Path, Column]:
-    """Return values that raise an error where one does not fit its column's type.
+    """Return the values as columns that raise an error if a value overflows the column's type.
 
-    As in Delta, this includes sessions without ANSI mode, whose casts return NULL or wrap around.
+    As in Delta, this is also true in sessions without ANSI mode, where casts return NULL or wrap
+    around.
     """
     if is_ansi(spark):
         return dict(values)
@@ -426,7 +426,7 @@ def _or_error(schema: StructType, path: Path, value: Column) -> Column:
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
-    """Cast a value to its column's type; nested fields are matched by name when written."""
+    """Cast a value to its column's type. Writers later match nested fields by name."""
     return _cast(value, find_field(schema, path).type)
 
 

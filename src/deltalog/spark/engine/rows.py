@@ -1,4 +1,4 @@
-"""Write the rows of a data frame: by Spark's own writer, or in the tasks that compute them.
+"""Writing of the rows of a data frame, with Spark's own writer or with deltalog in Python workers.
 
 Protocol: none
 """
@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession as ClassicSession
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 from pyspark.sql.types import StructType as SparkStruct
 
 from deltalog._util.paths import FileInfo, join
@@ -48,7 +48,7 @@ class SparkRows:
 
     Args:
         frame: the rows.
-        gathers: whether rows are gathered by partition first; None follows the table's property.
+        gathers: whether rows are gathered by partition first; None means the table's property.
     """
 
     def __init__(self, frame: DataFrame, *, gathers: bool | None) -> None:
@@ -57,10 +57,11 @@ class SparkRows:
         self._gathers = gathers
 
     def write(self, job: WriteJob) -> WrittenFiles:
-        """Write the rows in one job: by Spark's own writer if it is exact, else by our tasks.
+        """Write the rows in one job, with Spark's own writer if its files are correct.
 
         Raises:
-            SchemaMismatchError: the rows do not fit the table; no task has run yet.
+            SchemaMismatchError: the columns do not match the table's schema. Raised before any task
+                runs.
         """
         sources = Enforcer.of_spec(job.spec, self.schema).sources
         if sources is not None and is_fit(job, self._frame.sparkSession):
@@ -78,18 +79,21 @@ class SparkRows:
         return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
-# Spark's own Parquet writer, without Python workers.
+# --- Spark's own Parquet writer, without Python workers
 
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""pyarrow's names of compressions → Spark's."""
+"""pyarrow's name of a compression → Spark's name."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
 _MARK: Final = "_SUCCESS"
 _MASTER: Final = "spark.master"
 _ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _HELD: Final = "spark.deltalog.outputTimestampType.held"
-"""Number of running writes that changed the setting above, and its old value: `2:INT96`."""
+"""Setting with the number of running writes that changed `_TIMESTAMPS`, and its old value.
+
+For example `2:INT96`.
+"""
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
 _AS_EVERYWHERE: Final = {
@@ -100,22 +104,22 @@ _AS_EVERYWHERE: Final = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-"""Settings with which Spark stores values as Delta does, and publishes whole jobs."""
+"""The settings with which Spark stores values as Delta does, and publishes only complete jobs."""
 _lock: Final = Lock()
 
 
 def is_fit(job: WriteJob, spark: SparkSession) -> bool:
-    """Return whether Spark's own writer produces the right files for a write.
+    """Return whether Spark's own writer produces correct files for a write.
 
-    The rows must need no conversion, as `Enforcer.sources` reports.
+    The caller has checked with `Enforcer.sources` that the rows need no conversion.
 
     Args:
-        job: of the write.
+        job: the write.
         spark: the session of the rows.
     """
-    # A remote session writes files on its server, as the server's user.
+    # A remote session would write files on its server, with the permissions of the server's user.
     if not isinstance(spark, ClassicSession):
-        return False  # type: ignore[unreachable]  # its class is another one
+        return False  # type: ignore[unreachable]  # a remote session has another class
     if any(test(job) for test in _UNFIT):
         return False
     conf = spark.conf
@@ -126,16 +130,18 @@ def is_fit(job: WriteJob, spark: SparkSession) -> bool:
 
 
 def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool) -> bool:
-    """Return whether Spark's own writer is exact under a session's settings.
+    """Return whether Spark's own writer produces correct files under a session's settings.
 
     Args:
-        settings: by name; None is Spark's default.
+        settings: name of a setting → its value; None means Spark's default.
         has_timestamps: whether a column contains timestamps.
     """
-    # Files on other machines' disks would appear in no listing, and their rows would be lost.
+    # On a cluster, files could be written to disks of other machines. The driver would not list
+    # them, and their rows would be lost.
     if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # A user's thread may change it during the write, which would truncate microseconds.
+    # With this setting, Spark would truncate microseconds. The setting is not overridden, because
+    # another thread of the user may set it again during the write.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     given = {name: settings[name] for name in _AS_EVERYWHERE}
@@ -181,16 +187,17 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
     Args:
         frame: the rows.
-        sources: for each column of the table, the number of the frame's column.
-        spec: of a write for which `is_fit` is true.
+        sources: for each column of the table, the index of the frame's column.
+        spec: the specification of a write for which `is_fit` is true.
 
     Raises:
-        DataFileUnreadableError: the columns of a file differ from the table's.
-        StorageError: Spark has not put the files where the table is. After any error, all files of
-            the job are deleted.
+        DataFileUnreadableError: the columns of a file differ from the table's columns.
+        StorageError: Spark has not written the files to the table's location.
+
+    After any error, all files of the job are deleted.
 
     Cost: this process reads the footers, and decodes columns whose statistics a footer lacks:
-    floating-point numbers for their bounds, and lists for their NULL counts.
+    floating-point columns for their bounds, and lists for their NULL counts.
     """
     found, columns = frame.schema.fields, []
     for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
@@ -216,11 +223,11 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
 
 def _optional(found: StructField, target: StructField) -> Column:
-    """Return a column that Spark regards as nullable, like the columns of all our files.
+    """Return a column that Spark treats as nullable, so that it is `optional` in the file.
 
-    Otherwise the column is `required` in the file, and its row groups cannot be copied into a
-    file with optional columns. List elements do not change: Spark removes a cast that only
-    allows NULL.
+    All files of deltalog have optional columns. The row groups of a file with a `required` column
+    could not be copied into them. List elements cannot be changed in this way, because Spark
+    removes a cast that only allows NULL.
     """
     column = F.col(quoted(found.name))
     if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
@@ -229,7 +236,7 @@ def _optional(found: StructField, target: StructField) -> Column:
 
 
 def _published(store: Store, directory: str) -> list[FileInfo]:
-    """Return the files that the job has published; unfinished attempts are in subdirectories.
+    """Return the files that the job has published. Files of unfinished attempts are excluded.
 
     Raises:
         StorageError: the file that marks the job as complete is missing.
@@ -241,8 +248,8 @@ def _published(store: Store, directory: str) -> list[FileInfo]:
     }
     if _MARK not in files:
         raise StorageError(
-            f"cannot write to {store.root}: Spark has written to {directory!r} there, and this "
-            "process finds no complete job in it; keep the table on a disk that both can access, "
+            f"cannot write to {store.root}: Spark has written to the directory {directory!r}, but "
+            "this process finds no complete job there; store the table where both can access it, "
             "or set spark.sql.parquet.writeLegacyFormat=true so that deltalog's tasks write"
         )
     return [file for name, file in files.items() if name.endswith(".parquet")]
@@ -250,9 +257,9 @@ def _published(store: Store, directory: str) -> list[FileInfo]:
 
 @contextlib.contextmanager
 def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None]:
-    """Make Spark store timestamps as microseconds, which have bounds in footers.
+    """Make Spark store timestamps as microseconds, because footers contain their bounds.
 
-    The first of several concurrent writes of a session changes the setting; the last one
+    The first of several concurrent writes of a session changes the setting, and the last write
     restores it.
     """
     if TIMESTAMP not in _types(spec):
@@ -273,19 +280,22 @@ def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None
                 conf.set(_HELD, f"{int(count) - 1}:{before}")
             else:
                 conf.unset(_HELD)
-                if conf.get(_TIMESTAMPS, None) == _MICROS:  # else the user has changed it meanwhile
+                if conf.get(_TIMESTAMPS, None) == _MICROS:  # unless the user has changed it
                     conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)
 
 
-# The part of a write that runs in Spark tasks.
+# --- the part of a write that runs in Spark tasks
 
 
 def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
     """Write the rows of this Spark task.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows do not fit; all files are deleted.
+        SchemaMismatchError: a value does not match its column's type.
+        ConstraintViolationError: a row violates a constraint.
         StorageError: the store failed; Spark may retry the task.
+
+    After an error, all files of the task are deleted.
     """
     return write_part(job, batches, place=task_number())
 
@@ -294,7 +304,7 @@ def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
     """Combine the files of all tasks.
 
     Raises:
-        DeltaError: the error of a task about its rows; the files of the other tasks are deleted.
+        DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
     """
     parts: list[WrittenFiles] = decode_all(messages, spec.store, lambda written: written.paths)
     return WrittenFiles.merge(parts) if parts else no_files(spec)

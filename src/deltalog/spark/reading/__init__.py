@@ -1,7 +1,8 @@
-"""Read tables on Spark: with its own Parquet reader where that is exact, else in Python workers.
+"""Reading of tables on Spark.
 
-`scan` plans a read and `native` makes its frame. `by_options` starts from the format's options, and
-also makes the frame of a change feed. `batch_source` is the format's Python reader.
+Spark's own Parquet reader reads the files that it reads correctly, and Python workers read the
+others. `scan` plans a read, and `native` returns its data frame. `by_options` plans a read from the
+format's options, including change feeds. `batch_source` is the format's Python reader.
 """
 
 from __future__ import annotations

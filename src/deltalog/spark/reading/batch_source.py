@@ -1,6 +1,6 @@
-"""The batch reader of the format `deltalog`: Python workers turn files into Arrow batches.
+"""The batch reader of the format `deltalog`: Python workers convert files to Arrow batches.
 
-Owns one read: its scan, its splits, and the filters that Spark pushes down.
+Owns the scan of a read, its division among tasks, and the filters that Spark pushes down.
 
 Protocol: none
 """
@@ -63,7 +63,7 @@ class TaskPartition(InputPartition):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the store's credentials, which the task needs."""
-        if is_sent_to_tasks():  # together with many others, so shared objects are pickled once
+        if is_sent_to_tasks():  # the caller pickles many partitions, so shared objects only once
             return TaskPartition, (self.tasks,)
         with sent_to_tasks():
             return _opened_partition, (pickle.dumps(self.tasks),)
@@ -88,7 +88,7 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine the rows of small files: for Spark, each batch costs as much as many rows."""
+    """Combine small batches, because Spark has a high cost for each batch."""
     held: list[pa.RecordBatch] = []
     num_rows = num_bytes = 0
     for batch in batches:
@@ -111,11 +111,11 @@ def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def metadata_struct(names: Iterable[str]) -> str:
     """Return the name for the struct of metadata columns.
 
-    It is `_metadata`, unless a column has that name. Then it is a name for deltalog's own frames
-    only: users cannot read metadata columns of such a table.
+    The name is `_metadata` unless the table has such a column. Then users cannot read the metadata
+    columns, and another name is used inside deltalog.
 
     Args:
-        names: of the table's columns.
+        names: the names of the table's columns.
     """
     return _HIDDEN if METADATA in (name_key(name) for name in names) else METADATA
 
@@ -124,7 +124,7 @@ def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBa
     """Return the batch with its metadata columns as one struct at the end.
 
     Args:
-        batch: of a scan.
+        batch: a batch of a scan.
         rows: the result of `rows_schema`.
     """
     known = METADATA_COLUMNS.keys() - set(rows.names)
@@ -155,9 +155,9 @@ def table_names(rows: StructType, metadata_columns: Sequence[str]) -> list[str]:
 
 
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
-    """Return the options with the version pinned, and the schema of the rows.
+    """Return the options with a fixed version, and the schema of the rows.
 
-    So every evaluation of a frame reads the same version, whatever was committed meanwhile.
+    So every evaluation of a data frame reads the same version, even after later commits.
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
@@ -196,15 +196,15 @@ def _snapshot(options: ReadOptions) -> Snapshot:
 def open_feed(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """Open the requested change feed; an end after the latest version means the latest version.
+    """Open the requested change feed. It ends at the latest version at the latest.
 
     Args:
-        options: of the read.
-        latest: the latest version.
-        predicate: over the columns of the feed.
+        options: the options of the read.
+        latest: the snapshot of the latest version.
+        predicate: a condition on the columns of the feed.
     """
     if options.metadata_columns:
-        raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
+        raise InvalidInputError("cannot add metadata columns: a change feed does not have them")
     end = _bound(options.end, options.time_zone)
     return open_changes(
         latest,
@@ -230,18 +230,19 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: object
     if wrong:
         raise InvalidInputError(
             f"cannot read {path} with another schema: column {wrong[0]!r} is "
-            f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
-            "out, and cast the columns of the result"
+            f"{known[wrong[0]].type if wrong[0] in known else 'missing'}; omit schema(…), and cast "
+            "the columns of the result"
         )
     return StructType([known[name] for name in asked.names])
 
 
 class TaskReader(InEnvelope):
-    """The part of a reader that Spark sends to workers; its partitions are files.
+    """The part of a reader that Spark sends to workers; its partitions contain files.
 
     Attributes:
         _rows: the schema of the rows.
-        _unzoned: timestamps for which no option gives a time zone; None if an option gives one.
+        _unzoned: the options whose timestamps have no time zone; None if the option `timeZone` is
+            set.
     """
 
     _rows: StructType
@@ -249,27 +250,29 @@ class TaskReader(InEnvelope):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # from `partitions`
         check_session(partition.tasks, self._unzoned)
         return read_partition(partition, self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle only what workers need; each partition brings its files."""
+        """Pickle only the schema and the options; each partition contains its files."""
         return {"_rows": self._rows, "_unzoned": self._unzoned}
 
 
 def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...] | None) -> None:
     """Check in a task that the session's settings allow the read.
 
-    A format plans without knowing the session's settings; tasks know them.
+    PySpark plans a format in a process without access to the session's settings, but tasks have
+    access.
 
     Args:
         tasks: the files of the task.
-        unzoned: timestamps that were read as UTC; None if an option gives the time zone.
+        unzoned: the options whose timestamps were read as UTC; None if the option `timeZone` is
+            set.
 
     Raises:
-        InvalidInputError: a timestamp or a partition value has another meaning in the session's
-            time zone, or deltalog does not support a setting.
+        InvalidInputError: a timestamp or a partition value means another time in the session's time
+            zone, or deltalog does not support a setting.
     """
     given = task_settings()
     if not given:
@@ -289,7 +292,7 @@ def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...
 
 
 def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
-    """Yield each timestamp partition column with a value from the log."""
+    """Yield the name and serialised value of each timestamp partition column."""
     for field in task.spec.partition_columns:
         if field.type == TIMESTAMP:
             text = task.partition_values.get(task.spec.physical_names[field.name])
@@ -299,17 +302,17 @@ def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
 
 def _other_moment(what: str, zone: str) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot read {what} in a session with the time zone {zone}: it has no time zone, and the "
-        "format plans without a session and uses UTC; give the option timeZone, or read with "
-        "deltalog.spark.read"
+        f"cannot read {what} in a session with the time zone {zone}: the timestamp has no time "
+        "zone, and the format uses UTC because it has no access to the session; set the option "
+        "timeZone, or read with deltalog.spark.read"
     )
 
 
 class PushFilters:
-    """`pushFilters` of a reader, overridden only in sessions that push filters down.
+    """The method `pushFilters` of a reader, overridden only in sessions that push filters down.
 
-    In other sessions, PySpark refuses readers that override the method. It detects this by
-    `__func__`.
+    In other sessions, PySpark refuses readers that override the method. PySpark compares `__func__`
+    with the method of the base class.
     """
 
     __func__: Any = staticmethod(DataSourceReader.pushFilters)
@@ -340,7 +343,7 @@ class BatchReader(FilteringReader):
     """Reader of one version of a table, or of a range of its change feed.
 
     Args:
-        options: what to read.
+        options: the options of the read.
         columns: the schema that Spark requests.
     """
 
@@ -360,7 +363,7 @@ class BatchReader(FilteringReader):
             self._predicate = as_predicate(filters, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return partitions of about the same size."""
+        """Return one partition per task; all have about the same size."""
         options = self._options
         if options.changes:
             tasks = list(open_feed(options, self._snapshot, self._predicate).tasks())
@@ -377,29 +380,29 @@ class BatchReader(FilteringReader):
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
 
 
-# Distribute files among tasks so that all have about the same work.
+# --- distribution of files among tasks
 
 
 OPEN_COST_BYTES: Final = 1 << 19
-"""The cost of opening a file, in bytes that could be read in that time.
+"""The cost of opening a file, as the number of bytes that could be read in that time.
 
-Spark's own estimate is 4 MiB. A small file takes a Python worker 0.8 ms. A task takes 70 ms, of
-which Spark spends 55 ms looking for new modules. So small files are put into fewer tasks.
+Spark's own estimate is 4 MiB. A Python worker needs 0.8 ms for a small file, but 70 ms to start a
+task. The lower estimate puts more small files into one task.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""Number of splits that keeps a usual cluster busy; more bytes make splits larger first."""
+"""The number of tasks that keeps a usual cluster busy; more tasks are used only if needed."""
 
 
 def split_tasks(
     tasks: Sequence[ScanTask], max_bytes: int, *, in_order: bool = False
 ) -> list[list[ScanTask]]:
-    """Group tasks by about the same size; no group is empty.
+    """Divide the scan tasks of files into groups of about the same size; no group is empty.
 
     Args:
-        tasks: one per file.
-        max_bytes: maximum bytes of a group; a single file may be larger.
-        in_order: keep the order of files, so that neighbours stay together.
+        tasks: one scan task per file.
+        max_bytes: the maximum bytes of a group; a single file may be larger.
+        in_order: whether to preserve the order of files, so that adjacent files are in one group.
     """
     costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
     wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
@@ -410,11 +413,11 @@ def split_tasks(
 def _runs(
     tasks: Sequence[ScanTask], costs: Sequence[int], count: int, max_bytes: int
 ) -> list[list[ScanTask]]:
-    """Cut the files into equal shares, so that no task gets a larger rest than the others."""
+    """Divide the files, in order, into `count` groups of equal cost, or more if too large."""
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        share = (2 * before + cost) * count // (2 * total)  # by the file's middle
+        share = (2 * before + cost) * count // (2 * total)  # the group that has the file's middle
         if share != last or filled + cost > max_bytes:
             groups.append([])
             filled, last = 0, share
@@ -435,7 +438,7 @@ def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> li
     return groups
 
 
-# Translate the filters that Spark pushes down.
+# --- translation of the filters that Spark pushes down
 
 
 _COMPARISONS: Final = {
@@ -454,11 +457,11 @@ _TEXTS: Final = {
 
 
 def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Expression | None:
-    """Combine the filters that can be translated into one condition; None if there are none.
+    """Combine the filters that can be translated into one condition; None if none can.
 
     Args:
-        filters: all of them are true for the requested rows.
-        schema: of the table.
+        filters: Spark's filters, which are all true for the requested rows.
+        schema: the schema of the table.
     """
     found = []
     for one in filters:

@@ -1,7 +1,7 @@
-"""Tables as DataFrames from the options of a format, planned as by `deltalog.spark.read`.
+"""Reads by the options of a format, planned in the session like `deltalog.spark.read`.
 
-Decides which reads of the format are planned in the session: those of which Spark's own Parquet
-reader can read at least some files. The Python source gets the rest; Spark pushes filters to it.
+Such a read is planned in the session if Spark's own Parquet reader can read at least one file. The
+format's Python source plans all other reads, because Spark pushes filters to it.
 
 Protocol: none
 """
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from deltalog.spark.reading.options import ReadOptions
 
 _log: Final = logging.getLogger(__name__)
-# Options that only deltalog's reader supports; giving one selects that reader.
-_NOT_EXACT: Final = "Spark's own Parquet reader reads none of its files exactly"
+_NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
+# Options that only the Python source supports. If one is set, the Python source plans the read.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
 
@@ -72,17 +72,18 @@ def frame_by_options(
     *,
     table: NamedTable | None = None,
 ) -> DataFrame | None:
-    """Return the rows that the format's options request; None leaves them to the Python source.
+    """Return the rows that the format's options request; None if the Python source must read them.
 
     Args:
         spark: the session, classic or remote.
-        given: options as the user wrote them, the location among them as `path`.
-        columns: the columns to show and their types, as given to `DataFrameReader.schema`.
-        table: of a catalog of this session. Only this process can open it, so it is never left to
-            the Python source, which runs in other processes.
+        given: the options as the user wrote them; `path` is the location.
+        columns: the columns and types that the user passed to `DataFrameReader.schema`.
+        table: a table of a catalog of this session. The Python source never reads it, because that
+            runs in other processes, which cannot open the table.
 
     Raises:
-        DeltaError: the errors of the Python source; each is also Spark's `AnalysisException`.
+        DeltaError: an error that the Python source would raise, too. It is also an
+            `AnalysisException` of Spark.
     """
     with as_analysis_errors():
         options = parse_read_options(given)
@@ -101,13 +102,13 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            return None  # a type, but not a struct: Spark reports it
+            return None  # Spark reports the error: the type is not a struct
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))
 
 
 def _objection(given: Mapping[str, str], options: ReadOptions) -> str | None:
-    """Return why the options rule out Spark's own reader; None if they do not."""
+    """Return why the options exclude Spark's own Parquet reader; None if they do not."""
     asked = [name for name in given if name.lower() in _OF_WORKERS]
     if asked and not (asked[0].lower() == "pushfilters" and options.push_filters):
         return f"only they support the option {asked[0]}"
@@ -117,15 +118,16 @@ def _objection(given: Mapping[str, str], options: ReadOptions) -> str | None:
 def _planned(
     spark: SparkSession, options: ReadOptions, *, leaves_some: bool
 ) -> tuple[DataFrame, StructType] | str:
-    """Return the rows and their schema, or the reason why Spark's own reader reads no file.
+    """Return the rows and their schema, or the reason why Spark's own reader can read no file.
 
     Args:
         spark: the session.
-        options: of the read.
-        leaves_some: whether such a read is left to the Python source; if not, tasks read the files.
+        options: the options of the read.
+        leaves_some: whether the Python source may plan the read. If not, the result always contains
+            rows.
     """
     check_reads(spark)
-    if options.unzoned is not None:  # no option gives the time zone
+    if options.unzoned is not None:  # the option `timeZone` is not set
         options = replace(options, time_zone=session_time_zone(spark))
     snapshot = load_version(
         options.path,
@@ -157,7 +159,7 @@ def _planned(
     return scan.to_df(), rows
 
 
-# The change feed over Spark's own Parquet reader, where that is exact.
+# --- the change feed with Spark's own Parquet reader
 
 
 _TASK: Final = "task"
@@ -168,16 +170,16 @@ _FILE_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesPlan:
-    """Plan of how the files of a change feed are read.
+    """The plan that assigns each file of a change feed to a reader.
 
     Args:
         changes: the changes to read.
-        tasks: one per file and commit.
-        groups: files that Spark reads, with one row and number per task. In a group, file names
-            are distinct, and all tasks read the same kind of rows: all rows, all but deleted
-            rows, or rows by position.
-        unfit: numbers of the tasks that deltalog's reader reads.
-        reasons: why it reads them.
+        tasks: one scan task per file and commit.
+        groups: the files that Spark reads, with one row and the task's number per task. In a group,
+            file names are distinct, and all tasks read the same kind of rows: all rows, all rows
+            that are not deleted, or the rows at given positions.
+        unfit: the numbers of the tasks that deltalog's reader reads.
+        reasons: why Spark does not read these tasks.
     """
 
     changes: Changes
@@ -192,7 +194,7 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
 
     Args:
         changes: the changes to read.
-        objection: why Spark must not read any file.
+        objection: the reason if Spark must not read any file.
 
     Cost: reads every commit of the range.
     """
@@ -228,9 +230,9 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
 
 
 def _kind_of(task: ScanTask) -> str:
-    """Return which rows a task reads of its file: all, live rows, or rows marked as deleted.
+    """Return which rows of its file a task reads: all rows, live rows, or deleted rows.
 
-    Change files are a separate kind: each of their rows states its type of change.
+    Change files are a separate kind, because they contain the column `_change_type`.
     """
     if task.spec.reads_change_type:
         return "said"
@@ -240,7 +242,7 @@ def _kind_of(task: ScanTask) -> str:
 
 
 def _files_of(tasks: Sequence[ScanTask]) -> pa.Table:
-    """Return the files of tasks as the log describes them, one row per task."""
+    """Return the log's entries for the files of tasks, one row per task."""
     columns: dict[str, Any] = {
         "path": pa.array([encode_path(task.path) for task in tasks], pa.string()),
         "size": pa.array([task.size_bytes for task in tasks], pa.int64()),
@@ -290,11 +292,11 @@ def _tasks_of(some: pa.Table, files: pa.Table) -> pa.Table:
 
 
 def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:
-    """Return the changes as a DataFrame: the table's columns, then the feed's columns.
+    """Return the changes as a DataFrame with the table's columns and then the feed's columns.
 
     Args:
         spark: the session.
-        plan: how the files are read.
+        plan: the plan of the read.
     """
     rows = changes_rows(plan.changes)
     frames = [_group_frame(spark, plan, group) for group in plan.groups]

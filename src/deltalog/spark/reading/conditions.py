@@ -1,7 +1,7 @@
-"""Conditions for Spark, and the parts of them that can prune files before Spark starts.
+"""Conditions for Spark, and their parts that can prune files before Spark starts.
 
-Spark reads SQL strings in the session's time zone, and has functions that deltalog lacks. So only
-parts that have the same meaning in both may prune.
+Spark evaluates SQL in the session's time zone, and has functions that deltalog lacks. So only those
+parts may prune files that have the same meaning in Spark and in deltalog.
 
 Protocol: none
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
@@ -67,10 +67,10 @@ class RowCondition:
 
     Args:
         column: the condition for Spark.
-        pruning: predicate that is true for every row for which the condition is true; None if
-            deltalog can parse no part.
-        used: top-level columns that the condition reads; None if not known.
-        text: the condition for messages.
+        pruning: a predicate that is true for every row for which the condition is true; None if
+            deltalog can parse no part of the condition.
+        used: the top-level columns that the condition reads; None if deltalog cannot find out.
+        text: the condition as a string for messages.
         is_known: whether `pruning` is the whole condition.
     """
 
@@ -92,17 +92,17 @@ def as_spark_condition(
     """Convert a condition from any form that callers may use.
 
     If deltalog can parse the condition, functions of the current time are replaced by their value.
-    Otherwise files would be pruned at one time and rows filtered at a later one.
+    Otherwise files and rows would be filtered with different times.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
-        schema: of the table.
-        session: provides the time zone.
+        schema: the schema of the table.
+        session: the SQL settings, such as the time zone.
         alias: the table's alias in SQL strings.
         by_spark: whether an expression may use functions and names that only Spark supports.
 
     Raises:
-        InvalidInputError: the condition has none of these forms. Spark reports errors in SQL.
+        InvalidInputError: the condition has none of these forms. Spark reports errors in SQL later.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
@@ -120,7 +120,7 @@ def as_spark_condition(
     time_zone = session.time_zone
     if ours is None:
         if not is_text:
-            raise InvalidInputError(f"cannot use {condition!r} for a condition")
+            raise InvalidInputError(f"cannot use {condition!r} as a condition")
         return RowCondition(column=F.expr(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
     kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
@@ -138,7 +138,7 @@ def as_spark_condition(
 
 
 def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:
-    """Return a condition with parts that only Spark understands; the other parts prune files."""
+    """Return a condition with parts that only Spark can evaluate; the other parts prune files."""
     kept: list[Expression] = []
     for part in conjuncts(condition):
         with suppress(InvalidInputError):
@@ -160,14 +160,17 @@ def _of_text(
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
         if called and name_key(alias) in {name_key(name) for name in schema.names}:
-            return None  # the table, or one of its structs
+            return None  # the alias is also the name of a column
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
 
 
 def _known(schema: StructType, condition: Any, session: SqlSession) -> Expression | None:
-    """Return the condition if Spark evaluates it alike; Spark ignores the collations of columns."""
+    """Return the resolved condition if Spark evaluates it in the same way, else None.
+
+    Spark ignores the collations of columns.
+    """
     return as_condition(schema, condition, session=session, text_rules=TextRules.NONE)
 
 
@@ -181,9 +184,9 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
 
     Args:
         text: the condition as the user wrote it.
-        whole: the condition, parsed and resolved; timestamps without a zone are read as UTC.
-        schema: of the table.
-        time_zone: of the session.
+        whole: the parsed and resolved condition, with timestamps without a time zone as UTC.
+        schema: the schema of the table.
+        time_zone: the time zone of the session.
 
     Raises:
         InvalidInputError: the meaning depends on the session's time zone.
@@ -195,9 +198,9 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     names_none = bool(about_moments) and WITHOUT_ZONE.search(text) is not None
     if computes or names_none or asks_the_clock(text):
         raise InvalidInputError(
-            f"cannot use the condition {text!r} in the session's time zone {time_zone}: expected "
-            "timestamps with a time zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
-            "computed from them; timestamps without one would count as UTC"
+            f"cannot use the condition {text!r} in the session's time zone {time_zone}: deltalog "
+            "would evaluate it in UTC; compare timestamps only with literals that have a time "
+            "zone, such as TIMESTAMP'2024-01-01 09:00:00Z'"
         )
 
 
@@ -223,7 +226,8 @@ def asks_the_clock(condition: object) -> bool:
 def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
     """Return whether a part of a condition has the same meaning in a time zone as in UTC.
 
-    SQL may compare a timestamp with a string, which Spark reads in the session's time zone.
+    A SQL string (`is_text`) may compare a timestamp column with a string, which Spark interprets in
+    the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return True
@@ -235,26 +239,26 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
     )
 
 
-# Find files that Spark's own Parquet reader would not read exactly.
+# --- files that Spark's own Parquet reader would not read correctly
 
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Spark silently skips files whose names start with a dot or an underscore. It treats names with
-# brackets and the like as glob patterns, and Hadoop treats a colon as the end of a scheme.
+# Spark silently skips files whose names start with a dot or an underscore. Spark treats names with
+# brackets, `*` or `?` as glob patterns. Hadoop treats a colon as the end of a URI scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 MOST_FOOTERS: Final = 1000
-"""Most files whose footers the driver reads; if there are more, deltalog's reader reads all."""
+"""If a scan has more files, the driver reads no footers, and deltalog's reader reads all files."""
 
 
 def objection_to_place(root: str) -> str | None:
-    """Return why Spark cannot read files of a table at `root`; None if it can."""
+    """Return why Spark cannot read files of a table at `root`; None if Spark can read them."""
     kind = store_kind(root)
     return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:
-    """Return why Spark cannot read a scan's columns from files; None if it can."""
+    """Return why Spark cannot read a scan's columns from files; None if Spark can read them."""
     for path, field in walk_columns(spec.data_columns):
         if field.type == VOID:
             return f"column {'.'.join(path)!r} is of type void, which files do not store"
@@ -272,7 +276,7 @@ def _is_narrow(change: TypeChange) -> bool:
     before = change.from_type
     if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
         return False
-    # With fewer digits before the point, Spark cannot read a decimal from an integer.
+    # Spark cannot read an integer as a decimal that has fewer integral digits than the integer.
     return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
@@ -287,13 +291,13 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Mark files of a table with column ids in which names and ids select different columns.
+    """Mark files in which column names and column ids select different columns.
 
-    Spark finds columns by name, except in sessions that are configured to use ids.
+    Spark finds columns by name unless a setting makes it use ids.
 
     Args:
-        store: of the table.
-        spec: of the scan.
+        store: the store of the table.
+        spec: the read specification of the scan.
         files: `path` and `size` of each.
 
     Cost: reads the footer of every file.

@@ -1,7 +1,7 @@
-"""Columns that are constant within a file and come from the log.
+"""Columns from the log whose value is constant within a file.
 
-These are partition values, the base row id, and metadata of the file. They are joined from a small
-broadcast table, or are literals if all files have the same values.
+These are partition values, the base row id, and metadata of the file. Rows are joined with a small
+broadcast table of these values. A column with the same value in all files is a literal.
 
 Protocol: Partition Value Serialization, Row Tracking
 """
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.kernels import compute
 from deltalog._util.paths import decode_path
@@ -49,10 +49,10 @@ class FileValues:
     """The constant columns of some files.
 
     Args:
-        spec: of the scan.
-        files: `TASK_COLUMNS`, with `location` and `name` of each file.
-        partitions: whether partition values are included.
-        more: other columns of `files` to include, with their types.
+        spec: the read specification of the scan.
+        files: the files, with the columns `TASK_COLUMNS`, `location` and `name`.
+        partitions: whether to include partition values.
+        more: further columns of `files` to include, with their types.
     """
 
     def __init__(
@@ -103,19 +103,19 @@ class FileValues:
         """Join a frame, by its column `KEY`, with the values that differ among the files.
 
         Args:
-            frame: rows of the files.
+            frame: the rows of the files.
             spark: the session.
             key: the key that identifies files.
-            always: join even if no value differs, since a file may occur more than once.
+            always: whether to join even if no value differs, because a file may occur repeatedly.
         """
         keys = key.of_files(self._files)
         return self._joined(frame, spark, keys, key.ddl, always=always)
 
     def join_by_number(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
-        """Join a frame in which `KEY` is the number of a row of `files`, from 0.
+        """Join a frame in which the column `KEY` contains the index of a row of `files`.
 
         Args:
-            frame: rows of the files.
+            frame: the rows of the files.
             spark: the session.
         """
         keys = pa.chunked_array([pa.array(range(self._files.num_rows), pa.int64())])
@@ -141,7 +141,7 @@ class FileValues:
                 *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
             ]
         )
-        # One batch only: Spark stops reading at a batch without rows.
+        # Pass a single batch, because Spark stops reading at an empty batch.
         values = spark.createDataFrame(pa.table(columns).combine_chunks(), schema)
         return frame.join(F.broadcast(values), KEY, "inner")
 
@@ -177,13 +177,13 @@ def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
     return shown
 
 
-# Keys that identify the file of each row.
+# --- keys that identify the file of each row
 
 
 KEY: Final = "__deltalog_file"
-"""Column that identifies the file of a row."""
+"""The name of the column that identifies the file of a row."""
 MOST_LOOKED_AT: Final = 1000
-"""Most files whose lengths are looked up; each costs a request."""
+"""The maximum number of files whose lengths are requested from the store."""
 _MOST_NUMBERS: Final = 1 << 24
 
 
@@ -192,9 +192,9 @@ class FileKey:
     """The key that identifies files.
 
     Args:
-        column: of Spark's `_metadata`.
-        modulus: a power of two that leaves a different remainder for each file length, so that one
-            number can identify a row of any file; 0 if the key is the file's name.
+        column: the field of Spark's `_metadata` that contains the key.
+        modulus: a power of two modulo which all file lengths differ. The remainder and the position
+            of a row form one number that identifies the row. 0 if the key is the file's name.
     """
 
     column: str

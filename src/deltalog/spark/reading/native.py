@@ -1,7 +1,7 @@
-"""A scan as DataFrames over Spark's own Parquet reader, where that is exact.
+"""A scan as a DataFrame that uses Spark's own Parquet reader for all files that it reads correctly.
 
-Translates a scan into Spark's operators. There are three groups of files: files that Spark reads as
-they are, files with deletion vectors (anti-joined with the deleted positions), and files that
+Translates a scan into Spark's operators. There are three groups of files: files that Spark reads
+unchanged, files with deletion vectors (anti-joined with the deleted positions), and files that
 deltalog's reader reads. Spark pushes conditions, projections and aggregates down to its own reader.
 
 Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.kernels import arrow, compute
 from deltalog._util.paths import (
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""Most files with the same name that Spark reads: each of them goes into another group."""
+"""The maximum number of groups. Files with the same name are read in different groups."""
 # Override the session's settings: rebase dates according to each file's writer, and never skip
 # corrupt or missing files.
 _READER_OPTIONS: Final = {
@@ -100,15 +100,15 @@ _READER_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """Plan of how the files of a scan are read.
+    """The plan that assigns each file of a scan to a reader.
 
     Args:
         scan: the scan.
-        groups: files that Spark reads. In a group, names are distinct, and either all files have
-            deletion vectors or none has.
-        unfit: files that deltalog's reader reads.
-        reasons: why it reads them, each with the number of files.
-        num_vectors: number of files with deletion vectors in the groups.
+        groups: the files that Spark reads. In a group, file names are distinct, and either all
+            files have deletion vectors or none has.
+        unfit: the files that deltalog's reader reads.
+        reasons: why Spark does not read these files, with the number of files for each reason.
+        num_vectors: the number of files with deletion vectors in the groups.
     """
 
     scan: Scan
@@ -118,7 +118,7 @@ class ReadPlan:
     num_vectors: int
 
     def explain(self) -> list[str]:
-        """Explain which reader reads how many files, and why."""
+        """Return lines that explain how many files each reader reads, and why."""
         native = sum(group.num_rows for group in self.groups)
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
@@ -127,7 +127,10 @@ class ReadPlan:
 
     @property
     def of_workers(self) -> list[str]:
-        """Explain how many files Python workers read, and why; this is also the operator's name."""
+        """Return lines that explain how many files Python workers read, and why.
+
+        They are also the operator's name in Spark's plan.
+        """
         lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
             lines.insert(0, f"read by Python workers: {self.unfit.num_rows} files")
@@ -139,9 +142,9 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
 
     Args:
         scan: the scan.
-        objection: why Spark must not read any file.
+        objection: the reason if Spark must not read any file.
 
-    Cost: reads the log's columns for the files that survive pruning.
+    Cost: reads the log's columns for the files that remain after pruning.
     """
     spec, root = scan.spec, scan.snapshot.store.root
     files = named_files(scan.pruned.files(TASK_COLUMNS), root)
@@ -151,13 +154,13 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
     odd, reasons = are_unfit(scan.snapshot.store, spec, files)
     has_vector = _has_vector(scan, files)
-    if has_vector.true_count:  # files may have vectors
+    if has_vector.true_count:
         files = files.append_column("numRecords", scan.pruned.num_records())
     fit = compute.invert(odd)
     groups, rest, num_vectors = [], [files.filter(odd)], 0
     for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):
         some, namesakes = by_name(files.filter(mask))
-        num_vectors = sum(group.num_rows for group in some)  # files with vectors are last
+        num_vectors = sum(group.num_rows for group in some)
         groups += some
         rest.append(namesakes)
         if namesakes.num_rows:
@@ -172,11 +175,11 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
 
 
 def named_files(files: pa.Table, root: str) -> pa.Table:
-    """Add the location and the bare name of each file.
+    """Add the columns `location` and `name` (without directories) to files.
 
     Args:
-        files: with `path`, as in the log.
-        root: of the table.
+        files: the files, with the log's column `path`.
+        root: the location of the table.
     """
     paths = files.column("path")
     check_all_confined(paths)
@@ -186,11 +189,11 @@ def named_files(files: pa.Table, root: str) -> pa.Table:
 
 
 def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.BooleanArray, list[str]]:
-    """Mark the files that Spark would not read exactly, and return the reasons.
+    """Mark the files that Spark would not read correctly, and return the reasons.
 
     Args:
-        store: of the table.
-        spec: of the scan.
+        store: the store of the table.
+        spec: the read specification of the scan.
         files: `path`, `location` and `size` of each.
 
     Cost: reads the footer of every file if columns are mapped by id.
@@ -200,7 +203,7 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     foreign = are_foreign(files.column("path"), store.root)
-    if foreign.true_count:  # deltalog's tasks refuse untrusted stores; Spark would not
+    if foreign.true_count:  # deltalog's tasks refuse untrusted stores, but Spark would read them
         odd = compute.or_(odd, foreign)
         reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
@@ -228,7 +231,7 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
 
 
 def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """Split files into groups with distinct names, and the files whose names occur too often."""
+    """Divide files into groups with distinct names; also return files that are in no group."""
     if not files.num_rows:
         return [], files
     names = files.column("name")
@@ -246,11 +249,11 @@ def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
     """Return all rows of a plan's files; the predicate has pruned files but does not filter rows.
 
-    deltalog's tasks read the files that Spark's own reader would not read exactly (`task_frame`).
+    Python workers read the files that Spark's own reader would not read correctly (`task_frame`).
 
     Args:
         spark: the session.
-        plan: how the files are read.
+        plan: the plan of the read.
     """
     scan = plan.scan
     rows = output_rows(scan.spec)
@@ -278,8 +281,8 @@ def with_comments(
 
     Args:
         frame: the rows.
-        rows: their schema.
-        columns: name → the column to use instead.
+        rows: the schema of the rows.
+        columns: column name → expression that replaces the column.
     """
     fields = to_spark_schema(rows).fields
     if not columns and not any(one.metadata for one in fields):
@@ -336,10 +339,10 @@ def parquet_frame(
 
     Args:
         spark: the session.
-        spec: has the table's name, for errors.
+        spec: the read specification, which contains the table's name for errors.
         stored: the columns, with their names in the files.
-        files: the `location` of each.
-        options: of the reader, in addition to those that override the session's settings.
+        files: the files, with the column `location`.
+        options: options of the reader, in addition to `_READER_OPTIONS`.
 
     Raises:
         DataFileMissingError: a file is missing.
@@ -349,13 +352,13 @@ def parquet_frame(
     try:
         read = spark.read.options(**_READER_OPTIONS, **options)
         frame = read.schema(stored).parquet(*paths)
-        frame.schema  # noqa: B018  # a remote session looks for the files now, not in some action
+        frame.schema  # noqa: B018  # makes a remote session look for the files now
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         raise DataFileMissingError(
-            f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
-            "restore it, or read a version that does not need it"
+            f"cannot read table {spec.table!r}: Spark cannot find a data file: {error}; "
+            "restore the file, or read a version that does not need it"
         ) from error
     return frame
 
@@ -363,8 +366,8 @@ def parquet_frame(
 def spark_metadata(raw: DataFrame) -> Column:
     """Return Spark's metadata struct, with the file and position of each row.
 
-    The struct is requested as a metadata column. By name alone, Spark would first find a column
-    `_metadata` of the files.
+    The struct is requested as a metadata column, because `F.col("_metadata")` would select a column
+    `_metadata` of the files first.
 
     Args:
         raw: the result of `parquet_frame`.
@@ -373,7 +376,7 @@ def spark_metadata(raw: DataFrame) -> Column:
 
 
 def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
-    """Return the output columns over a frame of stored columns that is joined with file values."""
+    """Return the output columns of a frame with the stored columns and the file values."""
     data = {field.name: field for field in spec.data_columns}
     found: list[Column | str] = []
     hidden: list[Column] = []
@@ -393,13 +396,13 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     if values.has(name):
         return values.column(name)
-    return F.col(quoted(spec.physical_names.get(name, name)))  # in a directory's name, or the file
+    return F.col(quoted(spec.physical_names.get(name, name)))  # in directory or file
 
 
 def _shown(field: Field, mode: Mode) -> Column | str:
     stored = physical_name(field, mode)
     if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
-        return quoted(stored)  # creating a `Column` takes a dozen calls to Spark's process
+        return quoted(stored)  # a string is faster: a `Column` needs a dozen calls to Spark
     column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))
@@ -407,9 +410,9 @@ def _shown(field: Field, mode: Mode) -> Column | str:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """Return the column in a form that keeps Spark from pushing conditions on floats to Parquet.
+    """Return the column in a form that prevents Spark from pushing conditions down to Parquet.
 
-    Spark treats NaN as the greatest number, but some writers leave it out of a footer's bounds.
+    Spark treats NaN as the greatest number, but some writers exclude NaN from a footer's bounds.
     Spark's reader would then skip row groups that contain NaN.
     """
     if kind in _FLOATS:
@@ -455,13 +458,13 @@ def output_rows(spec: ReadSpec) -> StructType:
     return rows_schema(StructType(shown), hidden)
 
 
-# NOT NULL columns: Spark may rely on those whose values are checked.
+# --- NOT NULL columns
 
 
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
-"""Session setting: `true` keeps NOT NULL for all columns; a NULL in a file fails the query."""
+"""Session setting: with `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
 
-# Default that never occurs; it lets Spark infer that the column has no NULL.
+# Second arguments of COALESCE, which never occur. From them Spark infers that there is no NULL.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",
@@ -481,13 +484,13 @@ _SOME: Final[dict[DataType, str]] = {
 def not_null_columns(
     spark: SparkSession, schema: StructType, spec: ReadSpec, files: Iterable[pa.Table]
 ) -> dict[str, Column]:
-    """Return the columns without NULL, in a form from which Spark infers that.
+    """Return expressions for the columns without NULL, from which Spark infers NOT NULL.
 
     Args:
         spark: the session.
-        schema: of the table.
-        spec: of the scan.
-        files: `partitionValues` of all files that are read.
+        schema: the schema of the table.
+        spec: the read specification of the scan.
+        files: the column `partitionValues` of all files of the scan.
     """
     strict = [field for field in schema if not field.nullable and field.type in _SOME]
     if not strict:
@@ -523,7 +526,7 @@ def _checked(field: Field, table: str) -> Column:
     return F.coalesce(F.col(quoted(field.name)), failing, F.expr(_SOME[field.type]))
 
 
-# Hive layout: Spark may read partition values from directory names.
+# --- partition values that Spark can read from directory names
 
 
 _TEXTS: Final[dict[DataType, str]] = {
@@ -537,11 +540,11 @@ _TEXTS: Final[dict[DataType, str]] = {
 def hive_partitions(
     configuration: TableConfiguration, files: pa.Table, root: str
 ) -> StructType | None:
-    """Return the partition columns as directories spell them; None if Spark must not use them.
+    """Return the partition columns if Spark can read them from the directory names, else None.
 
     Args:
-        configuration: of the table.
-        files: `location` and `partitionValues` of each.
+        configuration: the configuration of the table.
+        files: the files, with the columns `location` and `partitionValues`.
         root: the table's location.
 
     Cost: one pass over the files, and a loop over the partitions.
@@ -553,7 +556,7 @@ def hive_partitions(
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
     if not compute.all(compute.starts_with(where, prefix)).as_py():
-        return None  # a shallow clone has files of another table
+        return None  # the table is a shallow clone with files of another table
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
     for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):
@@ -572,7 +575,7 @@ def hive_partitions(
     return StructType([Field(n, one.type) for n, one in zip(names, schema, strict=True)])
 
 
-# Rows that Python workers read.
+# --- rows that Python workers read
 
 
 def task_frame(
@@ -590,12 +593,12 @@ def task_frame(
         spark: the session.
         tasks: the files to read.
         rows: the schema of the rows, with metadata columns as one struct.
-        max_bytes: maximum size of a split.
-        in_order: keep the order of files, so that neighbours stay together.
+        max_bytes: the maximum number of bytes that one task reads.
+        in_order: whether to preserve the order of files, so that one task reads adjacent files.
         what: the operator's name in Spark's plan.
 
     Raises:
-        WorkerMismatchError: workers do not have this version of deltalog.
+        WorkerMismatchError: the workers do not have the driver's version of deltalog.
     """
     schema = to_spark_schema(rows)
     groups = split_tasks(tasks, max_bytes, in_order=in_order)

@@ -1,7 +1,7 @@
-"""Options of reads (`option(…)`), with Delta's names, ignoring case.
+"""Options of reads (`option(…)`), with Delta's names. Case is ignored.
 
 Parses values, and suggests a similar name for an unknown option. Options that start with `storage.`
-or a cloud's prefix (`aws_`, `azure_`, `google_`) are passed to the store.
+or the prefix of a cloud (`aws_`, `azure_`, `google_`) are passed to the store.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that pipelines give to any source; they mean nothing for a Delta table.
+# Options that pipelines set for any source, but that have no effect for a Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
-"""Delta's default, if neither limit is given."""
-# Delta's options that are refused here, and what to use instead.
+"""Delta's default if neither `maxFilesPerTrigger` nor `maxBytesPerTrigger` is set."""
+# Options of Delta that are refused → what to use instead.
 _ELSEWHERE: Final = {
     "versionAsOf": "it is for batch reads; use startingVersion for a stream",
     "timestampAsOf": "it is for batch reads; use startingTimestamp for a stream",
@@ -59,8 +59,8 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""Lower-case name → name: Spark passes options to a format in lower case."""
-# Options that Spark's catalog passes to a format for a table, besides the table's properties.
+"""Name in lower case → name, because Spark passes options to a format in lower case."""
+# Options that Spark's catalog passes to a format in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -94,26 +94,26 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""All metadata columns of the table; known when the version is loaded."""
+"""All metadata columns of the table. Their names depend on the loaded version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The options of every kind of read, parsed.
+    """The parsed options that all kinds of reads have in common.
 
     Args:
         path: the table's location, which may end in `@v3` for a batch. If the session opens the
-            table, it may be the name in a catalog of the session.
+            table, `path` may also be a name in a catalog of the session.
         storage: credentials and settings for the store.
         changes: whether the change data feed is read.
         start: the first version or timestamp of the changes, or `latest` for a stream. A stream
             without a start begins with all rows.
-        metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
-        max_partition_bytes: maximum size of the split that one task reads.
-        time_zone: of timestamps and partition values without a time zone.
-        unzoned: the options with timestamps, if no option gives a time zone. Tasks, which know
-            the session's time zone, check that the meaning is the same in it. None if an option
-            gives the time zone.
+        metadata_columns: the names of `METADATA_COLUMNS` to return in the struct `_metadata`.
+        max_partition_bytes: the maximum number of bytes that one task reads.
+        time_zone: the time zone of timestamps and partition values without a time zone.
+        unzoned: the names and values of options with timestamps if `timeZone` is not set. Tasks
+            check that the session's time zone does not change their meaning. None if `timeZone` is
+            set.
     """
 
     path: str | NamedTable
@@ -128,12 +128,12 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions(TableOptions):
-    """The options of a batch read, parsed.
+    """The parsed options of a batch read.
 
     Args:
-        version: to read at.
-        timestamp: to read at, as the user wrote it.
-        end: last version or timestamp of the feed.
+        version: the version to read.
+        timestamp: the timestamp of the version to read, as the user wrote it.
+        end: the last version or timestamp of the change feed.
         push_filters: whether Spark's filters prune files and row groups.
     """
 
@@ -145,17 +145,17 @@ class ReadOptions(TableOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions(TableOptions):
-    """The options of a streaming read, parsed.
+    """The parsed options of a streaming read.
 
     Args:
-        max_files: maximum number of files in a batch; None is no limit.
-        max_bytes: maximum bytes of a batch; a single file may be larger.
-        ignore_deletes: skip commits that only delete.
-        ignore_changes: return the rows of rewritten files again.
-        skip_change_commits: skip commits that delete or rewrite.
-        fail_on_data_loss: raise if commits were cleaned up before they were read.
-        in_event_time_order: return the rows of the first version in one batch, so that no row is
-            too late for a watermark.
+        max_files: the maximum number of files in a batch; None is no limit.
+        max_bytes: the maximum number of bytes in a batch; a single file may be larger.
+        ignore_deletes: whether to skip commits that only delete rows.
+        ignore_changes: whether to return the rows of rewritten files again.
+        skip_change_commits: whether to skip commits that delete or rewrite rows.
+        fail_on_data_loss: whether to fail if commits were cleaned up before they were read.
+        in_event_time_order: whether to return the rows of the first version in one batch, so that
+            no row is too late for a watermark.
     """
 
     max_files: int | None = MAX_FILES_PER_TRIGGER
@@ -171,12 +171,12 @@ class Options:
     """The options that a user gave; unknown names are errors.
 
     Args:
-        given: as the user wrote them.
-        known: the names that are allowed.
+        given: the options as the user wrote them.
+        known: the names of the allowed options.
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """More allowed options, for the error."""
+    """Further allowed options to suggest in the error."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
@@ -248,10 +248,10 @@ class Options:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     def one_of(self, *names: str) -> str | None:
-        """Return which of several options is given; two are an error."""
+        """Return which one of the options is set, or None; refuse two of them."""
         given = [name for name in names if self.text(name) is not None]
         if len(given) > 1:
-            raise InvalidInputError(f"cannot use both {given[0]} and {given[1]}: give one of them")
+            raise InvalidInputError(f"cannot use both {given[0]} and {given[1]}: use one of them")
         return given[0] if given else None
 
 
@@ -265,8 +265,8 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     found = _read_options(options)
     if not found.changes and (found.start is not None or found.end is not None):
         raise InvalidInputError(
-            "cannot use bounds of a range of versions without readChangeFeed=true; to read one "
-            "version give versionAsOf or timestampAsOf"
+            "cannot use the bounds of a version range without readChangeFeed=true; to read one "
+            "version, use versionAsOf or timestampAsOf"
         )
     if found.changes and found.start is None:
         raise InvalidInputError(
@@ -318,7 +318,7 @@ def _read_options(options: Options) -> ReadOptions:
     )
     if options.one_of(*_TIME_TRAVEL) and found.changes:
         raise InvalidInputError(
-            "cannot use both readChangeFeed and a version to read at: bound the feed with "
+            "cannot use both readChangeFeed and versionAsOf or timestampAsOf: limit the feed with "
             "startingVersion and endingVersion"
         )
     return found
@@ -355,7 +355,7 @@ def path_of(options: Options) -> str:
     if not path:
         raise InvalidInputError(
             "cannot find the table: expected its location in load(path), save(path) or "
-            "option('path', …); Spark passes no table names to a format; call "
+            "option('path', …), because Spark passes no table names to a format; call "
             "deltalog.spark.register(spark) to use names with spark.table, spark.sql, saveAsTable "
             "and insertInto"
         )
@@ -383,7 +383,7 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
 
 
 def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the requested names; `ALL_METADATA` means all that the table has.
+    """Return the requested names, with `ALL_METADATA` replaced by the table's metadata columns.
 
     Raises:
         InvalidInputError: the table has a column with the name `_metadata`.
@@ -391,7 +391,7 @@ def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[
     if asked and has_own_metadata(snapshot.configuration.schema):
         raise InvalidInputError(
             f"cannot add metadata columns to {snapshot.store.root}: the table has a column "
-            f"{METADATA!r} of its own; leave them out, or rename that column"
+            f"{METADATA!r}; omit the metadata columns, or rename that column"
         )
     if asked != ALL_METADATA:
         return asked
@@ -403,7 +403,7 @@ def bound_of(options: Options, end: str) -> int | str | None:
     """Return one end of a range of versions: a version, a timestamp as a string, or `latest`.
 
     Args:
-        options: of the user.
+        options: the user's options.
         end: `starting` or `ending`.
     """
     named = options.one_of(f"{end}Version", f"{end}Timestamp")

@@ -1,7 +1,7 @@
 """Deleted rows as a DataFrame of positions, which is joined or anti-joined with a scan.
 
-Decides where deletion vectors are read (on the driver, or by tasks if they mark many rows), and
-chooses the join strategy.
+The driver reads the deletion vectors, or tasks do if the vectors mark many rows. Also chooses the
+join strategy.
 
 Protocol: Deletion Vectors
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.kernels import compute
 from deltalog._util.paths import decode_path
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 ROW: Final = "__deltalog_row"
-"""Column with the position of a row in its file."""
+"""The name of the column with the position of a row in its file."""
 NUMBER: Final = "__deltalog_number"
-"""Column with the number of the scan task that reads a row."""
+"""The name of the column with the number of the scan task that reads a row."""
 _POSITION: Final = "__deltalog_position"
 _VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
-"""Most deleted rows for which the driver reads the vectors itself; they take 3 MB."""
+"""If there are more deleted rows, tasks read the vectors. So many positions need 3 MB."""
 MOST_BROADCAST: Final = 10_000_000
-"""Most deleted rows for which all positions are broadcast to every executor."""
+"""If there are more deleted rows, their positions are not broadcast to every executor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """The deletion vector of one file, and how to return its positions.
+    """The deletion vector of one file, and the form of its positions.
 
     Args:
-        descriptor: of the deletion vector.
-        key: identifies the file.
-        modulus: of the keys, if they are numbers.
-        path: of the file, decoded.
-        size_bytes: of the file.
-        num_rows: physical rows of the file; None if the log does not record the number.
-        without: deletion vector whose rows are left out.
-        number: value of `NUMBER` for each row.
+        descriptor: the descriptor of the deletion vector.
+        key: the key of the file.
+        modulus: the modulus of numeric keys; see `FileKey`.
+        path: the decoded path of the file.
+        size_bytes: the size of the file.
+        num_rows: the number of physical rows of the file; None if the log does not record it.
+        without: a deletion vector whose rows are excluded.
+        number: the value of the column `NUMBER` for each row.
     """
 
     descriptor: DeletionVectorDescriptor
@@ -73,9 +73,9 @@ class _Vector:
     def positions(self, store: Store) -> pa.Table:
         """Return the positions, with the columns for the join.
 
-        Positions beyond the end of the file are refused here, because a join would ignore them.
+        Positions after the last row of the file are refused here, because a join would ignore them.
 
-        Cost: reads the file's footer if the number of rows is not known.
+        Cost: reads the file's footer if `num_rows` is None.
         """
         try:
             bitmap = self._bitmap(store)
@@ -108,10 +108,11 @@ def without_deleted(
     """Remove deleted rows from a frame with the columns `KEY` and `ROW`.
 
     Args:
-        frame: rows of files with deletion vectors.
+        frame: the rows of files with deletion vectors.
         spark: the session.
-        store: of the table.
-        files: `deletionVector`, `path`, `size` and `name` of each, and `numRecords` if known.
+        store: the store of the table.
+        files: the files, with the columns `deletionVector`, `path`, `size` and `name`, and perhaps
+            `numRecords`.
         key: the key that identifies files.
     """
     keys: list[Any] = key.of_files(files).to_pylist()
@@ -134,12 +135,12 @@ def only_marked(
     keys: Sequence[Any],
     key: FileKey,
 ) -> DataFrame:
-    """Return the rows that scan tasks read by position, with the number of the task in `NUMBER`.
+    """Return the rows that scan tasks read by position; the column `NUMBER` identifies the task.
 
     A row that several tasks read occurs once per task.
 
     Args:
-        frame: rows of the files, with the columns `KEY` and `ROW`.
+        frame: the rows of the files, with the columns `KEY` and `ROW`.
         spark: the session.
         tasks: scan tasks that return only deleted rows.
         keys: the file key of each task.
@@ -181,7 +182,7 @@ def _joined(
     num_rows = sum(vector.descriptor.cardinality for vector in vectors)
     if num_rows <= MOST_READ_HERE:
         tables = map_in_pool(lambda vector: vector.positions(store), vectors)
-        # One batch only: Spark stops at a batch without rows, and a vector may mark no row.
+        # Pass a single batch, because Spark stops at an empty batch, and a vector may be empty.
         positions = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), schema)
     else:
         positions = _read_on_cluster(spark, store, vectors, schema)

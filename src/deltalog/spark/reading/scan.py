@@ -1,4 +1,4 @@
-"""Entry points that read tables as DataFrames; `native` makes the frames."""
+"""Functions that read tables as DataFrames: `read`, and `scan` for step-by-step planning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.cached import cached_property
 from deltalog._util.paths import store_kind
@@ -70,19 +70,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkScan:
-    """A read of one version that can still get conditions, before it becomes a DataFrame.
+    """A read of one version, to which conditions can be added before it becomes a DataFrame.
 
     Args:
         spark: the session.
         snapshot: the version.
-        columns: top-level columns to return; None is all.
-        conditions: all of them are true for the returned rows.
+        columns: the top-level columns to return; None means all columns.
+        conditions: the conditions, which are all true for the returned rows.
         metadata_columns: names of `METADATA_COLUMNS`, returned as one struct (`metadata_struct`).
         objection: why Spark's own Parquet reader must not be used; None allows it.
-        most_files: the driver reads the state of versions with at most this many files, and lists
-            at most this many files of a scan.
-        lists_files: whether the driver lists all files that survive pruning, with all columns and
-            regardless of their number. Row changes need this.
+        most_files: the maximum number of files that the driver handles. For a version with more
+            files, tasks read the table's state. For a scan with more files, tasks list them.
+        lists_files: whether the driver lists all files that remain after pruning, with all columns
+            and regardless of their number. Operations that change rows need this.
     """
 
     spark: SparkSession
@@ -117,9 +117,9 @@ class SparkScan:
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
-        """Return a string that explains which reader reads which files, and why others are skipped.
+        """Return a string that explains which reader reads the files, and why files are skipped.
 
-        Cost: that of planning.
+        Cost: the cost of planning.
         """
         plan = self._plan
         lines: list[str] = [plan.scan.explain()]
@@ -133,7 +133,7 @@ class SparkScan:
     def files(self) -> DataFrame:
         """Return the files that the scan reads, one row per file.
 
-        The columns are those of an `add` action and `numRecords`; unknown values are NULL.
+        The columns are the fields of an `add` action and `numRecords`; missing values are NULL.
 
         Cost: tasks always read the checkpoint; the driver reads the commits after it.
         """
@@ -143,8 +143,8 @@ class SparkScan:
     def to_df(self) -> DataFrame:
         """Return the rows as a DataFrame.
 
-        Cost: planning reads the log's columns for the files that survive pruning. The driver reads
-        them, or tasks if the table has more than `most_files`.
+        Cost: planning reads the log's columns for the files that remain after pruning. The driver
+        reads them; if the table has more than `most_files` files, tasks do.
         """
         plan = self._plan
         if isinstance(plan, ClusterPlan):
@@ -172,10 +172,10 @@ class SparkScan:
 
     @property
     def uses_native_reader(self) -> bool:
-        """Whether Spark's own Parquet reader reads any file; true if there are none or tasks plan.
+        """Whether Spark's own Parquet reader reads any file.
 
-        A read of the format whose files all need Python workers is better left to the format,
-        because Spark pushes filters to it.
+        This is also true if there are no files, or if tasks plan the read. If Python workers must
+        read all files, the Python source is better, because Spark pushes filters to it.
         """
         plan = self._plan
         return isinstance(plan, ClusterPlan) or bool(plan.groups) or not plan.unfit.num_rows
@@ -212,7 +212,7 @@ class SparkScan:
         return plan_read(scan, objection=self.objection)
 
     def _read_columns(self) -> tuple[list[str], list[str]]:
-        """Return the columns for output and conditions; the same for metadata columns."""
+        """Return the columns, and the metadata columns, that the output and the conditions need."""
         schema = self.snapshot.configuration.schema
         used: set[str] = set()
         shown = list(schema.names if self.columns is None else self.columns)
@@ -243,18 +243,19 @@ def scan(
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
-            store, or a `NamedTable` of any catalog.
-        version: to read at; the latest if neither is given.
-        timestamp: or a timestamp to read at; without a time zone it is in the session's.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` means
-            all that the table has.
+        table: a path, a URL, `uc://catalog.schema.table`, a store, or a `NamedTable` of any
+            catalog. A path or URL may end in a version, such as `@v3`.
+        version: the version to read; None means the latest unless `timestamp` is set.
+        timestamp: the timestamp of the version to read. A timestamp without a time zone is in the
+            session's time zone.
+        metadata_columns: the names of metadata columns to return in the struct `_metadata`, such as
+            `row_id` or `file_name`; `*` means all metadata columns of the table.
         storage_options: credentials and settings for the log, and for files that Python workers
             read.
-        native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
-            storage options are given, since Spark does not get those.
-        state_on_spark_files: above this number of files, tasks read and prune the table's state,
-            so the driver's memory does not grow with it. None means the session's setting
+        native: whether Spark's own Parquet reader may read the files that it reads correctly. None
+            means yes, unless storage options are set, because Spark does not receive them.
+        state_on_spark_files: if the table has more files, tasks read and prune the table's state,
+            so that the driver needs less memory. None means the session's setting
             `spark.deltalog.stateOnSparkFiles`, or 200,000.
 
     Raises:
@@ -293,18 +294,20 @@ def read(
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
-            store, or a `NamedTable` of any catalog.
-        version: to read at; the latest if neither is given.
-        timestamp: or a timestamp to read at; without a time zone it is in the session's.
-        columns: top-level columns to return; None is all. Spark itself skips unused columns.
-        where: a condition that prunes files before Spark plans: Spark SQL, an expression, or
+        table: a path, a URL, `uc://catalog.schema.table`, a store, or a `NamedTable` of any
+            catalog. A path or URL may end in a version, such as `@v3`.
+        version: the version to read; None means the latest unless `timestamp` is set.
+        timestamp: the timestamp of the version to read. A timestamp without a time zone is in the
+            session's time zone.
+        columns: the top-level columns to return; None means all columns. Spark itself skips columns
+            that a query does not use.
+        where: a condition on the rows, which also prunes files: Spark SQL, an expression, or
             deltalake's filter tuples.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` means
-            all that the table has.
-        storage_options: as for `scan`.
-        native: as for `scan`.
-        state_on_spark_files: as for `scan`.
+        metadata_columns: the names of metadata columns to return in the struct `_metadata`, such as
+            `row_id` or `file_name`; `*` means all metadata columns of the table.
+        storage_options: see `scan`.
+        native: see `scan`.
+        state_on_spark_files: see `scan`.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -332,7 +335,7 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
     """Return why Spark's own Parquet reader must not be used; None if it may be used.
 
     Args:
-        store: of the table.
+        store: the store of the table.
         native: the caller's choice.
     """
     if native is not None:
@@ -349,7 +352,7 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
     return None
 
 
-# The live files of a version as a DataFrame, and its rows if there are too many files to list.
+# --- versions with too many files for the driver: files and rows as DataFrames
 
 
 _MOST_TASKS: Final = 20_000
@@ -368,9 +371,10 @@ def files_frame(
     Args:
         spark: the session.
         snapshot: the version.
-        predicate: resolved against the snapshot's schema; None keeps all files.
-        names: columns of `FILE_SCHEMA`; `numRecords` is appended.
-        share_bytes: bytes of the checkpoint that one task reads.
+        predicate: a predicate that is resolved against the snapshot's schema; None returns all
+            files.
+        names: the columns of `FILE_SCHEMA` to return, followed by `numRecords`.
+        share_bytes: the number of bytes of the checkpoint that one task reads.
 
     Cost: the driver reads the commits after the checkpoint; then one task per share.
     """
@@ -393,12 +397,12 @@ def _schema(names: Sequence[str]) -> StructType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """The plan of a scan with more files than the driver lists.
+    """The plan of a scan with more files than the driver may list.
 
     Args:
         scan: the scan.
-        pruned: contains the number of files.
-        most_files: most files that the driver lists.
+        pruned: the outcome of pruning, with the number of remaining files.
+        most_files: the maximum number of files that the driver lists.
     """
 
     scan: Scan
@@ -406,7 +410,7 @@ class ClusterPlan:
     most_files: int
 
     def explain(self) -> list[str]:
-        """Explain which reader reads how many files, and why."""
+        """Return lines that explain how many files each reader reads, and why."""
         return [
             f"read by Python workers: {self.pruned.num_left} files",
             f"because they are more than {self.most_files}, and their list stays on the cluster",
@@ -418,7 +422,7 @@ def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
 
     Args:
         spark: the session.
-        plan: how the files are read.
+        plan: the plan of the read.
     """
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     files = files_frame(spark, snapshot, spec.predicate, names=TASK_COLUMNS)

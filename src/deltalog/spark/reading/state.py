@@ -1,9 +1,9 @@
-"""Pruning by tasks: for large tables, tasks read the checkpoint instead of the driver.
+"""Pruning by tasks: for tables with very many files, tasks read the checkpoint, not the driver.
 
-Decides when that happens, sends the pieces of a version to tasks, and prunes their files. The core
-decides what a piece contains, which of its files are live, and which may contain matching rows.
+Decides when tasks prune, and sends the pieces of a version to tasks. The core decides which log
+entries a piece contains, which files are live, and which files may contain matching rows.
 
-Protocol: none; Action Reconciliation and Per-file Statistics are the core's
+Protocol: none
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
-"""Session setting: the most files of a version for which the driver reads the state."""
+"""Session setting: if a version has more files, tasks read its state instead of the driver."""
 DEFAULT_FILES_HERE: Final = 200_000
 NUM_RECORDS: Final = "numRecords"
 
 
 def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
-    """Return the most files of a version for which the driver reads the state itself.
+    """Return the maximum number of files of a version whose state the driver reads itself.
 
     Args:
         spark: the session, whose setting is the default.
-        asked: overrides the setting.
+        asked: the caller's number, which overrides the setting.
 
     Raises:
         InvalidInputError: the setting is not a whole number.
@@ -51,20 +51,22 @@ def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
         return DEFAULT_FILES_HERE
     if not text.strip().isdecimal():
         raise InvalidInputError(
-            f"cannot use {text!r} for {MOST_FILES_HERE}: expected a number of files, 0 or more"
+            f"cannot use {text!r} for {MOST_FILES_HERE}: expected a whole number of files, 0 or "
+            "more"
         )
     return int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneSpec:
-    """Input of the tasks that prune the files of pieces.
+    """The input of the tasks that prune the files of pieces.
 
     Args:
         cut: the pieces of the version.
-        predicate: resolved; None keeps all files.
-        names: columns of the remaining files.
-        most_rows: most files of a piece that are sent to the driver; for more, only the counts.
+        predicate: the resolved predicate; None selects all files.
+        names: the columns to return of the remaining files.
+        most_rows: the maximum number of files that a task returns. For a piece with more files, the
+            task returns only their number and total size.
     """
 
     cut: CutSnapshot
@@ -78,8 +80,9 @@ class PieceAccount:
     """The outcome of pruning a piece.
 
     Args:
-        number: of the piece.
-        files: `names` and `numRecords` of the remaining files; None if there are too many.
+        number: the number of the piece.
+        files: the remaining files, with the columns `PruneSpec.names` and `numRecords`; None if
+            there are too many files.
     """
 
     number: int
@@ -107,9 +110,10 @@ class PrunedOnCluster(Pruned):
     """The outcome of pruning all pieces, on the driver.
 
     Args:
-        left: the remaining files with `numRecords`; None if there are too many for the driver.
-        num_left: number of remaining files.
-        left_bytes: total size of the remaining files.
+        left: the remaining files, with the column `numRecords`; None if there are too many files
+            for the driver.
+        num_left: the number of remaining files.
+        left_bytes: the total size of the remaining files.
     """
 
     left: pa.Table | None = field(default=None, kw_only=True)
@@ -121,7 +125,7 @@ class PrunedOnCluster(Pruned):
         return self._here().select(list(names))
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """The number of physical rows per remaining file; NULL without statistics."""
+        """The number of physical rows of each remaining file; NULL without statistics."""
         counts: pa.ChunkedArray[Any] = self._here().column(NUM_RECORDS)
         return counts
 
@@ -129,7 +133,7 @@ class PrunedOnCluster(Pruned):
         if self.left is None:
             raise InvalidInputError(
                 f"cannot list {self.num_left} files of {self.snapshot.store.root} on the driver: "
-                f"raise {MOST_FILES_HERE}, or narrow the condition"
+                f"increase {MOST_FILES_HERE}, or use a condition that selects fewer files"
             )
         return self.left
 
@@ -148,17 +152,19 @@ def prune_on_cluster(
     Args:
         spark: the session.
         snapshot: the version.
-        predicate: resolved against the snapshot's schema; None keeps all files.
-        names: columns of `FILE_SCHEMA` to send to the driver.
-        most_files: most remaining files to send to the driver; None sends all.
-        share_bytes: bytes of the checkpoint that one task reads.
+        predicate: a predicate that is resolved against the snapshot's schema; None selects all
+            files.
+        names: the columns of `FILE_SCHEMA` to send to the driver.
+        most_files: the maximum number of remaining files to send to the driver; None means no
+            limit.
+        share_bytes: the number of bytes of the checkpoint that one task reads.
 
     Raises:
         CheckpointUnreadableError: the checkpoint is damaged, and no other files can replace it.
 
-    Cost: a job over the checkpoint that reads the columns of the predicate, and `names` of the
-    remaining files. The driver reads the commits after the checkpoint, and keeps the remaining
-    files in memory.
+    Cost: one job. Its tasks read the predicate's columns from the checkpoint, and `names` of the
+    remaining files. The driver reads the commits after the checkpoint, and needs memory for the
+    remaining files.
     """
 
     def run(state: LogState) -> PrunedOnCluster:
@@ -167,7 +173,7 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # The total over all pieces must not exceed `most_files`.
+            # So the total of all pieces cannot exceed `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))
@@ -189,9 +195,9 @@ def on_pieces(
 
     Args:
         spark: the session.
-        numbers: of the pieces.
-        work: returns the result for a piece.
-        what: describes the job in Spark's UI.
+        numbers: the numbers of the pieces.
+        work: a function that returns the result for the number of a piece.
+        what: a description of the job for Spark's UI.
 
     Raises:
         CheckpointUnreadableError, ObjectNotFoundError: log files cannot be read;
@@ -206,7 +212,7 @@ def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> A
     try:
         return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return error  # the driver raises it: if the task did, Spark would retry
+        return error  # the driver raises the error; if the task raised it, Spark would retry
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
@@ -218,7 +224,7 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
     """Prune the files of a piece; runs in a task.
 
-    Cost: keeps one row group and the remaining files in memory.
+    Cost: memory for one row group and the remaining files.
     """
     account = PieceAccount(number=number)
     tables: list[pa.Table] = []

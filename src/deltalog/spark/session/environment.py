@@ -1,4 +1,4 @@
-"""Check that the installed PySpark is recent enough; errors about the installation.
+"""The check that the installed PySpark is recent enough, and errors about the installation.
 
 Runs before any other module of the package is imported, because with an older PySpark their imports
 fail with unhelpful errors.
@@ -17,7 +17,7 @@ OLDEST_PYSPARK: Final = (4, 1)
 
 
 class InstallationError(DeltaError, ImportError):
-    """The installed PySpark or worker does not fit this deltalog."""
+    """The installed PySpark, or the installation of a worker, does not work with this deltalog."""
 
     code = "installation"
 
@@ -29,7 +29,7 @@ class UnsupportedPySparkError(InstallationError):
 
 
 class WorkerMismatchError(InstallationError):
-    """Spark's Python workers have no deltalog, or another version than the driver."""
+    """A Python worker of Spark has no deltalog, or a version that differs from the driver's."""
 
     code = "worker-mismatch"
 
@@ -38,7 +38,7 @@ def check_pyspark(version: str) -> None:
     """Refuse a PySpark that is too old.
 
     Args:
-        version: such as `4.2.0` or `4.1.0.dev3`; a string that cannot be parsed is accepted.
+        version: a version such as `4.1.0.dev3`; an unparsable string is accepted.
 
     Raises:
         UnsupportedPySparkError: the version is older than `OLDEST_PYSPARK`.
@@ -47,8 +47,8 @@ def check_pyspark(version: str) -> None:
     if found is not None and (int(found[1]), int(found[2])) < OLDEST_PYSPARK:
         oldest = ".".join(map(str, OLDEST_PYSPARK))
         raise UnsupportedPySparkError(
-            f"deltalog.spark needs PySpark {oldest} or newer, and this Python has {version}: "
-            f"install 'pyspark>={oldest}', as 'deltalog[spark]' does"
+            f"deltalog.spark needs PySpark {oldest} or newer, but this Python has {version}: "
+            f"install 'pyspark>={oldest}' or 'deltalog[spark]'"
         )
 
 

@@ -1,7 +1,7 @@
-"""Errors of deltalog that are also instances of the errors PySpark's users catch.
+"""Errors of deltalog that are also instances of the errors that users of PySpark catch.
 
-The error for an existing or missing table is also Spark's `AnalysisException`. The error for an
-argument of the wrong type is also a `TypeError`. Delta's jar raises the same classes.
+The error for an existing or missing table is also an `AnalysisException` of Spark. The error for an
+argument of the wrong type is also a `TypeError`. Delta's jar raises the same exception classes.
 
 Protocol: none
 """
@@ -30,13 +30,13 @@ _NEEDED: Final[dict[tuple[type, ...], str]] = {
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """An argument has another type than the method accepts."""
+    """An argument has a type that the method does not accept."""
 
     code = "wrong-type"
 
 
 class WrongIdentityTypeError(InvalidInputError, UnsupportedOperationException):
-    """An identity column has another type than BIGINT."""
+    """An identity column has a type other than BIGINT."""
 
     code = "wrong-identity-type"
 
@@ -71,7 +71,7 @@ class _Analysis(AnalysisException):
 
 
 class SparkTableExistsError(TableExistsError, _Analysis):
-    """There is already a table at this location, and the mode does not allow one."""
+    """A table already exists at this location, and the mode requires a new table."""
 
     _condition = "DELTA_TABLE_ALREADY_EXISTS"
     _sql_state = "42P07"
@@ -86,7 +86,7 @@ class SparkTableNotFoundError(TableNotFoundError, _Analysis):
 
 @contextmanager
 def as_spark_does() -> Iterator[None]:
-    """Make this block's errors about existing or missing tables also Spark's errors."""
+    """Turn this block's errors about existing or missing tables into errors of Spark."""
     try:
         yield
     except _Analysis:
@@ -99,7 +99,10 @@ def as_spark_does() -> Iterator[None]:
 
 @contextmanager
 def as_analysis_errors() -> Iterator[None]:
-    """Make every error of this block also Spark's error; for formats while Spark plans."""
+    """Make every deltalog error in this block an `AnalysisException`, too.
+
+    Used by formats while Spark plans.
+    """
     try:
         with as_spark_does():
             yield
@@ -112,7 +115,7 @@ def as_analysis_errors() -> Iterator[None]:
 def _analysis_error(
     kind: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 ) -> DeltaError:
-    """Create an error of this class that is also Spark's; it pickles as a call of this function."""
+    """Create an error of this class that is also an `AnalysisException`, and can be pickled."""
     cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
     found = cls.__new__(cls, *args)
     _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` takes other arguments
@@ -148,8 +151,8 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     Args:
         value: the argument.
         expected: the types; a `bool` does not count as an `int`.
-        what: names the argument.
-        words: describes the types, for the message.
+        what: the name of the argument, for the message.
+        words: a description of the types, for the message.
 
     Raises:
         WrongTypeError: the argument has another type.
@@ -158,7 +161,7 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return
     needed = _NEEDED.get(kinds)
-    if needed is not None:  # the wording of Delta's class, for code that searches for it
+    if needed is not None:  # Delta's own wording, because some code searches for it
         what = f"{what} needs to be {needed} but got '{type(value)}'"
     raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
 
@@ -196,11 +199,11 @@ def check_values(values: object, what: str) -> None:
 
     Raises:
         InvalidInputError: the argument is None.
-        WrongTypeError: it is not a dictionary, or a key or value has another type.
+        WrongTypeError: the argument is not a dictionary, or a key or value has the wrong type.
     """
     if values is None:
         raise InvalidInputError(
-            f"{what} cannot be None: expected a dictionary, column to Spark SQL or Spark column"
+            f"{what} cannot be None: expected a dictionary of column names to Spark SQL or columns"
         )
     if not isinstance(values, Mapping):
         raise _wrong(f"{what} must be a dict of columns and Spark SQL or Spark columns", values)

@@ -1,8 +1,8 @@
-"""Settings of Delta and Spark that concern tables, and what deltalog does about each.
+"""Settings of Delta and Spark that concern tables, and how deltalog handles each of them.
 
-The list covers every setting in Delta's own list (`DeltaSQLConf` of Delta 4); the guide shows it.
-A setting that changes what is written or read is followed, or refused by name. The module
-`settings` reads those that are followed.
+The list contains every setting of Delta 4 (`DeltaSQLConf`); the guide shows the list. If a setting
+changes what is written or read, deltalog either follows the setting or refuses to work with it. The
+module `settings` reads the settings that deltalog follows.
 
 Protocol: none
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELTA: Final = "spark.databricks.delta."
-"""Prefix of Delta's settings; names below omit it unless they begin with `spark.`."""
+"""The prefix of Delta's settings. Names in this module omit it unless they begin with `spark.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Refusal:
     """The accepted values of a setting; all other values are refused.
 
     Args:
-        accepted: the values, in lower case; the first is Delta's default.
-        reads: whether other values refuse reads.
-        writes: whether other values refuse writes.
-        instead: what to do instead.
+        accepted: the accepted values, in lower case; the first value is Delta's default.
+        reads: whether reads are refused if the setting has another value.
+        writes: whether writes are refused if the setting has another value.
+        instead: the advice in the error.
     """
 
     accepted: tuple[str, ...]
@@ -73,7 +73,7 @@ FOLLOWED: Final = {
     "autoCompact.enabled": "small files are compacted after commits",
     "optimize.maxFileSize": "the size of files that `optimize` writes",
 }
-"""Name → how it is followed."""
+"""Name of a setting → the effect of the setting in deltalog."""
 
 _ON: Final = Refusal(accepted=("true",))
 _OFF: Final = Refusal(accepted=("false",))
@@ -154,7 +154,7 @@ REFUSED: Final = {
     "write.txnVersion.autoReset.enabled": _OFF,
     "write.utcTimestampPartitionValues": _ON,
 }
-"""Name → the accepted values."""
+"""Name of a setting → the accepted values."""
 
 _ALWAYS_CHECKED: Final = """
 alterTable.changeColumn.checkExpressions changeColumn.checkDependentExpressionsUseV2
@@ -317,10 +317,10 @@ WITHOUT_EFFECT: Final = {
         ("for Delta's own tests", _OF_DELTA_S_TESTS),
     )
 }
-"""Why settings do not change what is written and read → their names."""
+"""The reason why settings do not change what is written and read → the names of these settings."""
 
 
-# Refused settings, and the settings that a task can read.
+# --- refused settings, and settings that a task can read
 
 
 DEFAULTS: Final = f"{DELTA}properties.defaults."
@@ -335,9 +335,10 @@ _NAMES: Final = frozenset(
 
 
 def task_settings() -> dict[str, str]:
-    """Return the known settings of the session to whose job this task belongs.
+    """Return the known settings of the session that runs this task.
 
-    Spark passes on only settings that were set. An unset time zone means the machine's, as in Java.
+    Spark sends only settings that were set. If the time zone is not set, the result contains the
+    machine's time zone, as in Java.
     """
     context = TaskContext.get()
     if context is None:
@@ -356,7 +357,7 @@ def refuse_unfollowed(given: Mapping[str, str], *, writes: bool) -> None:
         writes: whether the session writes; False if it only reads.
 
     Raises:
-        InvalidInputError: a setting is refused; the message names it.
+        InvalidInputError: a setting is refused; the message contains the setting's name.
     """
     for name, refusal in REFUSED.items():
         full = full_name(name)
@@ -382,7 +383,7 @@ def _not_followed(
 
 
 def _machine_zone() -> str:
-    """Return the name of the machine's time zone as Java finds it; UTC if it has none."""
+    """Return the name of the machine's time zone, found as in Java; UTC if there is none."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named:
         return named

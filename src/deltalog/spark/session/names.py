@@ -1,4 +1,4 @@
-"""Resolve table names: a quoted location, a view made by deltalog, or a table of a catalog.
+"""Resolution of table names: a quoted location, a view of deltalog, or a table of a catalog.
 
 Protocol: none
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
-"""Prefix of the session settings that record the table that a view reads."""
+"""The prefix of session settings; each of them records the table that a view reads."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:
     """Return the context of a table by its name.
 
     Raises:
-        TableNotFoundError: there is no such table, or Spark's catalog has no location for it.
+        TableNotFoundError: there is no such table, or Spark's catalog has no location for the name.
     """
     shown = shown_by(spark, name)
     if shown is not None:
@@ -59,7 +59,7 @@ def open_table(
 
 
 def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
-    """Return a registered catalog's table if the string names one; else the string itself."""
+    """Return the table of a registered catalog with this name; if there is none, return `text`."""
     return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
@@ -68,11 +68,11 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
 
     Args:
         spark: the session.
-        name: of the table.
+        name: the name of the table.
         entry: the table's entry in Spark's catalog, if known.
 
     Raises:
-        TableNotFoundError: there is no such table, or the catalog has no location for it.
+        TableNotFoundError: there is no such table, or Spark's catalog has no location for the name.
     """
     found = location_of(name) or view_location(spark, name)
     if found is None and entry is not None:
@@ -81,7 +81,10 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
 
 
 def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
-    """Record the table that a view reads: in the session, or for catalogs in this process."""
+    """Record the table that a view reads.
+
+    The session records a location. This process records a table that only a catalog can open.
+    """
     if context.committer is None:
         note_location(spark, name, context.store.root)
     else:
@@ -102,12 +105,12 @@ def location_of(identifier: str) -> str | None:
 
 
 def is_by_name(text: str) -> bool:
-    """Return whether a string is a name as a URI, such as `uc://catalog.schema.table`."""
+    """Return whether a string is a table name as a URI, such as `uc://catalog.schema.table`."""
     return text.strip().lower().startswith(BY_NAME)
 
 
 def view_location(spark: SparkSession, name: str) -> str | None:
-    """Return the location of the table that a view reads, if deltalog made the view."""
+    """Return the location of the table that a view reads; None if deltalog did not create it."""
     known = spark.conf.get(_VIEW + name_key(name), None)
     return known if known and spark.catalog.tableExists(name) else None
 
@@ -116,7 +119,7 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
     """Return the location of a table in Spark's catalog.
 
     Raises:
-        TableNotFoundError: there is no such table, or it has no location.
+        TableNotFoundError: there is no such table, or its entry has no location.
     """
     entry = _entry(spark, name)
     if entry is not None and entry.location is not None:
@@ -126,14 +129,14 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
             rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except Exception as error:
         raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog does not have it ({error}); open it by "
-            "its location with forPath"
+            f"cannot find the table {name!r}: Spark's catalog does not contain it ({error}); open "
+            "the table by its location with forPath"
         ) from error
     found = [row["data_type"] for row in rows if row["col_name"] == "Location"]
     if not found:
         raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog has no location for it; open it by "
-            "its location with forPath"
+            f"cannot find the table {name!r}: Spark's catalog has no location for it; open the "
+            "table by its location with forPath"
         )
     return str(found[-1])
 
@@ -145,11 +148,11 @@ def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
         return None  # Spark reports the error
 
 
-# Catalogs of a session by name, such as `uc` in `uc.main.sales.orders`.
+# --- catalogs of a session by name, such as `uc` in `uc.main.sales.orders`
 
 
 CATALOGS: Final = "spark.deltalog.catalogs"
-"""Session setting: key of the session's catalogs in this process."""
+"""Session setting that contains the key under which this process stores the session's catalogs."""
 
 
 @dataclass(slots=True)
@@ -157,8 +160,8 @@ class SessionCatalogs:
     """The catalogs of a session.
 
     Args:
-        names: resolve tables.
-        views: the tables that views read, which only their catalog can open.
+        names: the catalogs by name; resolves names of tables.
+        views: name of a view → the table that the view reads and that only its catalog can open.
     """
 
     names: CatalogNames = field(default_factory=lambda: CatalogNames(None, None))
@@ -187,7 +190,7 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
     """Return the catalogs of a session.
 
     Raises:
-        InvalidInputError: another process has registered them.
+        InvalidInputError: another process has registered the session's catalogs.
     """
     key = spark.conf.get(CATALOGS, None)
     if key is None:
@@ -196,18 +199,18 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
     if found is None:
         raise InvalidInputError(
             "cannot find the catalogs of this session: another process registered them; call "
-            "deltalog.spark.register(spark, catalogs=…) here"
+            "deltalog.spark.register(spark, catalogs=…) in this process"
         )
     return found
 
 
 def note_table(spark: SparkSession, name: str, context: TableContext) -> None:
-    """Record the catalog's table that a view reads."""
+    """Record the table of a catalog that a view reads."""
     _entry_of(spark).views[name_key(name)] = context
 
 
 def shown_by(spark: SparkSession, name: str) -> TableContext | None:
-    """Return the catalog's table that a view reads; None for other views."""
+    """Return the table of a catalog that a view reads; None for other views."""
     found = catalogs_of(spark).views.get(name_key(name.strip().strip("`")))
     return found if found is not None and spark.catalog.tableExists(name) else None
 
@@ -217,8 +220,9 @@ def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> Named
 
     Args:
         spark: the session.
-        name: of the table.
-        by_alias: whether the name must begin with a catalog's name, since it could be a path.
+        name: the name of the table.
+        by_alias: whether the name must begin with the name of a catalog. Otherwise the string could
+            also be a path.
     """
     names = catalogs_of(spark).names
     if names.is_empty:

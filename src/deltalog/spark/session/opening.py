@@ -1,7 +1,7 @@
-"""Open the snapshot that Spark will read, from a location and options.
+"""Opening of the snapshot that Spark will read, from a location and options.
 
-Follows Delta Spark where it differs from the core: a timestamp after the last commit is an error,
-and a timestamp without a time zone is in the session's.
+Differs from the core where Delta Spark does: a timestamp after the last commit is an error, and a
+timestamp without a time zone is in the session's time zone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Location = str | PurePath | Store | NamedTable | TableContext
 
-# Java's forms of fixed offsets: +2, GMT+02:00, UTC-8.
+# Fixed offsets as Java writes them: +2, GMT+02:00, UTC-8.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
@@ -46,11 +46,11 @@ def load_version(
     """Load the requested version of a table.
 
     Args:
-        table: its location, which may end in `@v3`, a store, or a table of a catalog.
+        table: a location, which may end in `@v3`, a store, or a table of a catalog.
         storage: options for the store, or for the catalog.
-        version: to read at.
-        timestamp: or a timestamp to read at.
-        time_zone: of timestamps and partition values without a time zone.
+        version: the version to read.
+        timestamp: the timestamp of the version to read.
+        time_zone: the time zone of timestamps and partition values without a time zone.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -61,7 +61,7 @@ def load_version(
     asked = [named for named in (version, timestamp, at) if named is not None]
     if len(asked) > 1:
         raise InvalidInputError(
-            f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: give one of them"
+            f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: use one of them"
         )
     with naming(store.root):
         if not asked:
@@ -78,7 +78,7 @@ def open_context(
     """Return the context of a table, and the version or timestamp in its location.
 
     Raises:
-        TableNotFoundError: a catalog has no such table. Locations are not checked yet.
+        TableNotFoundError: a catalog has no such table. This function does not check locations.
     """
     if isinstance(table, TableContext):
         return replace(table, time_zone=time_zone), None
@@ -91,14 +91,14 @@ def open_latest(
     """Return the context of a table for an operation on its latest version.
 
     Args:
-        table: its location, a store, or a table of a catalog.
+        table: a location, a store, or a table of a catalog.
         storage: options for the store, or for the catalog.
         doing: the operation, for the error, such as `write to`.
-        time_zone: of values without a time zone.
+        time_zone: the time zone of values without a time zone.
 
     Raises:
         InvalidInputError: the location contains a version.
-        TableNotFoundError: a catalog has no such table. Locations are not checked yet.
+        TableNotFoundError: a catalog has no such table. This function does not check locations.
     """
     context, at = open_context(table, storage, time_zone=time_zone)
     if at is not None:
@@ -107,10 +107,10 @@ def open_latest(
 
 
 def names_a_version(table: object, doing: str) -> InvalidInputError:
-    """Return the error for a location with a version where only the latest version is possible."""
+    """Return the error for a location with a version in an operation on the latest version."""
     return InvalidInputError(
-        f"cannot {doing} {table!r}: it names a version, but only the latest one is possible; "
-        "leave the version out, or read it with deltalog.spark.read"
+        f"cannot {doing} {table!r}: the location contains a version, but the operation needs the "
+        "latest version; remove the version, or read it with deltalog.spark.read"
     )
 
 
@@ -124,7 +124,7 @@ def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
-    """Return a timestamp as milliseconds since 1970; without a time zone it is in `time_zone`."""
+    """Return a timestamp as milliseconds since 1970; `time_zone` is the default time zone."""
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
             return as_timestamp_ms(moment)
@@ -136,7 +136,7 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
-    """Return a timestamp as a string for the core; without a time zone it is in `time_zone`."""
+    """Return a timestamp as a string for the core; `time_zone` is the default time zone."""
     return str(Moment(moment_ms(moment, time_zone)))
 
 
@@ -158,13 +158,13 @@ def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
     if timestamp_ms > latest.commit_timestamp_ms:
         raise VersionNotFoundError(
             f"cannot read {context.store.root} as of {Moment(timestamp_ms)}: its last commit, "
-            f"version {latest.version}, is of {Moment(latest.commit_timestamp_ms)}; leave out "
-            "the timestamp to read it"
+            f"version {latest.version}, is from {Moment(latest.commit_timestamp_ms)}; omit the "
+            "timestamp to read the latest version"
         )
     return load_snapshot(context, timestamp_ms=timestamp_ms)
 
 
-# Settings of Hadoop's file systems, which Delta's class accepts and deltalog does not use.
+# --- settings of Hadoop's file systems, which Delta's class accepts but deltalog does not use
 
 
 _OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")
@@ -176,8 +176,8 @@ def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
     Settings for other file systems are ignored, as in Hadoop.
 
     Args:
-        given: names, such as `fs.s3a.access.key`, and their values.
-        location: of the table.
+        given: name of a setting, such as `fs.s3a.access.key` → value.
+        location: the location of the table.
 
     Raises:
         InvalidInputError: a setting is refused. The message contains its name, never its value.
@@ -187,12 +187,12 @@ def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
         found = _OF_A_SCHEME.fullmatch(name.lower())
         if found is None or found[1] in own:
             raise InvalidInputError(
-                f"cannot use the setting {name!r} of hadoopConf for {location!r}: files are not "
-                "read through Hadoop; give the store's credentials and settings as storage_options"
+                f"cannot use the setting {name!r} of hadoopConf for {location!r}: deltalog does "
+                "not use Hadoop; set the store's credentials and settings in storage_options"
             )
 
 
 def _names_of(location: object) -> set[str]:
-    """Return Hadoop's names for the store of a location."""
+    """Return Hadoop's names for the URI scheme of a location, such as `s3a`."""
     kind = store_kind(str(getattr(location, "root", location)))
     return {kind.name, *kind.aliases, *(one.rstrip("_") for one in kind.option_prefixes)}

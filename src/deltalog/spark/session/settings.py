@@ -1,6 +1,6 @@
 """The session's settings that change what is written and read.
 
-Parses each setting, in the session or from the settings that its tasks can read.
+Parses the settings of a session, or the settings that Spark sends to tasks.
 
 Protocol: none
 """
@@ -38,19 +38,19 @@ RETENTION_CHECK: Final = f"{DELTA}retentionDurationCheck.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """A session's settings for writes; None if not set.
+    """A session's settings for writes. A setting that is not set is None.
 
     Args:
-        dynamic: whether an overwrite replaces only the partitions of its rows.
-        merge_schema: whether columns that only the data has are added.
+        dynamic: whether an overwrite replaces only the partitions that receive new rows.
+        merge_schema: whether a write adds columns to the table that only the data has.
         user_metadata: a string for the history.
-        app: application transaction that makes writes idempotent.
-        max_records_per_file: maximum number of rows in a file; 0 is no limit.
-        optimize_write: whether the rows of a partition are gathered.
+        app: the application transaction, which makes writes idempotent.
+        max_records_per_file: the maximum number of rows in a file; 0 means no limit.
+        optimize_write: whether the rows of a partition are gathered in few tasks.
         auto_compact: whether small files are compacted after commits.
-        optimized_bytes: size of the files that OPTIMIZE writes.
-        time_zone: of timestamps without a time zone, in Spark's spelling.
-        defaults: properties of new tables.
+        optimized_bytes: the size of the files that OPTIMIZE writes.
+        time_zone: the time zone of timestamps without a time zone, as Spark names it.
+        defaults: the names and values of default properties for new tables.
     """
 
     dynamic: bool | None = None
@@ -66,7 +66,7 @@ class SessionSettings:
 
     @property
     def hooks(self) -> PostCommitHookProperties | None:
-        """Return the steps after a commit; None leaves them to the table."""
+        """Return the settings of post-commit hooks; None means the table's properties."""
         if self.auto_compact is None:
             return None
         return PostCommitHookProperties(auto_compact=self.auto_compact)
@@ -169,28 +169,28 @@ def session_defaults(spark: SparkSession) -> Iterator[None]:
     """Apply the session's default table properties to tables that this block creates.
 
     Raises:
-        InvalidInputError: a setting names no table property, or deltalog does not support it.
+        InvalidInputError: deltalog does not support a property, or there is no such property.
     """
     with table_defaults(dict(session_settings(spark).defaults)):
         yield
 
 
 def is_ansi(spark: SparkSession) -> bool:
-    """Return whether the session's casts raise an error for a value that does not fit."""
+    """Return whether casts in the session fail for values that the target type cannot represent."""
     return (spark.conf.get(_ANSI, None) or "true").strip().lower() != "false"
 
 
 def enforces_retention(spark: SparkSession) -> bool:
-    """Return whether a vacuum refuses a retention shorter than the table's."""
+    """Return whether a vacuum refuses a retention period that is shorter than the table's."""
     return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"
 
 
-# The formats for which PySpark's own methods use deltalog, and how to bypass that.
+# --- formats for which PySpark's own methods use deltalog
 
 
 FORMATS: Final = "spark.deltalog.formats"
-"""Session setting: the formats for which PySpark's methods use deltalog. As a setting of the
-session, it applies to all Python objects of the session."""
+"""Session setting: the formats for which PySpark's methods use deltalog. It is a setting because
+several Python objects may represent the same session."""
 _DELTA: Final = "delta"
 _DELTALOG: Final = "deltalog"
 _CATALOG: Final = "spark.sql.catalog.spark_catalog"
@@ -206,12 +206,15 @@ def formats_of(spark: SparkSession) -> frozenset[str]:
 
 
 def format_of_new(formats: frozenset[str]) -> str:
-    """Return the format of new entries in Spark's catalog: `delta`, which other engines expect."""
+    """Return the format of new entries in Spark's catalog.
+
+    The format is `delta` if the session has registered this name, because other engines expect it.
+    """
     return _DELTA if _DELTA in formats else _DELTALOG
 
 
 def is_left_to_spark() -> bool:
-    """Return whether PySpark's own methods must run without deltalog."""
+    """Return whether PySpark's methods must run without deltalog; see `left_to_spark`."""
     return _left.get()
 
 
@@ -220,7 +223,7 @@ def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
 
     Args:
         spark: the session.
-        given: its settings.
+        given: the settings of the session.
 
     Raises:
         InvalidInputError: the jar is missing; the message lists the settings to remove.
@@ -236,15 +239,15 @@ def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
             raise
         raise InvalidInputError(
             f"cannot work in a session with the setting {_CATALOG}={named!r}: it needs the "
-            "catalog of Delta's jar, which this session does not have; remove it where the "
-            f"session is created, and {_EXTENSIONS}=io.delta.sql.DeltaSparkSessionExtension "
-            f"with it, or call spark.conf.set({_CATALOG!r}, 'builtin')"
+            "catalog of Delta's jar, which this session does not have; remove the setting where "
+            f"the session is created, also {_EXTENSIONS}=io.delta.sql.DeltaSparkSessionExtension, "
+            f"or call spark.conf.set({_CATALOG!r}, 'builtin')"
         ) from error
 
 
 @contextmanager
 def left_to_spark() -> Iterator[None]:
-    """Make calls of the session's methods in this block run without deltalog."""
+    """Run the block with PySpark's own methods, without deltalog's replacements."""
     token = _left.set(True)
     try:
         yield

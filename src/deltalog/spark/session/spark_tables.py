@@ -1,7 +1,8 @@
 """Entries of tables in Spark's own catalog: read, create, rename and drop them.
 
-For a format in Python, Spark's catalog keeps a name, columns and properties, but does not pass the
-location to the format. So names are resolved here, and the table at the location is authoritative.
+For a format in Python, Spark's catalog stores a name, columns and properties, but does not pass the
+location to the format. So this module resolves names. If an entry and the table at its location
+differ, the table is right.
 
 Protocol: none
 """
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""Property of an entry: deltalog chose the location, so dropping the name deletes the files."""
+"""Property of an entry: deltalog chose the location, so dropping the table deletes the files."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 
@@ -38,9 +39,9 @@ class SparkEntry:
     """A table's entry in Spark's catalog.
 
     Args:
-        name: as requested.
+        name: the name that the caller requested.
         provider: the table's format, in lower case.
-        location: of the files; None if the catalog has none.
+        location: the location of the files; None if the entry has no location.
         is_managed: whether deltalog chose the location.
     """
 
@@ -55,7 +56,7 @@ def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
 
     Args:
         spark: the session.
-        name: of up to three parts, without a version.
+        name: a name of up to three parts, without a version.
 
     Cost: one call to Spark for an unknown name, two for a table.
     """
@@ -63,7 +64,7 @@ def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
 
 
 def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None, bool]:
-    """Return the result of `find_entry`, and whether another catalog of Spark may have the name."""
+    """Return the result of `find_entry`, and whether another Spark catalog may contain the name."""
     parts = _in_spark(name)
     if parts is None:
         return None, name.location is None
@@ -113,18 +114,16 @@ def _entry(name: QualifiedName, information: str) -> SparkEntry:
 
 
 def _plain(location: str) -> str:
-    """Return a location without `file:`; Spark does not percent-encode these paths."""
+    """Return a location without `file:`. Spark does not percent-encode paths with this scheme."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
     return location if found is None else found[1]
 
 
 def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
-    """Return where Spark would put a new table's files; None if another catalog has the name."""
+    """Return the default location of a new table; None if another catalog resolves the name."""
     parts = _in_spark(name)
     with left_to_spark():
-        if parts is None or (
-            len(parts) < 3 and spark.catalog.currentCatalog() != _SPARKS
-        ):  # as above
+        if parts is None or (len(parts) < 3 and spark.catalog.currentCatalog() != _SPARKS):
             return None
         schema = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
         rows = spark.sql(f"DESCRIBE DATABASE EXTENDED {quote_name(schema)}").collect()
@@ -140,7 +139,7 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
     Args:
         spark: the session.
         entry: the new entry.
-        schema: of the table.
+        schema: the schema of the table.
     """
     with left_to_spark():
         if spark.catalog.tableExists(str(entry.name)):
@@ -157,7 +156,7 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
 
 
 def drop_entry(spark: SparkSession, name: QualifiedName) -> None:
-    """Drop a table's entry from Spark's catalog; its files stay."""
+    """Drop a table's entry from Spark's catalog, but do not delete the files."""
     with left_to_spark():
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
@@ -176,7 +175,7 @@ def _has_columns(spark: SparkSession, name: QualifiedName, schema: StructType) -
 
 
 def _type_text(kind: DataType) -> str:
-    """Return a type in Spark's DDL, with names quoted."""
+    """Return a type in Spark's DDL, with quoted names of fields."""
     match kind:
         case ArrayType():
             return f"ARRAY<{_type_text(kind.element_type)}>"
@@ -190,6 +189,6 @@ def _type_text(kind: DataType) -> str:
 
 
 def spark_path(location: str) -> str:
-    """Return a location as Hadoop's file systems expect it."""
+    """Return a location in the form that Hadoop's file systems expect."""
     kind = store_kind(location)
     return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

@@ -1,7 +1,8 @@
-"""Replace tables in queries by data frames.
+"""Replacement of tables in queries by data frames.
 
-PySpark's formatter accepts frames by names in braces, also on Spark Connect. A frame has only its
-alias as a name, so columns that are qualified by longer table names get the alias instead.
+PySpark's formatter accepts data frames by names in braces, also on Spark Connect. In the query, a
+frame only has an alias. So in columns that are qualified by a longer table name, this name is
+replaced by the alias.
 
 Protocol: none
 """
@@ -42,8 +43,8 @@ class TableFrame:
     """A table of a query that a data frame replaces.
 
     Args:
-        table: its place in the query.
-        name: of the frame in braces.
+        table: the table with its position in the query.
+        name: the name of the frame in braces.
         full: the table's full name in its catalog, in lower case.
     """
 
@@ -63,8 +64,8 @@ def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
     """Return a query for PySpark's formatter, with names of frames in braces.
 
     Args:
-        query: with the places of its tables and columns.
-        frames: for some of its tables.
+        query: the query with the positions of its tables and columns.
+        frames: the data frames for some tables of the query.
 
     Raises:
         InvalidInputError: a column may belong to several tables.
@@ -114,10 +115,10 @@ def _shares_name(
     frames: Sequence[TableFrame],
     targets: Sequence[tuple[LocatedColumn, TableFrame, int]],
 ) -> bool:
-    """Return whether two tables share a last part, and columns use longer names for one of them.
+    """Return whether two tables have the same last part, and columns use a longer name for one.
 
     Raises:
-        InvalidInputError: other columns use the shared part alone.
+        InvalidInputError: other columns are qualified by the last part alone.
     """
     scope, last = frame.table.scope, name_key(frame.last)
     if frame.table.is_aliased or query.relations.get(scope, ()).count(last) < 2:
@@ -147,11 +148,11 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# Complete a statement with facts of the session before it runs.
+# --- names and settings of the session that complete a statement
 
 
 CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
-"""The statements that change rows of one table."""
+"""The statements that change the rows of a table."""
 
 
 def completed(
@@ -160,9 +161,9 @@ def completed(
     """Return a change with full table names and the session's schema evolution.
 
     Args:
-        statement: any statement; others than changes are returned as they are.
-        full_name: returns a table's full name, which may qualify columns.
-        merges: whether changes add columns that only new rows have.
+        statement: any statement. A statement that is not in `CHANGES` is returned unchanged.
+        full_name: a function that returns a table's full name, which may qualify columns.
+        merges: whether statements add columns to the table that only new rows have.
     """
     if isinstance(statement, SeveralInserts):
         inserts: Any = (completed(one, full_name, merges=merges) for one in statement.inserts)
@@ -177,7 +178,7 @@ def completed(
     return replace(statement, **known)
 
 
-# Conditions that only Spark can parse, as strings for Spark.
+# --- conditions that only Spark can parse, as strings for Spark
 
 
 _NAMES = frozenset({"word", "quoted"})
@@ -195,11 +196,11 @@ def foreign_text(
     """Return a condition in which parameters and subqueries are replaced by their values.
 
     Args:
-        values_of: returns the rows of a query.
-        condition: from the statement.
-        columns: of the rows that it filters.
-        qualifiers: names that may qualify a column.
-        keeps_last: whether the last part of a column's qualifier is kept.
+        values_of: a function that returns the rows of a query.
+        condition: the condition from the statement.
+        columns: the columns of the rows that the condition filters.
+        qualifiers: the names that may qualify a column.
+        keeps_last: whether the result contains the last part of a column's qualifier.
 
     Raises:
         InvalidInputError: a subquery returns too many rows or columns.
@@ -235,7 +236,7 @@ def foreign_text(
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[tuple[str, ...], int]:
-    """Return the parts of the name at a word, in lower case, and the place after the name."""
+    """Return the parts of the name at a word, in lower case, and the index after the name."""
     if words[place].kind not in _NAMES:
         return (), place + 1
     parts = [name_key(unquoted(words[place].text))]

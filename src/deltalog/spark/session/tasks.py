@@ -1,7 +1,7 @@
-"""Spark jobs whose tasks run deltalog's functions and report to the driver in messages.
+"""Spark jobs whose tasks run deltalog's functions and return messages to the driver.
 
-Spark retries a task that fails, but an error in the data would only occur again. So a task returns
-such an error as a message, and the driver raises it.
+Spark retries a task that fails, but an error in the data would occur again. So a task returns such
+an error in its message, and the driver raises the error.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 def encode_message(content: object) -> bytes:
-    """Encode a task's report; a stream's report includes the plan, and therefore the store."""
+    """Encode the message of a task. For a stream, it contains the plan with the store."""
     with sent_to_tasks():
         return pickle.dumps(content)
 
 
 def decode_message(message: bytes) -> Any:
-    """Decode a task's report.
+    """Decode the message of a task.
 
     Raises:
-        DeltaError: the task has reported an error.
+        DeltaError: the message contains an error.
     """
     content = pickle.loads(message)  # noqa: S301  # a task of this job wrote it
     if isinstance(content, Exception):
@@ -50,7 +50,7 @@ def decode_message(message: bytes) -> Any:
 
 
 def report(work: Callable[[], object]) -> bytes:
-    """Encode the result of a task's work, or the error that it found in its data.
+    """Encode the result of a task's work, or an error in the task's data.
 
     Raises:
         StorageError: the store failed; Spark may retry the task.
@@ -68,11 +68,11 @@ def decode_all(
 
     Args:
         messages: the results of `report`.
-        store: of the table.
-        paths: returns the paths of the files in a task's report.
+        store: the store of the table.
+        paths: a function that returns the paths of the files in a decoded message.
 
     Raises:
-        DeltaError: a task found errors in its data; the files of the other tasks are deleted.
+        DeltaError: a task found an error in its data. The files of the other tasks are deleted.
     """
     reports, errors = [], []
     for message in messages:
@@ -95,16 +95,17 @@ def task_number() -> int:
 def run_tasks(
     frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], object], what: str
 ) -> list[bytes]:
-    """Run a job whose tasks pass their rows to `work`; return their messages.
+    """Run a job whose tasks pass their rows to `work`; return the messages of the tasks.
 
     Args:
         frame: the rows.
-        work: runs in each task; its result, or an error in the data, is the task's message.
-        what: describes the job in Spark's UI.
+        work: a function that runs in each task. Its result, or an error in the data, becomes the
+            task's message.
+        what: a description of the job for Spark's UI.
 
     Raises:
-        WorkerMismatchError: workers do not have this version of deltalog; raised before the job
-            if possible.
+        WorkerMismatchError: the workers do not have the driver's version of deltalog. Raised before
+            the job if possible.
     """
     check_workers(frame.sparkSession)
 
@@ -120,7 +121,7 @@ def run_tasks(
 def run_numbered(
     spark: SparkSession, count: int, work: Callable[[int], object], what: str
 ) -> list[bytes]:
-    """Run a job whose tasks get numbers; return their messages in order."""
+    """Run a job of `count` numbered tasks; return their messages in the order of the numbers."""
     numbers = spark.range(0, count, 1, count)
     return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
 
@@ -137,13 +138,13 @@ def numbered_frame(
 
     Args:
         spark: the session.
-        count: number of tasks.
-        work: produces the rows of a task from its number.
-        schema: of the rows.
+        count: the number of tasks.
+        work: a function that returns the rows of the task with a number.
+        schema: the schema of the rows.
         what: the operator's name in Spark's plan.
 
     Raises:
-        WorkerMismatchError: workers do not have this version of deltalog.
+        WorkerMismatchError: the workers do not have the driver's version of deltalog.
     """
     check_workers(spark)
 
@@ -162,7 +163,7 @@ def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """Describe the jobs of this block in Spark's UI; has no effect in remote sessions."""
+    """Set the description of the block's jobs in Spark's UI; has no effect in remote sessions."""
     try:
         context = spark.sparkContext
     except (AttributeError, PySparkException):

@@ -1,4 +1,4 @@
-"""Convert schemas and types to Spark's, and batches to the Arrow types that Spark accepts.
+"""Conversion of schemas and types to Spark's, and of batches to Arrow types that Spark accepts.
 
 Protocol: Schema Serialization Format (which is Spark's own)
 """
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """Return the schema for Spark, with nullable columns and with comments.
+    """Return the schema for Spark, with comments and with nullable columns.
 
-    Reads do not check files, so Spark must not rely on NOT NULL.
+    All columns are nullable because reads do not check files, so Spark must not rely on NOT NULL.
     """
     return _from_log(loosened(schema, _with_comment, _in_spark))
 
@@ -67,7 +67,7 @@ def schema_of(columns: spark_types.StructType) -> StructType:
 
     Raises:
         UnsupportedTypeError: Delta has no such type.
-        InvalidInputError: two names differ only in case.
+        InvalidInputError: the names of two columns differ only in case.
     """
     seen: dict[str, str] = {}
     for name in columns.names:
@@ -81,9 +81,9 @@ def schema_of(columns: spark_types.StructType) -> StructType:
 
 
 def defined_schema(columns: spark_types.StructType) -> StructType:
-    """Return the schema of a definition, in which CHAR and VARCHAR are strings of limited length.
+    """Return the schema of a table definition; CHAR and VARCHAR become STRING.
 
-    As in Spark, a column's metadata contains its full type, such as `array<varchar(3)>`.
+    As in Spark, a column's metadata contains the full type, such as `array<varchar(3)>`.
 
     Raises:
         UnsupportedTypeError: Delta has no such type.
@@ -129,7 +129,7 @@ def _with_comment(field: Field) -> Field:
 def _checked(kind: DataType) -> DataType:
     if isinstance(kind, PrimitiveType) and not kind.primitive.in_spark:
         raise UnsupportedTypeError(
-            f"cannot exchange values of type {kind} with Spark: use "
+            f"cannot exchange values of type {kind} with Spark, which lacks this type: use "
             "deltalog without Spark for this table"
         )
     return kind
@@ -150,7 +150,7 @@ def to_spark_arrow(schema: StructType) -> pa.Schema:
 
 
 def _without_extension(kind: Any) -> Any:
-    """Return the type with variants in Spark's form, which has the value before the metadata."""
+    """Return the type with variants as Spark's structs, whose first field is the value."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -178,7 +178,7 @@ def as_spark_batches(
     """Convert batches of a scan to the types that Spark accepts.
 
     Args:
-        batches: with columns of the same names, in any order.
+        batches: the batches, which contain the columns of `schema` in any order.
         schema: the result of `to_spark_arrow`.
     """
     for batch in batches:
@@ -187,7 +187,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """Return the same values in a type with other nullability or another form of variants."""
+    """Cast values to a type that differs only in nullability or in the form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
@@ -216,5 +216,5 @@ def has_structs(kind: DataType) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a column's name in the quotes that Spark's functions expect."""
+    """Return a column's name in backticks, as Spark's functions expect."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,8 +1,8 @@
-"""Check that Python workers have the driver's version of deltalog, and send work to them.
+"""Functions that run in Python workers with the driver's version of deltalog.
 
-Work is pickled in an envelope that includes the code to open it. This code does not import
-deltalog, so it can report a missing or different version before unpickling fails with an obscure
-error.
+A function is pickled in an envelope, which includes the code that opens the envelope. This code
+does not import deltalog. So it can report a missing or different version of deltalog before
+unpickling fails with an obscure error.
 
 Protocol: none
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 """Session setting: `false` skips the job that checks the workers."""
 _PROBES: Final = 4
-"""Number of tasks of the job that checks workers; Spark distributes them over executors."""
+"""The number of tasks in the job that checks workers; Spark distributes them over executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
 _serializer: Final[Any] = CloudPickleSerializer()  # without type hints
@@ -37,10 +37,13 @@ _checked: set[str] = set()
 
 
 class InEnvelope:
-    """Base of objects sent to workers; `__getstate__` of subclasses decides what is sent."""
+    """Base of objects that are sent to workers; subclasses select the content by `__getstate__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the opener, a nested function that needs cloudpickle, as PySpark uses."""
+        """Pickle with the function that opens the envelope.
+
+        Only cloudpickle, which PySpark uses, can pickle this nested function.
+        """
         with sent_to_tasks():
             content = _serializer.dumps((type(self), self.__getstate__()))
         return _opener(), (__version__, content)
@@ -64,13 +67,13 @@ def mapped(
 
     Args:
         frame: the input of the tasks.
-        work: maps batches.
-        schema: of the result.
+        work: the function, which maps batches to batches.
+        schema: the schema of the result.
         what: the operator's name in Spark's plan.
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
-        # PySpark looks up columns by name without quoting, which fails for names such as `a.b`.
+        # PySpark looks up columns by unquoted names, which fails for names such as `a.b`.
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
         sent = _SentFunction(_naming(names, work))
     else:
@@ -94,12 +97,12 @@ def _naming(
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Check, once per application, that workers have this version of deltalog.
+    """Check, once per application, that workers have the driver's version of deltalog.
 
-    Executors that start later are not checked; their tasks report a mismatch.
+    Executors that start later are not checked, but their tasks report a mismatch.
 
     Raises:
-        WorkerMismatchError: a worker has no deltalog, or another version.
+        WorkerMismatchError: a worker has no deltalog, or another version of it.
 
     Cost: one job of a few tasks without data; none if `CHECK_WORKERS` is `false`.
     """
@@ -114,10 +117,11 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Raise a clear error if a job of this block fails because of a worker's installation.
+    """Raise a clear error if a job in this block fails because of a worker's installation.
 
     Raises:
-        WorkerMismatchError: replaces Spark's error.
+        WorkerMismatchError: a worker lacks deltalog or another module, or has another version of
+            deltalog. Spark's error is the cause.
     """
     try:
         yield
@@ -149,10 +153,10 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _opener() -> Callable[[str, bytes], Any]:
-    """Return the function that opens an envelope; it is nested, so cloudpickle sends its code."""
+    """Return the function that opens an envelope. It is nested, so cloudpickle sends its code."""
 
     def open_envelope(version: str, content: bytes) -> Any:
-        import pickle  # noqa: PLC0415  # this code runs where its module is not
+        import pickle  # noqa: PLC0415  # this function runs where the module may be missing
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 
@@ -161,7 +165,7 @@ def _opener() -> Callable[[str, bytes], Any]:
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # One line, because the driver finds the message by a pattern in Spark's report.
+            # The message is one line, because the driver searches Spark's error for it.
             raise RuntimeError(
                 "deltalog cannot work on this Python worker: expected deltalog "
                 f"{version}, as the driver has, found {found} in {sys.executable}; "

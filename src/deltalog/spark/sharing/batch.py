@@ -1,7 +1,7 @@
-"""The batch reader of the format `deltalog_sharing`: turns files behind signed URLs into batches.
+"""The batch reader of the format `deltalog_sharing`, which reads files by their signed URLs.
 
-Owns one read of a shared table: the requests to the server, and the filters that Spark pushes down.
-Workers request new URLs when theirs expire, so tasks carry the profile.
+Owns the requests to the server, and the filters that Spark pushes down. Workers request new URLs
+when URLs expire, so tasks contain the profile.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table
 """
@@ -53,7 +53,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
-    """Return the client of the named server, and the named table.
+    """Return the client of the server in the profile, and the table.
 
     Raises:
         InvalidInputError: the path or the profile is invalid.
@@ -69,7 +69,7 @@ def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
 
 
 def open_shared(options: SharedReadOptions) -> SharedTable:
-    """Return the requested version of a shared table, without asking the server yet."""
+    """Return the requested version of a shared table, without a request to the server."""
     client, table = connect(options.place)
     read = options.read
     at = read.version if read.timestamp is None else as_moment(read.timestamp, read.time_zone)
@@ -77,7 +77,7 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 
 def as_moment(text: str, time_zone: str) -> datetime:
-    """Parse a timestamp; without a time zone it is in `time_zone`."""
+    """Parse a timestamp; `time_zone` is the default time zone."""
     try:
         return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
     except OverflowError:
@@ -105,7 +105,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
 ) -> Changes:
-    """Load the requested change feed; it ends with the version of `table`."""
+    """Load the requested change feed, which ends at the version of `table`."""
     start, end = options.start, options.end
     zone = options.time_zone
     last = min(end, table.version()) if isinstance(end, int) else table.version()
@@ -123,8 +123,8 @@ class SharedBatchReader(FilteringReader):
     """Reader of one version of a shared table, or of a range of its change feed.
 
     Args:
-        options: what to read.
-        table: opened at the version whose schema Spark has.
+        options: the options of the read.
+        table: the table at the version from which Spark received the schema.
         columns: the schema that Spark requests.
     """
 
@@ -139,14 +139,14 @@ class SharedBatchReader(FilteringReader):
         self._predicate: Expression | None = None
 
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Use filters to prune files (on the server and here), row groups and rows."""
+        """Use filters to prune files on the server, and files, row groups and rows locally."""
         if self._options.read.push_filters:
             self._predicate = as_predicate(filters, self._shown)
 
     def partitions(self) -> Sequence[TaskPartition]:
-        """Return partitions of about the same size.
+        """Return one partition per task, of about the same size.
 
-        Cost: one query for the files that may contain matching rows.
+        Cost: one request for the files that may contain matching rows.
         """
         read = self._options.read
         found = self._changes() if read.changes else self._scan()
@@ -169,11 +169,11 @@ class SharedBatchReader(FilteringReader):
         return found
 
     def _check_still(self, rows: StructType) -> None:
-        """Refuse rows of another schema: a table without shared history may have changed."""
+        """Refuse rows with another schema, because a table without shared history may change."""
         check_columns(rows, to_spark_schema(self._rows), self._table.name)
 
 
-# Scans and change feeds of the sharing client as DataFrames; Python workers read the rows.
+# --- scans and change feeds of the sharing client as DataFrames; Python workers read the rows
 
 
 _MOST_ROWS: Final = 2**31 - 1
@@ -184,8 +184,8 @@ def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame
     """Return the rows of a scan, with its columns, predicate and limit applied.
 
     Args:
-        scan: of a shared table.
-        spark: the session; None is the active one.
+        scan: a scan of a shared table.
+        spark: the session; None means the active session.
 
     Raises:
         InvalidInputError: there is no session, or Spark does not support the scan.
@@ -194,12 +194,12 @@ def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame
     if hidden:
         raise InvalidInputError(
             f"cannot read {hidden!r} of {scan.spec.table} on Spark: a DataFrame of a shared table "
-            "has no metadata columns; leave them out of the scan, or read it with to_table()"
+            "has no metadata columns; omit them, or read the scan with to_table()"
         )
     if scan.limit is not None and scan.limit > _MOST_ROWS:
         raise InvalidInputError(
-            f"cannot read the first {scan.limit} rows of {scan.spec.table} on Spark: its largest "
-            f"limit is {_MOST_ROWS}; scan without a limit, or with a smaller one"
+            f"cannot read the first {scan.limit} rows of {scan.spec.table} on Spark: Spark's "
+            f"largest limit is {_MOST_ROWS}; use a smaller limit, or none"
         )
     schema = scan.snapshot.configuration.schema
     frame = _frame(spark, scan.spec, scan.tasks(), schema, in_order=False)
@@ -210,8 +210,8 @@ def changes_frame(changes: SharedChanges, spark: SparkSession | None = None) -> 
     """Return the rows of a change feed, with its columns and predicate applied.
 
     Args:
-        changes: of a shared table.
-        spark: the session; None is the active one.
+        changes: the changes of a shared table.
+        spark: the session; None means the active session.
 
     Raises:
         InvalidInputError: there is no session.
@@ -225,8 +225,8 @@ def active_session(table: str, spark: SparkSession | None = None) -> SparkSessio
     """Return the session that reads a shared table.
 
     Args:
-        table: for the error.
-        spark: the session; None is the active one.
+        table: the name of the table, for the error.
+        spark: the session; None means the active session.
 
     Raises:
         InvalidInputError: there is no active session.
@@ -234,8 +234,8 @@ def active_session(table: str, spark: SparkSession | None = None) -> SparkSessio
     spark = SparkSession.getActiveSession() if spark is None else spark
     if spark is None:
         raise InvalidInputError(
-            f"No active SparkSession was found. Reading {table!r} needs one: "
-            "SparkSession.builder.getOrCreate()"
+            f"No active SparkSession was found. Reading {table!r} needs a session: "
+            "call SparkSession.builder.getOrCreate()"
         )
     return spark
 
@@ -251,11 +251,11 @@ def _frame(
     """Return the rows of scan tasks as a DataFrame.
 
     Args:
-        spark: the session; None is the active one.
-        spec: of the tasks.
-        tasks: the files.
-        schema: of all columns.
-        in_order: keep the order of files.
+        spark: the session; None means the active session.
+        spec: the read specification of the tasks.
+        tasks: the scan tasks, one per file.
+        schema: the schema of all columns.
+        in_order: whether to preserve the order of files.
     """
     spark = active_session(spec.table, spark)
     check_reads(spark)
@@ -270,7 +270,7 @@ def _frame(
 
 
 def _leaves(rows: StructType) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of the columns that a scan has; it may have only a part of a struct."""
+    """Yield the paths of a scan's columns, without struct fields that the scan does not select."""
     for field in rows:
         if isinstance(field.type, StructType) and len(field.type):
             yield from ((field.name, *path) for path in _leaves(field.type))
@@ -279,10 +279,10 @@ def _leaves(rows: StructType) -> Iterator[tuple[str, ...]]:
 
 
 def _check_zone(tasks: Iterable[ScanTask], own: str, zone: str) -> None:
-    """Refuse log values without a time zone if the session's time zone is not the table's.
+    """Refuse partition values without a time zone if the session has another zone than the table.
 
     Raises:
-        InvalidInputError: there is such a value; the message names it and the column.
+        InvalidInputError: there is such a value; the message contains the value and its column.
     """
     if own == zone:
         return
@@ -291,6 +291,6 @@ def _check_zone(tasks: Iterable[ScanTask], own: str, zone: str) -> None:
             if moment_ms(text, own) != moment_ms(text, zone):
                 raise InvalidInputError(
                     f"cannot read {task.spec.table} in a session with the time zone {zone}: the "
-                    f"value {text!r} of the partition column {column!r} names no zone, and is read "
-                    f"in {own}; open the SharedTable with {zone!r} as its default zone"
+                    f"value {text!r} of the partition column {column!r} has no time zone, and is "
+                    f"read in {own}; open the SharedTable with {zone!r} as its default time zone"
                 )

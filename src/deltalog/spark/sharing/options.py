@@ -1,6 +1,6 @@
-"""Options of reads of shared tables (`option(…)`), ignoring case.
+"""Options of reads of shared tables (`option(…)`). Case is ignored.
 
-Owns the options that only shared tables have. All other options are those of direct reads.
+Owns the options that only shared tables have. The other options are the same as for direct reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARED_BATCH_OPTIONS: Final = (
     *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
     *_OWN_OF_BATCHES,
 )
-# A server provides no metadata columns, no missing files, and no times for watermarks.
+# Options that need information that a sharing server does not provide.
 _NOT_OF_SHARED_STREAMS: Final = frozenset(
     {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
 )
@@ -44,11 +44,12 @@ VERSION_INTERVAL_S: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPlace:
-    """A shared table, and the form in which it is requested.
+    """A shared table, and the response format to request.
 
     Args:
-        path: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
-        profile: location of the profile, if `path` does not name it.
+        path: `<profile>#<share>.<schema>.<table>`, or only the last three parts if `profile` is
+            set.
+        profile: the location of the profile, if `path` does not contain it.
         response_format: `delta` or `parquet`; None lets the server choose.
     """
 
@@ -59,12 +60,12 @@ class SharedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedReadOptions:
-    """The options of a batch read of a shared table, parsed.
+    """The parsed options of a batch read of a shared table.
 
     Args:
         place: the table.
         read: the options of a direct read.
-        limit_hint: number of rows that are enough; the server may leave out other files.
+        limit_hint: a number of rows that is sufficient. The server may omit further files.
     """
 
     place: SharedPlace
@@ -74,13 +75,13 @@ class SharedReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStreamOptions:
-    """The options of a streaming read of a shared table, parsed.
+    """The parsed options of a streaming read of a shared table.
 
     Args:
         place: the table.
         stream: the options of a direct stream.
-        max_versions: maximum number of versions per request.
-        version_interval_s: minimum seconds between requests for the latest version.
+        max_versions: the maximum number of versions per request.
+        version_interval_s: the minimum time between requests for the latest version, in seconds.
     """
 
     place: SharedPlace
@@ -98,12 +99,12 @@ class SharingOptions(Options):
         super().__init__(given, known)
         if self.storage:
             raise InvalidInputError(
-                f"cannot use the option {next(iter(self.storage))!r} of a store: the sharing "
-                "server signs the URLs of files, and only its profile is needed"
+                f"cannot use the storage option {next(iter(self.storage))!r}: a sharing server "
+                "signs the URLs of files, and only its profile is needed"
             )
 
     def place(self) -> SharedPlace:
-        """Return the named table."""
+        """Return the table in the option `path`."""
         form = self.text("responseFormat")
         if form is not None and form.strip().lower() not in {"delta", "parquet"}:
             raise InvalidInputError(f"cannot use responseFormat={form!r}: expected delta, parquet")
@@ -121,7 +122,7 @@ class SharingOptions(Options):
         return number
 
     def seconds(self, name: str) -> int | None:
-        """Return a number of seconds, written with or without an `s`."""
+        """Return a number of seconds; the value may end in `s`."""
         text = (self.text(name) or "").strip().lower().removesuffix("s").strip()
         if self.text(name) is None:
             return None

@@ -1,7 +1,7 @@
 """The format `deltalog_sharing`: tables that are read through a sharing server.
 
-Chooses the reader for a request. PySpark imports this module whenever it looks for formats. So the
-client, which needs an HTTP library, is imported only when a table is read.
+Chooses the reader for a request. PySpark imports this module whenever it searches for formats. So
+the sharing client, which needs an HTTP library, is imported only when a table is read.
 
 Protocol: none
 """
@@ -31,7 +31,7 @@ class SharingSource(DataSource):
     """The format `deltalog_sharing`: reads shared tables, in batches and streams."""
 
     _shown: SharedTable | None = None
-    """The table of `schema`. PySpark keeps the object, so later plans read the same version."""
+    """The table at the version of `schema`. PySpark reuses this object, so the version is fixed."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,7 +47,7 @@ class SharingSource(DataSource):
         return to_spark_schema(batch.shown_rows(options, self._shown))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of one version, or of a range of the change feed."""
+        """Return a reader of one table version, or of a range of versions of the change feed."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_shared_read_options(self.options)

@@ -1,8 +1,8 @@
-"""The streaming reader of the format `deltalog_sharing`: all rows first, then new ones.
+"""The streaming reader of the format `deltalog_sharing`: all rows of a table, then new rows.
 
-Translates to Spark's micro-batches, which may end within a range of versions.
-`sharing.client.follow` decides how often the server is asked, and the order of rows. All rows of a
-stream have the schema with which it started.
+Divides the rows into Spark's micro-batches, which may end within a range of versions.
+`sharing.client.follow` decides when requests are sent, and the order of rows. All rows of a stream
+have the schema with which the stream started.
 
 Protocol: Delta Sharing Streaming Specs
 """
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from deltalog.spark.sharing.options import SharedStreamOptions
 
 _BEYOND: Final = 1 << 62
-"""A version that no table has."""
+"""A version that is higher than any table's version."""
 
 
 class SharedStreamReader(MicroBatchReader):
-    """Reader that follows a shared table; the server must share its history.
+    """Reader that follows a shared table. The server must share the table's history.
 
-    An offset is a version and the number of files that were returned from that version on.
+    An offset consists of a version and the number of files that were returned since that version.
 
     Args:
-        options: what to follow and how.
-        table: opened at the version whose schema the stream has.
+        options: the options of the stream.
+        table: the table at the version whose schema the stream has.
         columns: the schema that Spark requests.
     """
 
@@ -76,7 +76,10 @@ class SharedStreamReader(MicroBatchReader):
         self._pace: _Pace | None = None
 
     def _read_spec(self, table: SharedTable) -> ReadSpec:
-        """Return the form of rows, from an empty change feed: that needs no request for files."""
+        """Return the read specification of the rows, from an empty change feed.
+
+        This needs no request for files.
+        """
         names = self._rows.names
         changes = self._options.stream.changes
         nothing = table.load_cdf(
@@ -104,15 +107,15 @@ class SharedStreamReader(MicroBatchReader):
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the end of the next batch: at most the end of one range of versions.
+        """Return the end of the next batch, which is within one range of versions.
 
-        PySpark 4.1 passes neither start nor limit; then the batch takes everything available.
+        PySpark 4.1 passes neither start nor limit. The batch then contains all available rows.
         """
         if start is None:
             return encode_offset(self._offset_of_latest())
         if self._pace is None or self._pace.offset != decode_offset(start):
             self._pace = self._pace_from(decode_offset(start), until=self._target)
-        pace, self._pace = self._pace, None  # set again only on success
+        pace, self._pace = self._pace, None  # remains None after an error
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
         end = ending(start, encode_offset(pace.offset)) if found else dict(start)
@@ -120,12 +123,12 @@ class SharedStreamReader(MicroBatchReader):
         return end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Make the stream end with the data that is available now."""
+        """Make the stream end with the rows that are available now."""
         self._target = self._offset_of_latest().version
         self._pace = None
 
     def _offset_of_latest(self) -> Offset:
-        """Return the offset after the latest version; options limit the requests for it."""
+        """Return the offset after the latest version; options limit the number of requests."""
         now_ms = self._client.clock.now_ms()
         interval_ms = self._options.version_interval_s * 1000
         if self._asked is None or now_ms - self._asked[0] >= interval_ms:
@@ -164,11 +167,11 @@ class SharedStreamReader(MicroBatchReader):
 
 
 class _Pace:
-    """Splits the files of a follower into batches.
+    """Divides the files of a follower into batches.
 
     Args:
-        follow: creates a follower that starts at the offset's version.
-        offset: where the first batch starts.
+        follow: a function that creates a follower, which starts at the version of an offset.
+        offset: the start of the first batch.
     """
 
     def __init__(self, follow: Callable[[Offset], SharedFollower], offset: Offset) -> None:
@@ -185,12 +188,15 @@ class _Pace:
         if not self._left and not self._fill():
             return []
         stream = options.stream
-        if stream.changes:  # the changes of a row stay together
+        if stream.changes:  # all changes of a row must be in one batch
             return self._cut(len(self._left))
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
     def take(self, most: int | None) -> list[ScanTask]:
-        """Return this number of files, or all available ones, from as many ranges as necessary."""
+        """Return at most `most` files, or all available files if `most` is None.
+
+        Loads as many ranges of versions as necessary.
+        """
         found: list[ScanTask] = []
         while (most is None or len(found) < most) and (self._left or self._fill()):
             wanted = len(self._left) if most is None else most - len(found)
@@ -198,7 +204,7 @@ class _Pace:
         return found
 
     def _fill(self) -> bool:
-        """Load the files of the next range, without those that were returned before."""
+        """Load the files of the next range of versions, without files that were returned before."""
         while True:
             lists_all = self._follower.offset.is_starting_version
             step = self._poll()
@@ -206,7 +212,7 @@ class _Pace:
                 return False
             tasks = list(step.tasks)
             if lists_all:
-                tasks.sort(key=lambda task: task.path)  # a server lists files in any order
+                tasks.sort(key=lambda task: task.path)  # the server's order may vary
             self._left = tasks[self._skip :]
             self._skip = max(0, self._skip - len(tasks))
             if self._left:
@@ -230,7 +236,7 @@ class _Pace:
 
 
 def _fitting(tasks: Sequence[ScanTask], max_files: int | None, max_bytes: int | None) -> int:
-    """Return how many files the next batch takes, at least one."""
+    """Return the number of files in the next batch, at least 1."""
     count = len(tasks) if max_files is None else min(max_files, len(tasks))
     if max_bytes is None:
         return count

@@ -1,8 +1,9 @@
-"""PySpark's own methods in registered sessions: subclasses that record how they are called.
+"""PySpark's own methods in registered sessions.
 
-`frames` has the readers and writers of batches and streams; `tables` has `df.writeTo`,
-`df.mergeInto`, `spark.sql`, `spark.table` and `spark.catalog`. `noting` has what
-they share. `deltalog.spark.registration` installs them.
+Subclasses of PySpark's readers, writers and catalog record the calls of their methods. `frames`
+contains the readers and writers of batches and streams; `tables` contains `df.writeTo`,
+`df.mergeInto`, `spark.sql`, `spark.table` and `spark.catalog`; `noting` contains common code.
+`deltalog.spark.registration` installs the subclasses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`spark.read`, `df.write` and their streams in registered sessions: the driver plans the work.
+"""`spark.read`, `df.write` and their streaming variants in registered sessions.
+
+The driver plans the reads and writes.
 
 Protocol: none
 """
@@ -68,7 +70,7 @@ class AskedWrite(NotedSink):
         self.buckets: str | None = None
 
     def save(self, path: object) -> bool:
-        """Write to a location; return False if PySpark must do it.
+        """Write to a location; return False if PySpark must write.
 
         Args:
             path: the argument of `save`.
@@ -82,7 +84,7 @@ class AskedWrite(NotedSink):
         return True
 
     def save_as_table(self, name: object) -> bool:
-        """Write to a table by name, and add it to Spark's catalog; return False like `save`."""
+        """Write to a table by name, and add it to Spark's catalog; False if PySpark must write."""
         provider = self.meant(self.own_formats())
         if provider is None or not isinstance(name, str):
             return False
@@ -102,10 +104,10 @@ class AskedWrite(NotedSink):
         return True
 
     def insert_into(self, name: object, overwrite: object) -> bool:
-        """Insert by the positions of columns, as Spark does; return False like `save`."""
+        """Insert by the positions of columns, as Spark does; False if PySpark must insert."""
         formats = self.own_formats()
         if not formats or not isinstance(name, str) or self.partition_by is not None:
-            return False  # PySpark has errors for these
+            return False  # PySpark raises the error
         with left_to_spark():
             found = known_place(self.spark, name, formats)
             if found is None:
@@ -136,8 +138,8 @@ class AskedWrite(NotedSink):
         named = [name for name in given if name.lower() == PATH]
         if path is not None and named:
             raise InvalidInputError(
-                f"cannot write to both {path!r} and {given[named[0]]!r}: leave the option 'path' "
-                "out, or the location"
+                f"cannot write to both {path!r} and {given[named[0]]!r}: omit the option 'path' or "
+                "the argument of save()"
             )
         if named:
             given[PATH] = given.pop(named[0])
@@ -156,7 +158,7 @@ class AskedWrite(NotedSink):
         replaces = self._mode == "overwrite" if overwrite is None else overwrite
         location, storage, options = parse_write_options(given, overwrite=replaces)
         if self.partition_by is not None or options.overwrite_schema:
-            # As in Delta, a new schema drops the partitioning unless it is given again.
+            # As in Delta, overwriteSchema removes the partitioning unless the writer sets it again.
             options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
@@ -184,7 +186,7 @@ class NotingWriter(NotingSink):
     _asked: AskedWrite
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's
-        super().mode(saveMode)  # type: ignore[misc]  # PySpark's class comes next; it refuses others
+        super().mode(saveMode)  # type: ignore[misc]  # PySpark's class comes next
         if saveMode:
             self._asked.mode = saveMode
         return self
@@ -261,7 +263,7 @@ class AskedRows(Noted):
         self.schema: StructType | str | None = None
 
     def frame(self, path: object) -> DataFrame | None:
-        """Return the planned rows of a location; None if PySpark must read it.
+        """Return the planned rows of a location; None if PySpark must read them.
 
         Args:
             path: the argument of `load`.
@@ -272,10 +274,10 @@ class AskedRows(Noted):
         if isinstance(path, list | tuple) and len(path) == 1:
             path = path[0]
         if given is None or not isinstance(path, str | None):
-            return None  # PySpark has errors for these
+            return None  # PySpark raises the error
         if path is not None:
             if PATH in (option.lower() for option in given):
-                return None  # as above
+                return None  # PySpark raises the error
             given[PATH] = path
         return frame_by_options(self.spark, given, self.schema)
 
@@ -299,7 +301,7 @@ class AskedRows(Noted):
         return frame_by_options(self.spark, {**given, PATH: name}, table=named)
 
     def _given(self) -> dict[str, str] | None:
-        """Return the options as strings; None if PySpark refuses the type of one."""
+        """Return the options as strings; None if PySpark refuses the type of an option."""
         if any(value is None for value in self.options.values()):
             return None
         return {name: as_text(value) for name, value in self.options.items()}
@@ -322,7 +324,7 @@ class NotingReader(NotingOptions):
     _asked: AskedRows
 
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next; it refuses others
+        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next
         self._asked.schema = schema
         return self
 
@@ -384,7 +386,8 @@ class AskedStream(NotedSink):
             name: the argument of `toTable`.
 
         Raises:
-            InvalidInputError: the name is in a catalog of this process, which a sink cannot open.
+            InvalidInputError: the table is in a catalog of this process. A sink runs in other
+                processes, which cannot open it.
         """
         formats = self.own_formats()
         entry = entry_of(self.spark, name, formats) if formats else None
@@ -404,8 +407,8 @@ class AskedStream(NotedSink):
         context = found.place.context
         if context.committer is not None or found.place.new is not None:
             raise InvalidInputError(
-                f"cannot stream to {name}: only this process has the catalog; name the "
-                "table uc://catalog.schema.table in start(…), or write in foreachBatch"
+                f"cannot stream to {name}: only this process has the catalog; use start(…) with "
+                "uc://catalog.schema.table, or write in foreachBatch"
             )
         if not found.has_table:
             definition = TableDefinition(

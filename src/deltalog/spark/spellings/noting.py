@@ -1,5 +1,5 @@
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
-"""Common parts of the recording subclasses: options as strings, the format, and the subclass.
+"""Common code of the subclasses that record calls: options, the format, and their creation.
 
 Protocol: none
 """
@@ -35,7 +35,7 @@ class Noted:
         self.options: dict[str, Any] = {}
 
     def note(self, options: Mapping[str, Any]) -> None:
-        """Record options; names ignore case, and the last value wins."""
+        """Record options. Case is ignored in names, and a later value replaces an earlier one."""
         known = self.options
         for name, value in options.items():
             for same in [one for one in known if name_key(one) == name_key(name)]:
@@ -43,7 +43,7 @@ class Noted:
             known[name] = value
 
     def own_formats(self) -> frozenset[str]:
-        """Return deltalog's formats in this session; none within deltalog's own calls."""
+        """Return deltalog's formats in this session; none during calls from deltalog itself."""
         return frozenset() if is_left_to_spark() else formats_of(self.spark)
 
     def meant(self, formats: Iterable[str]) -> str | None:
@@ -99,7 +99,7 @@ class NotingSink(NotingOptions):
 
 
 def flattened(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names that were given one by one or as a list."""
+    """Return the names, which the caller passes as separate arguments or as one list."""
     if len(names) == 1 and isinstance(names[0], list | tuple):
         return tuple(names[0])
     return tuple(names)
@@ -115,7 +115,7 @@ def noting_class(noting: type, kind: type) -> type:
     """Return a subclass of one of PySpark's classes, with the same name and documentation.
 
     Args:
-        noting: class with the overriding methods.
+        noting: the class with the overriding methods.
         kind: PySpark's class.
     """
     own = {
@@ -127,14 +127,14 @@ def noting_class(noting: type, kind: type) -> type:
 
 
 def begin_noting(one: Any, noting: type, asked: object) -> Any:
-    """Make an object of PySpark record its calls, and return it.
+    """Return a copy of an object of PySpark that records its calls.
 
     Args:
         one: a reader, a writer or a catalog.
-        noting: class with the overriding methods.
-        asked: object that records the calls.
+        noting: the class with the overriding methods.
+        asked: the object that records the calls.
     """
-    one = copy(one)  # a session has one catalog object
+    one = copy(one)  # because all users of a session share one catalog object
     kinds: Any = noting, type(one)
     one.__class__ = noting_class(*kinds)
     object.__setattr__(one, "_asked", asked)

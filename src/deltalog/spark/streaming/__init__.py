@@ -1,4 +1,4 @@
-"""Streams from and into tables."""
+"""Streams that read from or write to tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The stream writer of the format `deltalog`: writes each batch of a query exactly once.
 
 The commit records the query and the batch number as an application transaction. So a batch that
-Spark runs again after a crash is skipped. The object that commits did not plan the tasks, so the
+Spark runs again after a crash is skipped. Spark commits in another process than it plans, so the
 tasks return the plan.
 
 Protocol: Transaction Identifiers
@@ -44,12 +44,13 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """Writer of the batches of a query.
 
     Args:
-        place: of the table.
-        columns: of the stream.
-        options: of the write; `txnAppId` replaces the query's id.
+        place: the place of the table.
+        columns: the columns of the stream.
+        options: the options of the write; `txnAppId` replaces the query's id.
 
     Raises:
-        SchemaMismatchError, InvalidInputError: the write is not possible; no task has run yet.
+        SchemaMismatchError: the columns do not match the table's schema.
+        InvalidInputError: the options contradict the existing table.
     """
 
     def __init__(
@@ -86,20 +87,20 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
-    """Return the plan of the tasks, completed for their batch."""
+    """Return the plan that a task has returned, completed by the query id and batch number."""
     plan: WritePlan = decode_message(message.plan or b"")
     given = plan.options.app
     query = message.query if given is None else given.app_id
     if query is None:
         raise InvalidInputError(
-            f"cannot write batch {batch} to {plan.context.store.root} once: Spark gives no "
-            "id of its query; give the option txnAppId"
+            f"cannot write batch {batch} to {plan.context.store.root} exactly once: Spark provides "
+            "no query id; set the option txnAppId"
         )
     app, logged = AppTransaction(query, batch), (message.query or query, batch)
     return replace(plan, options=replace(plan.options, app=app, batch=logged))
 
 
-# Merge a stream into a table with `foreachBatch`.
+# --- merge of a stream into a table with `foreachBatch`
 
 
 def merge_batches(
@@ -114,14 +115,15 @@ def merge_batches(
     """Return a function for `foreachBatch` that merges each batch into a table exactly once.
 
     Args:
-        table: its location. In conditions, the table's alias is `t`.
+        table: the location of the table. In conditions, the table's alias is `t`.
         condition: Spark SQL that is true for matching rows; the alias of a batch is `s`.
-        clauses: adds the clauses to a merge, such as
+        clauses: a function that adds the clauses to a merge, such as
             `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
-        app_id: unique for the query. The table records it with the batch's number, so that a
-            repeated batch is skipped.
-        prepare: makes the source from a batch, such as `lambda df: df.dropDuplicates(["id"])`. A
-            batch may contain several rows with the same key, and a merge accepts only one.
+        app_id: an id that only this query uses. The table records the id with the batch number, so
+            that a repeated batch is skipped.
+        prepare: a function that returns the source for a batch, such as
+            `lambda df: df.dropDuplicates(["id"])`. A batch may contain several rows with the same
+            key, but a merge accepts only one.
         storage_options: credentials and settings for the store.
     """
 

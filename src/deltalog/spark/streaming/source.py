@@ -1,7 +1,7 @@
-"""The streaming reader of the format `deltalog`: a table's rows, then new ones.
+"""The streaming reader of the format `deltalog`: the rows of a table, then new rows.
 
-Translates to Spark's micro-batches. The core's follower decides the order of rows and the offsets.
-All rows of a stream have the schema with which it started.
+Divides the rows into Spark's micro-batches. The core's follower decides the order of rows and the
+offsets. All rows of a stream have the schema with which the stream started.
 
 Protocol: Change Data Files
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["AvailableNow", "default_limit", "is_everything"]
 
 
-# Limits of micro-batches, as classes of the installed PySpark.
+# --- limits of micro-batches, as classes of the installed PySpark
 
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ else:
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
-    """Return the limit from a stream's options; if there are two, Spark gets the first."""
-    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
+    """Return the limit from a stream's options for Spark; `max_files` has priority."""
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 lacks it
 
     if max_files is not None:
         return datasource.ReadMaxFiles(max_files)
@@ -75,11 +75,11 @@ def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
 
 
 def is_everything(limit: Any) -> bool:
-    """Return whether Spark requests everything available, regardless of the options."""
+    """Return whether Spark requests all available rows, regardless of the options."""
     return limit is None or type(limit).__name__ == "ReadAllAvailable"
 
 
-# Micro-batches of streaming reads: limits, offsets, and the files of a planned batch.
+# --- micro-batches of streaming reads: limits, offsets, and the files of a planned batch
 
 
 _IS_FIRST: Final = "isFirst"
@@ -90,8 +90,8 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
     """Base of streaming readers.
 
     Attributes:
-        _stream: options with the limits of a batch.
-        _planned: start, end and files of the batch that was planned last.
+        _stream: the options with the limits of a batch.
+        _planned: the start, the end and the files of the batch that was planned last.
     """
 
     _stream: StreamOptions
@@ -102,7 +102,7 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
         return default_limit(self._stream.max_files, self._stream.max_bytes)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[TaskPartition]:
-        """Return partitions of about the same size; they are always the same for the same batch."""
+        """Return one partition per task, of about the same size; a repeated batch has the same."""
         if self._planned is not None and self._planned[:2] == (start, end):
             tasks = self._planned[2]
         else:
@@ -119,43 +119,43 @@ def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) 
     """Return the task with its rows in the schema with which the stream started.
 
     Args:
-        task: has the schema of its own version.
+        task: a scan task with the schema of its own version.
         spec: how the stream's rows are read.
-        schema: of the table when the stream started.
-        mode: the table's column mapping.
+        schema: the schema of the table when the stream started.
+        mode: the column mapping mode of the table.
 
     Raises:
-        IncompatibleChangesError: the rows cannot be read in that schema.
+        IncompatibleChangesError: the rows cannot be read in `schema`.
     """
     own = task.spec
     then = StructType([*own.data_columns, *own.partition_columns])
     problem = incompatibility(then, schema, mode)
     if problem is not None:
         raise IncompatibleChangesError(
-            f"cannot show rows of {own.table} in the schema that the stream started with: it "
-            f"changed, {problem}; start the query again, with a new data frame and its "
-            "checkpoint, to continue in today's schema"
+            f"cannot read rows of {own.table} in the schema with which the stream started: the "
+            f"schema changed, {problem}; start the query again from its checkpoint, with a new "
+            "data frame, to continue in the current schema"
         )
     return replace(task, spec=replace(spec, reads_change_type=own.reads_change_type))
 
 
 def first(offset: dict[str, Any]) -> dict[str, Any]:
-    """Mark an offset as the start of a new query."""
+    """Mark an offset as the initial offset of a new query."""
     return {**offset, _IS_FIRST: True}
 
 
 def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-    """Return the end offset of a batch; for a query's first batch it includes the start."""
+    """Return the end offset of a batch. In a query's first batch, it also contains the start."""
     return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
 
 
 def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """Return the start offset of a batch that was planned before.
 
-    Spark records only end offsets. A query that stopped during its first batch requests the initial
-    offset again. By then it may be after the recorded end, and all rows of the batch would be lost.
-    So the end includes the start. An end without a start means, as in Delta, the whole version
-    before the end.
+    Spark records only end offsets. If a query stopped during its first batch, Spark requests the
+    initial offset again. This offset may now be after the recorded end, and the rows of the batch
+    would be lost. So the end contains the start. As in Delta, an end without a start means that the
+    batch consists of the whole version before the end.
     """
     if not start.get(_IS_FIRST):
         return start
@@ -185,7 +185,7 @@ def decode_offset(given: Mapping[str, Any]) -> Offset:
     return Offset.from_json(dumps(given))
 
 
-# The reader of Delta tables.
+# --- the reader of Delta tables
 
 
 _ALL: Final = 1 << 62
@@ -195,12 +195,12 @@ class StreamReader(MicroBatchReader):
     """Reader of a table as a stream.
 
     Args:
-        options: what to read and how.
+        options: the options of the stream.
         columns: the schema that Spark requests.
-        version: the version whose schema the stream has; None is the latest.
+        version: the version whose schema the stream has; None means the latest version.
 
     Raises:
-        InvalidInputError: the location contains a version, which never changes.
+        InvalidInputError: the location contains a version.
     """
 
     def __init__(
@@ -229,7 +229,10 @@ class StreamReader(MicroBatchReader):
     def _shown_snapshot(
         self, columns: spark_types.StructType, version: int | None
     ) -> tuple[Snapshot, StructType]:
-        """Return the stream's snapshot and schema; if cleaned up, those of the latest version."""
+        """Return the snapshot and schema of the stream's version.
+
+        If the version has been cleaned up, return those of the latest version.
+        """
         try:
             shown = self._open(version)
         except DeltaError:
@@ -242,7 +245,7 @@ class StreamReader(MicroBatchReader):
         names = table_names(self._rows, self._hidden)
         if not self._options.changes:
             return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
-        beyond = shown.version + 1  # an empty range, since only the columns are needed
+        beyond = shown.version + 1  # an empty range, because only the columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
@@ -258,7 +261,7 @@ class StreamReader(MicroBatchReader):
     ) -> dict[str, Any]:
         """Return the end of the next batch.
 
-        PySpark 4.1 passes neither start nor limit; then the batch takes everything available.
+        PySpark 4.1 passes neither start nor limit. The batch then contains all available rows.
         """
         if start is None:
             latest = self._latest()
@@ -268,7 +271,7 @@ class StreamReader(MicroBatchReader):
             self._follower = self._follow(
                 decode_offset(start), everything=everything, until=self._target
             )
-        self._place = None  # set again only on success
+        self._place = None  # remains None after an error
         tasks, offset = self._next_tasks(self._follower, everything=everything)
         end = ending(start, encode_offset(offset)) if tasks else dict(start)
         if not tasks or offset == self._follower.offset:
@@ -281,7 +284,7 @@ class StreamReader(MicroBatchReader):
 
         `versionsBehind` is the number of versions that the query has not finished yet.
 
-        Cost: one listing of the end of the log per trigger.
+        Cost: lists the end of the log, once per trigger.
         """
         latest = self._latest()
         newest = Offset(table_id=latest.metadata.id, version=latest.version + 1)
@@ -299,7 +302,7 @@ class StreamReader(MicroBatchReader):
         return tasks
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Make the stream end with the data that is available now."""
+        """Make the stream end with the rows that are available now."""
         latest = self._latest()
         self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
         self._follower = None
@@ -311,7 +314,7 @@ class StreamReader(MicroBatchReader):
         )
 
     def _latest(self) -> Snapshot:
-        """Return the latest version; reads only the log files since the last call."""
+        """Return the latest version; reads only log files that are newer than the last call."""
         with naming(self._known.store.root):
             self._known = self._known.refresh()
         return self._known
@@ -329,7 +332,10 @@ class StreamReader(MicroBatchReader):
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
-        """Return a follower that starts at an offset; it skips lost commits if options allow it."""
+        """Return a follower that starts at an offset.
+
+        If `failOnDataLoss` is false, the follower skips commits that have been cleaned up.
+        """
         if start.is_starting_version and self._options.in_event_time_order:
             everything = True
         latest = self._latest()
@@ -339,9 +345,10 @@ class StreamReader(MicroBatchReader):
         return Follower(latest, start=start, options=options, until=until)
 
     def _next_tasks(self, follower: Follower, *, everything: bool) -> tuple[list[ScanTask], Offset]:
-        """Return the files and the end of the next batch; it ends before an unreadable step.
+        """Return the files and the end of the next batch.
 
-        With `everything`, a batch may take many steps, since a step ends where the schema changes.
+        A step of the follower ends where the schema changes. With `everything`, the batch contains
+        all steps before the first step that raises an error.
         """
         tasks: list[ScanTask] = []
         while True:
@@ -364,13 +371,13 @@ class StreamReader(MicroBatchReader):
 
 
 def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
-    """Return the offset, or the first later offset whose commits still exist."""
+    """Return `start`, or the first later offset whose commits still exist."""
     listing = list_log(latest.store, from_version=start.version)
     left = sorted(version for version in listing.commits if version >= start.version)
     if not left or left[0] == start.version:
         return start
     for version in left:
-        with contextlib.suppress(DeltaError):  # a version before the first checkpoint
+        with contextlib.suppress(DeltaError):  # the version is before the first checkpoint
             load_snapshot(latest.context, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start

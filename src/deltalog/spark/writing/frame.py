@@ -1,7 +1,8 @@
 """`deltalog.spark.write`: write a data frame to a table, in any mode.
 
-Owns the driver's part: tasks write files, and one commit adds them. Unlike a format's writer, it
-can start jobs. So it supports all modes, and runs again after a conflicting commit.
+Owns the driver's part of a write: tasks write files, and one commit adds them. Unlike a format's
+writer, this function can start jobs. So it supports all modes, and can retry after a conflicting
+commit.
 
 Protocol: none
 """
@@ -12,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog.errors import (
     CommitConflictError,
@@ -90,46 +91,53 @@ def write(  # noqa: PLR0913  # each is the caller's choice
 
     Args:
         frame: the rows, of any session, classic or remote.
-        table: its location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
+        table: a location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
         mode: what to do with an existing table: `error` (or `errorifexists`), `append`,
             `overwrite`, or `ignore` (write nothing).
-        partition_by: partition columns of a new table, or the new ones with `overwrite_schema`.
-        merge_schema: add columns that only the frame has to the table. The session's
-            `spark.databricks.delta.schema.autoMerge.enabled=true` does the same.
-        overwrite_schema: give the table the frame's schema; needs mode `overwrite`.
-        replace_where: replace only rows for which this condition is true; needs mode
-            `overwrite`. All new rows must match the condition.
-        partition_overwrite: `dynamic` replaces only partitions that get new rows; needs mode
+        partition_by: the partition columns of a new table, or the new partition columns with
+            `overwrite_schema`.
+        merge_schema: whether to add columns to the table that only the frame has. The session's
+            `spark.databricks.delta.schema.autoMerge.enabled=true` has the same effect.
+        overwrite_schema: whether to replace the table's schema by the frame's schema; needs mode
+            `overwrite`.
+        replace_where: a condition. Only rows for which it is true are replaced, and it must be true
+            for all new rows. Needs mode `overwrite`.
+        partition_overwrite: `dynamic` replaces only the partitions of the new rows; needs mode
             `overwrite`. None means the session's `spark.sql.sources.partitionOverwriteMode`.
-        properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`. They override
-            the session's `spark.databricks.delta.properties.defaults.…`.
-        txn: an application and its version; a write that the table has recorded is skipped. None
-            means the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
+        properties: the properties of a new table, such as
+            `{"delta.enableChangeDataFeed": "true"}`. They override the session's
+            `spark.databricks.delta.properties.defaults.…`.
+        txn: the id of an application and its version. If the table has recorded this version, the
+            write is skipped. None means the session's `spark.databricks.delta.write.txnAppId` and
+            `….txnVersion`.
         user_metadata: a string for the history; None means the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
-        target_file_size: size of files in bytes; None follows `delta.targetFileSize`. If that is
-            unset too, Spark's own writer writes one file per task, and deltalog's tasks write files
+        target_file_size: the size of files in bytes; None means `delta.targetFileSize`. If that is
+            not set, Spark's own writer writes one file per task, and deltalog's tasks write files
             of up to 128 MiB.
-        max_records_per_file: maximum number of rows in a file; 0 is no limit. None means the
+        max_records_per_file: the maximum number of rows in a file; 0 means no limit. None means the
             session's `spark.sql.files.maxRecordsPerFile`.
-        optimize_write: gather the rows of each partition in few tasks first. None means the
-            session's `spark.databricks.delta.optimizeWrite.enabled`, or else the table's
-            `delta.autoOptimize.optimizeWrite`.
+        optimize_write: whether to gather the rows of each partition in few tasks first. None means
+            the session's `spark.databricks.delta.optimizeWrite.enabled`; if that is not set, the
+            table's `delta.autoOptimize.optimizeWrite`.
         storage_options: credentials and settings for the store.
 
     Returns:
-        The new version; None if nothing had to be written.
+        The new version; None if the write was skipped.
 
     Raises:
-        TableExistsError: mode `error`, and there is a table.
-        SchemaMismatchError: the frame does not fit the table; raised before any task runs.
-        ConstraintViolationError: rows break a rule of the table.
-        CommitFailedError: another writer won; the table is unchanged.
+        TableExistsError: the mode is `error`, but the table exists.
+        SchemaMismatchError: the frame's columns do not match the table's schema. Raised before any
+            task runs.
+        ConstraintViolationError: a row violates a constraint of the table.
+        CommitFailedError: a commit of another writer conflicts with this write. The table is
+            unchanged.
         InvalidInputError: an argument is invalid, or deltalog does not follow a setting of the
             session.
 
-    Cost: one job, whose tasks also write the rows. If Spark's own writer produces the same files
-    (ADR 0034), no Python worker is used, and a second job reads the statistics of large files.
+    Cost: one job, whose tasks compute and write the rows. If Spark's own writer produces correct
+    files (ADR 0034), no Python worker is used, and a second job reads the statistics of large
+    files.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
@@ -161,14 +169,14 @@ def write(  # noqa: PLR0913  # each is the caller's choice
 def write_frame(
     frame: DataFrame, place: TablePlace, options: WriteOptions, *, mode: Mode, name: str = ""
 ) -> int | None:
-    """Write a data frame to a table; `write` explains the arguments.
+    """Write a data frame to a table; see `write`.
 
     Args:
         frame: the rows.
-        place: of the table.
-        options: of the write; the session's settings complete them.
+        place: the place of the table.
+        options: the options of the write, without the session's settings.
         mode: what to do with an existing table.
-        name: of the table, for errors; if empty, errors show only the location.
+        name: the name of the table, for errors; if empty, errors contain only the location.
     """
     options = options.under(session_settings(frame.sparkSession))
     context = replace(place.context, time_zone=options.zone)
@@ -181,7 +189,7 @@ def write_frame(
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Another writer created the table first: continue as a write to that table.
+            # Another writer has created the table meanwhile, so write to the existing table.
     if mode == "ignore":
         return None
     if mode in _ERRORS:
@@ -226,16 +234,16 @@ class OverwriteMatching(Write):
     """A write that replaces the rows for which a Spark condition is true.
 
     Args:
-        where: the condition; the tasks that compute new rows check them.
+        where: the condition, which must also be true for all new rows.
     """
 
     where: Any
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Delete the rows that match, and write the new rows.
+        """Delete the rows that match the condition, and write the new rows.
 
         Raises:
-            ConstraintViolationError: a new row does not match.
+            ConstraintViolationError: a new row does not match the condition.
         """
         try:
             return self._written(transaction, engine)
@@ -255,7 +263,7 @@ class OverwriteMatching(Write):
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         tells = replaced.num_change_files > 0
-        # Tasks write change files only for rows that they compare with a condition.
+        # Tasks write change files only if there is a predicate, so use one that is always true.
         every = Constant(value=True, type=BOOLEAN) if tells else None
         written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
         changes = len(transaction.cdc)
@@ -265,26 +273,26 @@ class OverwriteMatching(Write):
 def write_over_column(
     frame: DataFrame, place: TablePlace, options: WriteOptions, where: Column
 ) -> int | None:
-    """Replace the rows of a table that match a column of Spark; every new row must match it.
+    """Replace the rows of a table for which a Spark column is true.
 
     Args:
         frame: the new rows.
-        place: of an existing table.
-        options: of the write.
-        where: true for the rows to replace.
+        place: the place of an existing table.
+        options: the options of the write.
+        where: a Spark column that is true for the rows to replace, and for all new rows.
 
     Returns:
         The new version; None if the application transaction is already recorded.
 
     Raises:
-        ConstraintViolationError: a new row does not match.
+        ConstraintViolationError: `where` is not true for a new row.
     """
     spark = frame.sparkSession
     options = options.under(session_settings(spark))
     if options.schema_mode == "overwrite" or options.replace_where is not None:
         raise InvalidInputError(
-            "overwrite(condition) cannot be combined with overwriteSchema or replaceWhere: it "
-            "keeps the rows that do not match"
+            "overwrite(condition) cannot be combined with overwriteSchema or replaceWhere: rows "
+            "that do not match the condition still have the old schema"
         )
     context = replace(place.context, time_zone=options.zone)
     objection = objection_to_native(context.store)
@@ -304,8 +312,8 @@ def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
     """Return the write, with its predicate evaluated by Spark if deltalog cannot parse it.
 
     Args:
-        write: has a predicate, and a data frame with the table's columns.
-        table: the target.
+        write: a write with a predicate, of a data frame with the table's columns.
+        table: the target table.
     """
     where, snapshot = write.predicate, table.snapshot
     if isinstance(where, Expression):
@@ -322,9 +330,10 @@ def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
 
 
 def _checked(frame: DataFrame, where: Column) -> DataFrame:
-    """Return rows that raise an error if one does not match a condition.
+    """Return the rows in a frame that raises an error if a row does not match a condition.
 
-    A column raises it, not a filter: Spark may evaluate a filter for rows that it never returns.
+    A column raises the error, not a filter, because Spark may evaluate a filter for rows that the
+    frame does not contain.
     """
     first, *others = frame.schema.fields
     wrong = F.raise_error(F.lit(_MISMATCH))
@@ -333,7 +342,7 @@ def _checked(frame: DataFrame, where: Column) -> DataFrame:
     return frame.select(checked, *(F.col(quoted(one.name)) for one in others))
 
 
-# Places of tables by name: a location, a catalog of the session, or Spark's catalog.
+# --- places of tables by name: a location, a catalog of the session, or Spark's catalog
 
 
 NO_PLACE = (
@@ -341,7 +350,7 @@ NO_PLACE = (
     "deltalog.spark.register(spark), after which Spark's catalog has the names of tables, or "
     "deltalog.spark.register(spark, catalogs=…) for a catalog of its own"
 )
-"""What to do if a new table has no location."""
+"""The advice in errors about a new table without a location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,9 +358,9 @@ class NamedPlace:
     """The place of an existing or new table.
 
     Args:
-        place: of the table.
-        entry: its existing or new entry in Spark's catalog; None if it gets none.
-        is_known: whether Spark's catalog has the entry.
+        place: the location of the table, and its context.
+        entry: the existing or new entry in Spark's catalog; None if the table has no entry there.
+        is_known: whether Spark's catalog already contains the entry.
     """
 
     place: TablePlace
@@ -382,8 +391,8 @@ def place_of_name(
 
     Args:
         spark: the session.
-        name: of the table.
-        location: the location that was given with the name.
+        name: the name of the table.
+        location: the location, if the user has set one in addition to the name.
         storage: options of the store.
         provider: the format of a new entry; None means the session's default.
 
@@ -421,11 +430,11 @@ def _check_entry(entry: SparkEntry, location: str | None, formats: frozenset[str
     if entry.provider not in formats:
         raise SparkTableExistsError(
             f"cannot use the name {entry.name} for a Delta table: it already exists in Spark's "
-            f"catalog, in the format {entry.provider!r}; expected one of {sorted(formats)}"
+            f"catalog with the format {entry.provider!r}; expected one of {sorted(formats)}"
         )
     own = open_to_write(entry.location or "").context.store.root
     if location is not None and open_to_write(location).context.store.root != own:
         raise InvalidInputError(
-            f"cannot use the location {location!r} for {entry.name}: Spark's catalog has {own!r}; "
-            "drop the table there, or leave the location out"
+            f"cannot use the location {location!r} for {entry.name}: the location in Spark's "
+            f"catalog is {own!r}; drop the table from the catalog, or omit the location"
         )

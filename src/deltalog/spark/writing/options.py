@@ -1,6 +1,6 @@
-"""Options of writes (`option(…)`), with Delta's names, ignoring case.
+"""Options of writes (`option(…)`), with Delta's names. Case is ignored.
 
-Checks which options fit together. The core interprets `delta.` properties.
+Checks which options can be combined. The core interprets `delta.` properties.
 """
 
 from __future__ import annotations
@@ -46,34 +46,38 @@ _WRITING: Final = (
     "optimizeWrite",
     "dataChange",
 )
-# Options of a stream's writer that Spark reads itself.
+# Options of a stream's writer that only Spark uses.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a write, parsed.
+    """The parsed options of a write.
 
     Args:
-        mode: `append`, or `overwrite`.
-        partition_by: partition columns of a new table, or of one that is overwritten whole.
-        cluster_by: clustering columns of a new table.
-        merge_schema: add columns that only the data has to the table.
-        overwrite_schema: give the table the data's schema.
-        replace_where: replace only rows for which this condition is true.
-        dynamic: replace only partitions that get new rows; None follows the session.
-        keeps_null_partitions: whether `dynamic` keeps partitions with a NULL value.
-        app: application transaction that makes the write idempotent.
-        batch: the query of a stream and the number of its batch, for the history.
+        mode: `append` or `overwrite`.
+        partition_by: the partition columns of a new table, or of a table that is overwritten as a
+            whole.
+        cluster_by: the clustering columns of a new table.
+        merge_schema: whether to add columns to the table that only the data has.
+        overwrite_schema: whether to replace the table's schema by the schema of the data.
+        replace_where: a condition that is true for the rows to replace; None replaces all rows.
+        dynamic: whether to replace only the partitions of the new rows; None means the session's
+            setting.
+        keeps_null_partitions: whether `dynamic` preserves partitions with a NULL value.
+        app: the application transaction, which makes the write idempotent.
+        batch: the id of a stream's query and the number of its batch, for the history.
         user_metadata: a string for the history.
-        target_file_size_bytes: None follows the table.
-        max_records_per_file: maximum number of rows; 0 is no limit, None follows the session.
-        compression: of the files; None follows the table.
-        time_zone: of timestamps without a time zone; None follows the session.
-        properties: of a new table.
-        streams: whether the batches of a stream are written.
-        optimize_write: gather the rows of a partition; None follows the table.
-        hooks: the steps after the commit; None leaves them to the table.
+        target_file_size_bytes: the size of new files; None means the table's property.
+        max_records_per_file: the maximum number of rows in a file; 0 means no limit, None means the
+            session's setting.
+        compression: the compression of the files; None means the table's property.
+        time_zone: the time zone of timestamps without a time zone; None means the session's.
+        properties: the properties of a new table.
+        streams: whether the write is a batch of a stream.
+        optimize_write: whether to gather the rows of a partition in few tasks; None means the
+            table's property.
+        hooks: the settings of post-commit hooks; None means the table's properties.
     """
 
     mode: Literal["append", "overwrite"] = "append"
@@ -107,17 +111,18 @@ class WriteOptions:
                 raise InvalidInputError(f"{name} needs mode 'overwrite', found {self.mode!r}")
         if self.replace_where is not None and self.overwrite_schema:
             raise InvalidInputError(
-                "replaceWhere does not go with overwriteSchema: rows that stay keep the schema"
+                "replaceWhere cannot be combined with overwriteSchema: rows that are not replaced "
+                "still have the old schema"
             )
         if self.replaces_partitions and self.overwrite_schema:
             raise InvalidInputError(
-                "partitionOverwriteMode=dynamic does not go with overwriteSchema: rows that stay "
-                "keep the schema"
+                "partitionOverwriteMode=dynamic cannot be combined with overwriteSchema: rows that "
+                "are not replaced still have the old schema"
             )
 
     @property
     def replaces_partitions(self) -> bool:
-        """Whether new rows decide what is replaced; as in Delta, `replaceWhere` wins."""
+        """Whether to replace the partitions of the new rows. `replaceWhere` overrides this."""
         return self.mode == "overwrite" and bool(self.dynamic) and self.replace_where is None
 
     @property
@@ -128,8 +133,8 @@ class WriteOptions:
     def under(self, settings: SessionSettings) -> WriteOptions:
         """Return the options, completed by the session's settings.
 
-        A stream in complete mode always replaces the whole table. The numbers of its batches
-        replace the session's application transaction.
+        For a stream, the session's application transaction is ignored, because the query id and
+        batch number are used. In complete mode, a stream always replaces the whole table.
 
         Raises:
             InvalidInputError: options and settings contradict each other.
@@ -174,7 +179,7 @@ class WriteOptions:
 
     @property
     def commit_properties(self) -> CommitProperties:
-        """Return the user metadata and the application of the commit."""
+        """Return the user metadata and the application transaction of the commit."""
         custom = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
         apps = None if self.app is None else [self.app]
         return CommitProperties(custom_metadata=custom, app_transactions=apps)
@@ -183,13 +188,13 @@ class WriteOptions:
         """Return the arguments of the core's `Write`, except the rows.
 
         Args:
-            configuration: of the table that is written to.
+            configuration: the configuration of the target table.
         """
-        # As in Delta, an unpartitioned table is replaced as a whole.
+        # As in Delta, a dynamic overwrite replaces an unpartitioned table as a whole.
         dynamic = self.replaces_partitions and bool(configuration.partition_columns)
         if self.keeps_null_partitions is not None and not dynamic:
             raise InvalidInputError(
-                f"cannot use {_NULL_INTOLERANT}: it needs partitionOverwriteMode=dynamic and "
+                f"cannot use {_NULL_INTOLERANT}: it requires partitionOverwriteMode=dynamic and "
                 "an overwrite of a partitioned table"
             )
         return {
@@ -226,9 +231,9 @@ def parse_write_options(
     """Parse the options of a write; return the location, the store's options and the rest.
 
     Args:
-        given: as the user wrote them.
+        given: the options as the user wrote them.
         overwrite: whether the mode is `overwrite`.
-        streams: whether a stream is written.
+        streams: whether the write is a stream.
 
     Raises:
         InvalidInputError: an unknown option, an invalid value, or options that contradict each
@@ -239,8 +244,8 @@ def parse_write_options(
     options = Options(rest, (*_WRITING, *_OF_STREAMS) if streams else _WRITING)
     if not options.truth("dataChange", default=True):
         raise InvalidInputError(
-            "cannot use dataChange=false: a write adds rows; use DeltaTable.optimize() to "
-            "compact files without a change of data"
+            "cannot use dataChange=false, because a write changes data; use "
+            "DeltaTable.optimize() to compact files without a data change"
         )
     partitions = _partitions(options)
     return (
@@ -272,7 +277,7 @@ def parse_write_options(
 
 
 def encode_names(names: Sequence[str]) -> str:
-    """Return the value of the option `partitionBy` for any names."""
+    """Encode column names as the value of the option `partitionBy`."""
     return dumps(list(names)).decode()
 
 
@@ -282,7 +287,7 @@ def _partitions(options: Options) -> tuple[str, ...]:
         return options.names("partitionBy")
     found = loads(text.encode())
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise InvalidInputError(f"cannot use partitionBy={text!r}: expected names of columns")
+        raise InvalidInputError(f"cannot use partitionBy={text!r}: expected column names")
     return tuple(found)
 
 
@@ -316,15 +321,15 @@ def _is_dynamic(options: Options) -> bool | None:
 def _app(options: Options) -> AppTransaction | None:
     name, version = options.text("txnAppId"), options.number("txnVersion")
     if (name is None) is not (version is None):
-        raise InvalidInputError("cannot use only one of txnAppId and txnVersion: give both")
+        raise InvalidInputError("cannot use only one of txnAppId and txnVersion: set both")
     return None if name is None or version is None else AppTransaction(name, version)
 
 
 def _stream_app(options: Options) -> AppTransaction | None:
-    """Return the application of a query, whose versions are the batch numbers."""
+    """Return the application transaction of a stream; later, its version is the batch number."""
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(
-            "cannot use txnVersion for a stream: the numbers of its batches are the versions"
+            "cannot use txnVersion for a stream: its batch numbers are the versions"
         )
     return None if name is None else AppTransaction(name, -1)

@@ -1,8 +1,8 @@
-"""Plan a write on the driver: which table it creates or changes, and how tasks write.
+"""The plan of a write by the format: which table it creates or changes, and how tasks write files.
 
-A write has two halves, which Spark runs in different processes. `plan_write` returns the input of
-the tasks, and `WritePlan.commit` commits their files. Each half runs the operation `Write` with an
-engine that does only this half.
+Spark plans and commits a write in different processes. `plan_write` returns the input of the tasks,
+and `WritePlan.commit` commits their files. Both run the operation `Write`: the first with an engine
+that only plans, the second with an engine that only commits.
 
 Protocol: none
 """
@@ -55,10 +55,10 @@ _UTC: Final = "UTC"
 
 
 def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> TablePlace:
-    """Open the place of an existing or new table; its context is in UTC.
+    """Open the place of an existing or new table, in the time zone UTC.
 
     Args:
-        table: its location, a store, or a table of a catalog, which may be new.
+        table: a location, a store, or a table of a catalog, which may not exist yet.
         storage: options for the store, or for the catalog.
 
     Raises:
@@ -75,17 +75,17 @@ def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> 
 
 
 class PlanningEngine(LocalEngine):
-    """Engine that records how rows will be written, and does no work.
+    """Engine that only records how rows will be written.
 
     Attributes:
-        job: how rows will be written; set when an operation requests the write.
+        job: how rows will be written; set when an operation calls `write_rows`.
     """
 
     def __init__(self) -> None:
         self.job: WriteJob | None = None
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Find nothing: rows to replace are found when the write is committed."""
+        """Return no rows, because rows to replace are searched when the write is committed."""
         del transaction, request
         return NothingFound()
 
@@ -97,8 +97,8 @@ class PlanningEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Record the request."""
-        del rows, tells_changes  # the deletion, which decides on change files, comes later
+        """Record how rows will be written."""
+        del rows, tells_changes  # the later deletion decides whether change files are needed
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)
@@ -112,7 +112,7 @@ class NothingFound:
         return ChangeMetrics(rows=RowCounts())
 
     def preview(self) -> Any:
-        """Refuse: a planned write has no preview."""
+        """Refuse, because a planned write has no preview."""
         raise InvalidInputError("cannot preview a write that is only planned")
 
     def explain(self) -> str:
@@ -138,7 +138,7 @@ class CommittingEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Return the files; unnecessary change files are deleted."""
+        """Return the files of the tasks, and delete unnecessary change files."""
         del rows, predicate  # the tasks have already written and checked the rows
         if tells_changes or not self._written.cdc:
             return self._written
@@ -148,10 +148,11 @@ class CommittingEngine(LocalEngine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite(Write):
-    """A write whose files exist already.
+    """A write whose files already exist.
 
     Args:
-        configuration: of the table after the write, with the physical names in the files.
+        configuration: the configuration of the table after the write, with the physical names that
+            the files contain.
     """
 
     configuration: TableConfiguration
@@ -165,17 +166,17 @@ class PlannedWrite(Write):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A planned write; picklable.
+    """A planned write, which can be pickled.
 
     Args:
-        context: of the table.
+        context: the context of the table.
         new: the new table's place in a catalog, which is notified when the table is created.
-        version: the version that the write is based on; None if it creates the table.
-        configuration: of the table after the write.
-        options: of the write.
-        schema: of the data.
+        version: the version that the write is based on; None if the write creates the table.
+        configuration: the configuration of the table after the write.
+        options: the options of the write.
+        schema: the schema of the data.
         job: the input of the tasks.
-        is_done: whether the application transaction is already recorded.
+        is_done: whether the table has already recorded the application transaction.
     """
 
     context: TableContext
@@ -188,13 +189,14 @@ class WritePlan:
     is_done: bool = False
 
     def under(self, given: Mapping[str, str]) -> WritePlan:
-        """Return the plan with its options completed by the session's settings, which tasks know.
+        """Return the plan with its options completed by the session's settings.
 
         Args:
             given: the result of `task_settings`; empty outside of a task.
 
         Raises:
-            InvalidInputError: a setting would have changed the plan, or is not followed.
+            InvalidInputError: a setting would have changed the plan, or deltalog does not support
+                it.
         """
         if not given:
             return self
@@ -220,19 +222,20 @@ class WritePlan:
                 check_zone(where, predicate, schema, options.zone)
 
     def commit(self, written: WrittenFiles) -> int | None:
-        """Commit the tasks' files, and run the post-commit steps.
+        """Commit the tasks' files, and run the post-commit hooks.
 
         Returns:
-            The version; None if the write was already recorded, and the files were deleted.
+            The new version; None if the table had already recorded the application transaction. The
+            files are then deleted.
 
         Raises:
-            CommitFailedError: another writer won.
+            CommitFailedError: a commit of another writer conflicts with this write.
         """
         engine = CommittingEngine(written)
         options = CommitOptions(
             properties=self.options.commit_properties,
             hooks=self.options.hooks,
-            on_conflict="raise",  # the files are for this version, and tasks cannot run again
+            on_conflict="raise",  # tasks cannot run again for a later version
         )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
@@ -250,7 +253,7 @@ class WritePlan:
             if base.metadata.id != self.configuration.metadata.id:
                 raise TableNotFoundError(
                     f"cannot commit to {base.store.root}: the rows were written for the table with "
-                    f"id {self.configuration.metadata.id!r}, and the table there now has "
+                    f"id {self.configuration.metadata.id!r}, but the table there now has the id "
                     f"{base.metadata.id!r}; nothing was committed; write again"
                 )
             done = execute(write, lambda: base, engine, options)
@@ -266,13 +269,13 @@ def plan_write(
     """Plan a write before any of its rows are computed.
 
     Args:
-        place: of the table, which may not exist yet.
-        columns: of the data.
-        options: of the write.
+        place: the place of the table, which may not exist yet.
+        columns: the columns of the data.
+        options: the options of the write.
 
     Raises:
-        SchemaMismatchError: the columns do not fit the table.
-        InvalidInputError: the options do not fit the table.
+        SchemaMismatchError: the columns do not match the table's schema.
+        InvalidInputError: the options contradict the existing table.
     """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
@@ -311,7 +314,7 @@ def plan_write(
 def new_configuration(
     place: TablePlace, source: StructType, options: WriteOptions
 ) -> TableConfiguration:
-    """Return protocol and metadata of a table that a write creates."""
+    """Return the protocol and metadata of a table that a write creates."""
     if not source.names:
         raise InvalidInputError(
             f"cannot create a table at {place.context.store.root}: the data has no columns"
@@ -326,7 +329,7 @@ def new_configuration(
 
 
 def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
-    """Refuse options of a write that do not fit the existing table.
+    """Refuse options of a write that contradict the existing table.
 
     Raises:
         InvalidInputError: the table has other partition columns, or the predicate's meaning depends
@@ -335,7 +338,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     if options.cluster_by is not None:
         raise InvalidInputError(
             f"cannot write to {snapshot.store.root} clustered by {list(options.cluster_by)}: the "
-            "table exists; ALTER TABLE … CLUSTER BY changes how it is clustered"
+            "table exists; use ALTER TABLE … CLUSTER BY to change its clustering columns"
         )
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by
@@ -349,8 +352,8 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
         return
     if [name_key(name) for name in asked] != [name_key(name) for name in own]:
         raise InvalidInputError(
-            f"cannot write to {snapshot.store.root} by partitions {list(asked)}: the table has "
-            f"{list(own)}; mode 'overwrite' with overwriteSchema changes them"
+            f"cannot write to {snapshot.store.root} partitioned by {list(asked)}: the table is "
+            f"partitioned by {list(own)}; use mode 'overwrite' with overwriteSchema to change this"
         )
 
 
@@ -362,8 +365,8 @@ def _check_defaults(plan: WritePlan, settings: SessionSettings) -> None:
             raise InvalidInputError(
                 f"cannot create the table {plan.context.store.root}: the session's setting "
                 f"{DEFAULTS}{name.removeprefix('delta.')}={text!r} applies to it, but the format "
-                f"cannot read it in time; give the option {name}, or create the table with "
-                "deltalog.spark.write"
+                f"plans without access to settings; set the option {name}, or create the table "
+                "with deltalog.spark.write"
             )
 
 

@@ -1,7 +1,7 @@
 """The batch writer of the format `deltalog`.
 
 PySpark's Python Data Source API creates the writer in one process, runs its `write` in tasks, and
-its `commit` in a third process.
+runs its `commit` in a third process.
 
 Protocol: none
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog._util.escaping import name_key
@@ -47,9 +47,9 @@ class TaskMessage(WriterCommitMessage):
 
     Args:
         message: the result of `write_task`.
-        query: Spark's id of the query, for streams.
-        plan: the encoded plan, for a stream's batch.
-        settings: the session's settings, for a batch.
+        query: Spark's id of the query; only for streams.
+        plan: the encoded plan; only for streams.
+        settings: the session's settings; only for batch writes.
     """
 
     message: bytes
@@ -62,12 +62,13 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     """Writer of one data frame.
 
     Args:
-        place: of the table.
-        columns: of the data frame.
-        options: of the write.
+        place: the place of the table.
+        columns: the columns of the data frame.
+        options: the options of the write.
 
     Raises:
-        SchemaMismatchError, InvalidInputError: the write is not possible; no task has run yet.
+        SchemaMismatchError: the columns do not match the table's schema.
+        InvalidInputError: the options contradict the existing table.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the tasks' files after a task has failed.
 
-        If no task failed, the commit did. It deletes the files itself, unless the table may contain
-        them.
+        If no task has failed, the commit has. `commit` deletes the files itself unless the table
+        may contain them.
         """
         if all(message is not None for message in messages):
             return
@@ -114,12 +115,12 @@ def remove_files(store: Store, messages: Sequence[bytes]) -> None:
     for message in messages:
         try:
             written = decode_message(message)
-        except DeltaError:  # from a task that has deleted its own files
+        except DeltaError:  # the task has reported an error, and has deleted its files
             continue
         store.delete_many(list(written.paths))
 
 
-# Convert a frame's rows to a table's columns and types by Spark's store assignment.
+# --- conversion of rows to a table's columns and types, by Spark's store assignment
 
 
 def fitted(
@@ -138,11 +139,12 @@ def fitted(
         frame: the rows.
         table: the target.
         columns: the table's columns in the order of the frame's columns; None matches by name.
-        constants: column → its value in all rows.
-        evolves: whether columns are kept that the table lacks: with `columns`, those after them.
+        constants: name of a column → its value in all rows.
+        evolves: whether the frame may contain columns that the table lacks. If `columns` is set,
+            such columns must follow the others.
 
     Raises:
-        SchemaMismatchError: the rows do not fit.
+        SchemaMismatchError: the frame's columns do not match the table's.
     """
     schema = table.snapshot.configuration.schema
     known = {name_key(name): name for name in schema.names}
@@ -163,13 +165,13 @@ def fitted(
         elif columns is not None and is_extra:
             raise SchemaMismatchError(
                 f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}) and new ones after them, found {name!r} again"
+                f"({', '.join(columns)}), followed by new columns, found {name!r} again"
             )
         elif name_key(name) in known:
             values[(known[name_key(name)],)] = F.col(f"c{place}")
         else:
             raise SchemaMismatchError(
-                f"cannot insert into {table.table_uri}: it has no column {name!r}"
+                f"cannot insert into {table.table_uri}: the table has no column {name!r}"
             )
     given_names = (path[0] for path in values)
     absent = absent_partitions(table, {*constants, *given_names})

@@ -1,7 +1,7 @@
-"""Score readers by tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
+"""Scores of readers on tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
 
-`board` loads the cases of a directory, calls the readers, judges the results and counts them.
-`digest` decides whether rows are the same. The same program scores deltalog and other libraries.
+`board` loads the cases of a directory, calls the readers, judges and counts the results. `digest`
+decides whether rows are equal. The same program scores deltalog and other libraries.
 """
 
 from __future__ import annotations

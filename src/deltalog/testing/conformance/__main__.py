@@ -1,4 +1,4 @@
-"""`python -m deltalog.testing.conformance DIRECTORY`: the board of a corpus.
+"""`python -m deltalog.testing.conformance DIRECTORY`: print the board of a corpus.
 
 Protocol: none
 """
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the board.
 
     Returns:
-        0 if deltalog is right in every case, 1 if not, 2 if the arguments are wrong.
+        0 if deltalog passes every case, 1 if it fails a case, 2 if the arguments are invalid.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help=f"score this one too: {', '.join(name for name in READERS if name != 'deltalog')}",
+        help=f"also score this one: {', '.join(name for name in READERS if name != 'deltalog')}",
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the board here")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each case as one line")

@@ -1,4 +1,4 @@
-"""Judge readers by cases, and show the number of right cases on a board.
+"""The judgement of readers by cases, and the board with the number of passed cases.
 
 Protocol: none
 """
@@ -28,11 +28,11 @@ class Verdict(enum.Enum):
     """The judgement of a read."""
 
     RIGHT = "right"
-    """The expected rows, or an expected error."""
+    """The reader returned the expected rows, or raised an expected error."""
     REFUSED = "refused"
-    """An error where rows are expected; it does no harm."""
+    """The reader raised an error instead of returning rows, which does no harm."""
     WRONG = "wrong"
-    """Other rows than expected, or rows instead of an expected error."""
+    """The reader returned wrong rows, or rows instead of an expected error."""
     NOT_ASKED = "not asked"
     """The reader does not offer this kind of read."""
 
@@ -44,7 +44,7 @@ class Ruling:
     Args:
         case: the read.
         verdict: the judgement.
-        why: the error, or how the rows differ; empty if they are right.
+        why: the error, or the difference between the rows; empty if the rows are right.
     """
 
     case: Trial
@@ -60,7 +60,7 @@ def judge(case: Trial, reader: Reader) -> Ruling:
         found = _digest_read(case, reader)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001  # panics of native readers are no Exceptions
+    except BaseException as error:  # noqa: BLE001  # a panic in Rust raises a BaseException
         why = f"{type(error).__name__}: {error}".partition("\n")[0]
         return Ruling(case, Verdict.REFUSED if case.digest else Verdict.RIGHT, why)
     if case.digest is None:
@@ -81,7 +81,7 @@ def _digest_read(case: Trial, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The number of cases per verdict, for one row of the board."""
+    """The number of cases for each verdict, in one row of the board."""
 
     right: int
     refused: int
@@ -89,11 +89,11 @@ class Score:
 
     @property
     def asked(self) -> int:
-        """The number of cases that the reader was asked."""
+        """The number of cases, without cases that the reader does not offer."""
         return self.right + self.refused + self.wrong
 
     def __str__(self) -> str:
-        """Show the number of right cases out of all, and of refused and wrong cases."""
+        """Return the numbers of right, refused and wrong cases as a string."""
         if not self.asked:
             return "-"
         rest = [
@@ -105,7 +105,7 @@ class Score:
 
 
 def scores(judged: Sequence[Ruling]) -> dict[str, Score]:
-    """Return the score of each row that has cases, in the board's order."""
+    """Return row of the board → score, in the board's order; rows without cases are omitted."""
     found = {feature for one in judged for feature in one.case.features}
     rows = [*(name for name in BOARD if name in found), *sorted(found - set(BOARD))]
     return {row: _score(one for one in judged if row in one.case.features) for row in rows}
@@ -117,7 +117,7 @@ def _score(judged: Iterable[Ruling]) -> Score:
 
 
 def is_perfect(judged: Sequence[Ruling]) -> bool:
-    """Return whether every case that the reader was asked is right."""
+    """Return whether the reader passes every case that it offers."""
     total = scores(judged)[EVERYTHING]
     return total.right == total.asked
 
@@ -152,7 +152,7 @@ def as_text(cells: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# The readers: deltalog and its peers, each with the API that reads most tables.
+# --- the readers: deltalog and other libraries, each with the API that reads most tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +163,10 @@ class Reader:
         name: the name on the board.
         package: the package whose version is shown.
         how: the API that is called, for the board's caption.
-        rows: returns all rows of a version of the table at a path; None is the latest.
-        changes: returns the change data feed between two versions, both included; None if the
-            library has no such feed.
+        rows: a function that returns all rows of a version of the table at a path; the version None
+            means the latest.
+        changes: a function that returns the change data feed between two versions, both included;
+            None if the library cannot read the feed.
     """
 
     name: str
@@ -176,7 +177,7 @@ class Reader:
 
     @property
     def title(self) -> str:
-        """The name and version."""
+        """The name and version of the library."""
         return f"{self.name} {importlib.metadata.version(self.package)}"
 
 
@@ -207,7 +208,7 @@ def _changes(path: str, first: int, last: int) -> pa.Table:
 
 
 def _deltalake(path: str, version: int | None) -> Any:
-    import deltalake  # noqa: PLC0415  # a peer, only if it is asked for
+    import deltalake  # noqa: PLC0415  # only if it is scored
 
     return deltalake.DeltaTable(path, version=version)
 
@@ -218,7 +219,7 @@ def _deltalake_changes(path: str, first: int, last: int) -> pa.Table:
 
 
 def _polars(path: str, version: int | None) -> pa.Table:
-    import polars as pl  # noqa: PLC0415  # a peer, only if it is asked for
+    import polars as pl  # noqa: PLC0415  # only if it is scored
 
     return pl.scan_delta(path, version=version).collect().to_arrow()
 
@@ -251,7 +252,7 @@ READERS: Final = {
 }
 
 
-# Tables with their expected rows, in one of two layouts, as cases.
+# --- cases: tables with their expected rows, in one of two layouts
 
 
 EVERYTHING: Final = "all"
@@ -262,12 +263,12 @@ class Trial:
     """One read and its expected result.
 
     Args:
-        table: the table's name in its corpus.
-        path: of the table.
-        version: the version to read; None is the latest.
-        changes: read the change data feed between these versions instead.
-        digest: of the expected rows; None if the read must fail.
-        excluded: columns that the digest leaves out.
+        table: the name of the table in its corpus.
+        path: the path of the table.
+        version: the version to read; None means the latest.
+        changes: the first and last version if the change data feed is read, else None.
+        digest: the digest of the expected rows; None if the read must fail.
+        excluded: the columns that the digest excludes.
         features: the rows of the board for which the read counts.
     """
 
@@ -281,7 +282,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The table, with the version or the changes that are read."""
+        """The name of the table, with the version or the range of changes that is read."""
         if self.changes:
             return f"{self.table}, changes {self.changes[0]} to {self.changes[1]}"
         return f"{self.table}, {'latest' if self.version is None else f'version {self.version}'}"
@@ -293,7 +294,7 @@ class Corpus:
 
     Args:
         cases: the cases to judge.
-        tables: the number of their tables.
+        tables: the number of tables in these cases.
         left_out: reason → the number of cases that are not judged for this reason.
     """
 
@@ -306,11 +307,11 @@ def load_corpus(directory: Path, writers: Sequence[str] = ()) -> Corpus:
     """Load the cases of a directory.
 
     Args:
-        directory: in one of the two layouts.
-        writers: load only tables below directories with these names; all by default.
+        directory: the directory, in one of the two layouts.
+        writers: names of directories. Only tables below them are loaded; all tables by default.
 
     Raises:
-        InvalidInputError: the directory has neither layout, or no table is left.
+        InvalidInputError: the directory has neither layout, or has no table below `writers`.
     """
     left_out: dict[str, int] = {}
     if (directory / "manifest.json").is_file():
@@ -403,7 +404,7 @@ _OLDER: Final = "older versions"
 _CHANGES: Final = "change data feed"
 _REFUSALS: Final = "must be refused"
 BOARD: Final = (EVERYTHING, *(name for name, _ in _TABLES), _OLDER, _CHANGES, _REFUSALS)
-"""The rows of the board, in order; cases of other layouts come after them."""
+"""The rows of the board for a manifest, in order. Rows for other layouts follow."""
 
 
 def _features(
@@ -435,7 +436,7 @@ def _of_releases(directory: Path) -> Iterator[Trial]:
 
 
 def _digest_of(expected: Path) -> str:
-    """Return the digest of rows in Parquet; pyarrow reads them, not the judged library."""
+    """Return the digest of the expected rows in Parquet files, which pyarrow reads."""
     import pyarrow.parquet as pq  # noqa: PLC0415, TID251  # see above; slow, and only for this layout
 
     content = expected / "table_content"

@@ -1,8 +1,8 @@
 """A digest of rows that ignores order, chunks and the width of integers: "digest v1" of a corpus.
 
-Each cell becomes a short string by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`). Each row becomes the
-JSON array of its cells, ordered by column name. The digest is the SHA-256 over the names and the
-sorted SHA-256 of the rows. Equal rows are counted as often as they occur.
+Each cell becomes a short string with its kind (`"i:5"`, `"d:1.5"`, `"T:0"`). Each row becomes the
+JSON array of its cells, ordered by column name. The digest is the SHA-256 of the column names and
+the sorted SHA-256 values of the rows. Duplicate rows count.
 
 Protocol: none
 """
@@ -36,7 +36,7 @@ def digest(table: pa.Table) -> str:
     """Return the digest of a table's rows: `v1:` and 64 hexadecimal digits.
 
     Args:
-        table: has distinct column names.
+        table: the rows; the column names must be distinct.
 
     Raises:
         InvalidInputError: two columns have the same name, or a type is not supported.
@@ -45,7 +45,7 @@ def digest(table: pa.Table) -> str:
     """
     names = sorted(table.column_names)
     if len(set(names)) < len(names):
-        raise InvalidInputError(f"cannot digest a table whose columns share names: {names}")
+        raise InvalidInputError(f"cannot digest a table with duplicate column names: {names}")
     rows = sorted(
         hashlib.sha256(text.encode()).digest()
         for batch in table.select(names).to_batches(max_chunksize=_BATCH_ROWS)
@@ -76,7 +76,7 @@ def _texts(array: Any) -> list[str]:
 
 
 def _plain(array: Any) -> Any:
-    """Return the array without extension type, dictionary or run ends, and with list offsets."""
+    """Return the array without extension types, dictionaries, run ends and list views."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(array.storage)
@@ -94,12 +94,12 @@ def _quoted(value: str) -> str:
 
 
 def _each(text: Callable[[Any], str]) -> Make:
-    """Return strings of Python values one by one."""
+    """Return a function that converts the values of an array to strings, one by one."""
     return lambda array: [_NULL if one is None else text(one) for one in array.to_pylist()]
 
 
 def _stored(width: Any, tag: str) -> Make:
-    """Return strings of values that are stored as integers."""
+    """Return a function that converts values that Arrow stores as integers to strings."""
     return lambda array: _tagged(array.view(width).to_pylist(), tag)
 
 
@@ -108,7 +108,7 @@ def _tagged(numbers: list[int | None], tag: str) -> list[str]:
 
 
 def _in_micros(width: Any, tag: Callable[[Any], str]) -> Make:
-    """Return strings of times as microseconds; nanoseconds are rounded down."""
+    """Return a function that converts times to microseconds, rounded down, and then to strings."""
 
     def make(array: Any) -> list[str]:
         unit = array.type.unit
@@ -155,7 +155,7 @@ def _map(array: Any) -> list[str]:
 
 
 def _children(array: Any, values: Any) -> list[str]:
-    """Return strings of the values of a list or map, even if it is sliced."""
+    """Return the strings for the values in a list or map array, which may be a slice."""
     offsets = array.offsets
     first, last = (offsets[at].as_py() for at in (0, len(offsets) - 1))
     return _texts(values.slice(first, last - first))
@@ -171,7 +171,7 @@ def _ranges(array: Any, values: list[Any]) -> list[list[Any] | None]:
 
 
 def _struct(array: Any) -> list[str]:
-    # `flatten` makes children of a null struct null.
+    # `flatten` returns NULL for the fields of a NULL struct.
     children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     valid = array.is_valid().to_pylist()
     if sorted(children) == ["metadata", "value"] and all(

@@ -1,8 +1,9 @@
-"""A deterministic simulation of one table: many writers, a failing store, a clock, and a model.
+"""A deterministic simulation of one table with many writers, a failing store and a model.
 
-`history` draws a history from a seed and plays it. `workers` interleaves the writers at every call
-of their store. `model` computes the expected rows, and contains the simulated clock, machines and
-store. `examination` compares the table with the model at the end.
+A history is a random sequence of statements and failures. `history` draws a history from a seed and
+runs it. `workers` interleaves the writers at every call of their store. `model` computes the
+expected rows, and contains the simulated clock, machines and store. `examination` compares the
+table with the model at the end.
 """
 
 from __future__ import annotations

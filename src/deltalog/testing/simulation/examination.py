@@ -1,4 +1,4 @@
-"""The end of a history: check every version that can be opened, and every writer's results."""
+"""The checks at the end of a history, of every readable version and of every writer's results."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _NEEDS_A_COMMIT = {"append", "append wide", "overwrite", "replace where", "add c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReport:
-    """The report of a history in which everything was right.
+    """The report of a history without an error.
 
     Args:
-        seed: of the history.
-        steps: number of calls of stores and catalogs.
-        versions: number of versions that were created.
-        compared: number of versions that were opened at the end and were right.
+        seed: the seed of the history.
+        steps: the number of calls of stores and catalogs.
+        versions: the number of versions that were created.
+        compared: the number of versions that could be read at the end, and were correct.
         trace: one line per step and per commit.
-        digest: of the trace and of all commits.
+        digest: the digest of the trace and of all commits.
     """
 
     seed: int
@@ -49,12 +49,13 @@ class HistoryReport:
 def simulate(
     seed: int, *, wrap_store: Callable[[Store], Store] = lambda store: store
 ) -> HistoryReport:
-    """Play the history of a seed, and compare the table with the model after each step.
+    """Run the history of a seed, and compare the table with the model after each step.
 
     Args:
-        seed: decides everything: the table, the writers, their order, failures, times, names.
-        wrap_store: wraps the store that the writers use; its behaviour must depend only on its
-            calls.
+        seed: the seed, which determines the table, the writers and their order, failures, times and
+            names.
+        wrap_store: a function that wraps the store of the writers. The behaviour of the wrapper
+            must depend only on its calls.
 
     Raises:
         WrongHistoryError: the table differs from the model, or a writer failed without a reason.
@@ -75,10 +76,10 @@ def simulate(
 
 
 def examine(history: History) -> int:
-    """Compare everything that is left at the end; return how many versions could be opened.
+    """Compare the table with the model at the end; return the number of readable versions.
 
     Raises:
-        WrongHistoryError: something differs from the model.
+        WrongHistoryError: the table or a writer's result differs from the model.
     """
     check_log(history)
     for outcome in history.outcomes.values():
@@ -101,7 +102,7 @@ def check_log(history: History) -> None:
 
 
 def check_reported(history: History, outcome: StatementRun) -> None:
-    """Check that the results that a writer got are what happened."""
+    """Check that the result that a writer received agrees with the log."""
     statement = outcome.statement
     versions = [v for v, made in enumerate(history.made) if made.outcome is outcome]
     if outcome.state == "failed" and versions and statement.kind != "vacuum":
@@ -128,7 +129,7 @@ def check_reported(history: History, outcome: StatementRun) -> None:
 
 
 def check_versions(history: History) -> int:
-    """Open every version, and compare its rows, its row ids and its change feed with the model."""
+    """Compare the rows, row ids and change feed of every version with the model."""
     table = open_table(history.store, history.committer)
     properties = history.plan.properties
     tracks = properties["delta.enableRowTracking"] == "true"
@@ -162,7 +163,7 @@ def _row_ids(table: DeltaTable) -> dict[int, int]:
 def _check_row_ids(
     history: History, version: int, made: Made, ids: dict[int, dict[int, int]]
 ) -> None:
-    """Check that each row has a unique id and keeps it."""
+    """Check that each row has a unique row id, which never changes."""
     found = ids[version]
     if None in found.values() or len(set(found.values())) < len(found):
         history.fail(f"version {version} has row ids {found}")
@@ -176,7 +177,7 @@ def _check_row_ids(
 
 
 def _check_feed(history: History, table: DeltaTable, version: int) -> None:
-    """Check that the change feed of a version is the difference from the version before."""
+    """Check that the change feed of a version equals the difference from the previous version."""
     try:
         read = table.load_cdf(starting_version=version, ending_version=version).read_all()
     except DeltaError as error:
@@ -192,7 +193,7 @@ def _check_feed(history: History, table: DeltaTable, version: int) -> None:
 
 
 def _net(rows: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any]]:
-    """Return the removed and the added rows, without rows that were both."""
+    """Return the removed and the added rows, without rows that were both removed and added."""
     gone = Counter(
         _key(row) for row in rows if row["_change_type"] in {"delete", "update_preimage"}
     )

@@ -1,7 +1,8 @@
-"""One history of a simulated table: play it from a seed, and compare it with the model.
+"""One history of a simulated table, which is drawn from a seed and compared with the model.
 
-Owns the loop (which writer continues, and the fate of its call), the comparisons after each step,
-and the trace. The same seed gives the same trace, down to the bytes of every commit.
+Owns the loop, which decides which writer continues and whether its call fails; the comparisons
+after each step; and the trace. The same seed produces the same trace and the same bytes in every
+commit.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ if TYPE_CHECKING:
     RunningT = TypeVar("RunningT", bound=Running)
 
 
-# Every choice of a history, drawn from its seed: table, statements, turns, failures.
+# --- the choices of a history, drawn from its seed: table, statements, order and failures
 
 
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
 MOST_SKEW_MS: Final = 5 * 60_000
-# A writer may run through a night; old versions and files are kept for longer.
+# A writer may pause for a night. Old versions and files are retained for a longer time.
 NIGHT_MS: Final = 13 * HOUR_MS
 KEPT_MS: Final = 24 * HOUR_MS
 # Periods without writes, after which old versions and files may be removed.
@@ -100,7 +101,7 @@ _PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "delta.columnMapping.mode": ("none", "none", "name"),
     "deltalog.maxDeletedRowsRatio": ("0.3", "1"),
 }
-# Themes of histories: everything, rows of the same files, or maintenance of files and log.
+# Kinds of statements in a history: all kinds, changes of the same files, or maintenance.
 _THEMES: Final[tuple[frozenset[Kind], ...]] = (
     frozenset(_KINDS),
     frozenset({"append", "delete", "update", "upsert", "merge delete", "compact", "purge"}),
@@ -118,10 +119,10 @@ class TablePlan:
     """The table of a history.
 
     Args:
-        properties: of the table.
-        partition_by: its partition columns.
-        has_catalog: whether a catalog manages its commits.
-        rows: the rows at the beginning.
+        properties: the properties of the table.
+        partition_by: the partition columns.
+        has_catalog: whether a catalog manages the table's commits.
+        rows: the rows in the first version.
     """
 
     properties: Mapping[str, str]
@@ -134,7 +135,7 @@ class Schedule:
     """The random choices of one history.
 
     Args:
-        seed: decides all choices.
+        seed: the seed, which determines all choices.
     """
 
     def __init__(self, seed: int) -> None:
@@ -147,8 +148,8 @@ class Schedule:
         self._last: Any = None
 
     def chance(self, name: str) -> random.Random:
-        """Return the source of random numbers for a name; each name has its own."""
-        return random.Random(f"{self.seed}-{name}")  # noqa: S311  # it must be repeatable
+        """Return a source of random numbers that depends on the seed and a name."""
+        return random.Random(f"{self.seed}-{name}")  # noqa: S311  # must be repeatable
 
     def table(self) -> TablePlan:
         """Draw the table."""
@@ -175,7 +176,7 @@ class Schedule:
         """Draw the statements of each writer.
 
         Returns:
-            Waves of writers. The writers of a wave begin together when the wave before is done.
+            Waves of writers. The writers of a wave begin together when the previous wave is done.
         """
         draw = self._draw
         writers: list[list[Statement]] = [[] for _ in range(draw.choice((2, 2, 3, 4)))]
@@ -192,11 +193,11 @@ class Schedule:
         return [wave for wave in (writers[:first], writers[first:]) if wave]
 
     def skew_ms(self) -> int:
-        """Draw by how much a writer's clock is fast."""
+        """Draw the milliseconds by which a writer's clock is fast."""
         return self._draw.choice((0, 0, self._draw.randint(-MOST_SKEW_MS, MOST_SKEW_MS)))
 
     def next_of(self, running: Sequence[RunningT]) -> RunningT:
-        """Draw the next writer: often the same as before, or one that is not at its commit yet."""
+        """Draw the next writer: often the previous writer, or a writer before its commit."""
         if self._gathers:
             late = [writer for writer in running if not writer.is_at_commit]
             if late and self._draw.random() < 0.95:
@@ -206,7 +207,7 @@ class Schedule:
         return cast("RunningT", self._last)
 
     def fate(self, verb: str) -> Fate:
-        """Draw the fate of a call."""
+        """Draw the fate of a call, such as a failure."""
         if self._draw.random() >= self._harm_rate:
             return Fate.FINE
         return self._draw.choice([fate for fate in HARMS if can_happen(fate, verb)])
@@ -233,7 +234,7 @@ class Schedule:
         match kind:
             case "append" | "overwrite":
                 rows = [self._row(n) for n in new]
-            case "append once":  # the rows of a step do not depend on the writer
+            case "append once":  # the same rows for each writer with this application version
                 rows = [{"id": 1000 + app_version, "p": "a", "v": app_version}]
             case "append wide":
                 rows = [self._row(n, w=n) for n in new]
@@ -265,7 +266,7 @@ class Schedule:
         return Condition(column, low, low + draw.choice((0, 0, 1, 3)))
 
 
-# Play a history, and compare it with the model.
+# --- the run of a history, and its comparison with the model
 
 
 _MOST_STEPS: Final = 20_000
@@ -276,7 +277,7 @@ class WrongHistoryError(AssertionError):
     """A history in which the table differs from the model.
 
     Attributes:
-        seed: of the history.
+        seed: the seed of the history.
         trace: the steps up to the difference.
     """
 
@@ -296,10 +297,10 @@ class Made:
     """A version that was created.
 
     Args:
-        data: content of the commit.
-        path: of the commit when it was created.
-        outcome: of the statement that created the version; None for the first versions.
-        state: of the table.
+        data: the content of the commit.
+        path: the path of the commit when it was created.
+        outcome: the run of the statement that created the version; None for the first versions.
+        state: the expected state of the table.
     """
 
     data: bytes
@@ -312,8 +313,8 @@ class History:
     """A table, its writers and the model.
 
     Args:
-        seed: of the history.
-        wrap_store: as for `simulate`.
+        seed: the seed of the history.
+        wrap_store: see `simulate`.
     """
 
     def __init__(self, seed: int, wrap_store: Callable[[Store], Store]) -> None:
@@ -343,7 +344,7 @@ class History:
         return None if self.catalog is None else CatalogCommitter(self.catalog)
 
     def play(self) -> None:
-        """Play the history from the first to the last step."""
+        """Run the history from the first to the last step."""
         try:
             self._create()
             for number, wave in enumerate(self.schedule.waves(has_catalog=self.plan.has_catalog)):
@@ -360,14 +361,14 @@ class History:
                 writer.worker.kill()
 
     def fail(self, problem: str) -> NoReturn:
-        """Report a problem.
+        """Raise the error for a problem.
 
         Raises:
             WrongHistoryError: always.
         """
         raise WrongHistoryError(self.schedule.seed, problem, self.trace)
 
-    # The table and its writers.
+    # --- the table and its writers
 
     def _create(self) -> None:
         plan = self.plan
@@ -403,7 +404,7 @@ class History:
             self.writers.append(writer)
 
     def _begin(self, outcome: StatementRun) -> None:
-        """Begin a writer's statement, and choose the version that it restores or reads."""
+        """Begin a writer's statement, and choose the version to restore or read."""
         outcome.state, outcome.started_ms = "running", self.clock.time_ms
         if outcome.statement.kind == "restore" or (
             outcome.statement.kind == "read" and self.schedule.is_next(0.5)
@@ -414,13 +415,13 @@ class History:
             outcome.target = self.schedule.one_of(recent)
 
     def ended_ms(self, version: int) -> int:
-        """Return when a version's files could first be removed: at the first statement after it."""
+        """Return the time when the first later statement began, which may remove the files."""
         return min(
             (made.outcome.started_ms for made in self.made[version + 1 :] if made.outcome),
             default=self.clock.time_ms,
         )
 
-    # The steps.
+    # --- steps
 
     def _step(self, writer: Writer) -> None:
         if self.shared.delayed and self.schedule.is_next(0.1):
@@ -456,12 +457,12 @@ class History:
         self.check_steps()
 
     def _pass_time(self, time_ms: int) -> None:
-        while self.shared.delayed:  # no request takes that long
+        while self.shared.delayed:  # delayed requests arrive before so much time has passed
             self._deliver()
         self.trace.append(f"{time_ms // HOUR_MS} hours pass")
         self.clock.time_ms += time_ms
 
-    # The invariants.
+    # --- invariants
 
     def check_steps(self) -> None:
         """Compare the state after the last step with the model."""
@@ -489,7 +490,7 @@ class History:
             yield self.store.files[path], path
 
     def _note(self, data: bytes, path: str) -> None:
-        """Record a new version, with its statement and its expected state."""
+        """Record a new version with its statement and its expected state."""
         version = len(self.made)
         info = next(iter(iter_objects(data))).get("commitInfo", {})
         number = info.get("number")
@@ -523,7 +524,7 @@ class History:
         """Compare rows that were read with the model's rows.
 
         Raises:
-            WrongHistoryError: they differ.
+            WrongHistoryError: the rows or the columns differ.
         """
         if version >= len(self.made):
             self.fail(f"{what}: there is no such version")
@@ -532,22 +533,22 @@ class History:
             self.fail(f"{what}: {'; '.join(found)}")
 
     def _check_failure(self, outcome: StatementRun) -> None:
-        """Check a failure: without injected failures, only another writer is a reason to fail."""
+        """Check that a failure was injected, or is a conflict with another writer."""
         error = outcome.error
         if outcome.is_harmed or isinstance(
             error, CommitConflictError | CommitRetriesExhaustedError
         ):
             return
         if outcome.statement.kind == "checkpoint" and self.catalog is not None:
-            return  # its version may not be published yet
+            return  # the version of the checkpoint may not be published yet
         self.fail(f"{outcome.statement} failed without a reason: {error!r}")
 
     def must_be_readable(self, version: int) -> bool:
-        """Return whether no vacuum and no clean-up can have removed any file of a version."""
+        """Return whether a version is so new that its files must still exist."""
         return self.ended_ms(version) > self.clock.time_ms - KEPT_MS + _SLACK_MS
 
     def must_tell_changes(self, version: int) -> bool:
-        """Return whether no vacuum can have removed change files of a version, given their age."""
+        """Return whether a version is so new that its change files must still exist."""
         outcome = self.made[version].outcome
         kept_since_ms = self.clock.time_ms - KEPT_MS + _SLACK_MS
         return outcome is not None and outcome.started_ms > kept_since_ms

@@ -1,7 +1,7 @@
-"""The model: the effect of statements on a table, in plain Python.
+"""The model, which computes the effect of statements on a table in plain Python.
 
-Owns statements and their effect on rows. It has no files, logs or stores: the state of a version is
-the state of the version before, changed by the committed statement.
+Owns statements and their effect on rows. The model has no files, log or store: it computes the
+state of a version from the previous state and the committed statement.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WIDE = "w"
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state of one version: columns, and rows by `id`."""
+    """The state of one version: its columns, and its rows by the value of `id`."""
 
     columns: frozenset[str]
     rows: Mapping[int, Row]
@@ -65,7 +65,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition for values in a range; without a column it is true for all rows."""
+    """A condition that is true for values in a range; without a column, it is true for all rows."""
 
     column: Column
     low: int | str = 0
@@ -93,12 +93,12 @@ class Statement:
     """One statement of a writer.
 
     Args:
-        number: of the statement in its history; commits record it.
+        number: the number of the statement in its history, which commits record.
         kind: the kind of operation.
-        rows: new rows, or the rows of a source.
-        condition: of deletes, updates and replacements.
+        rows: the new rows, or the rows of a source.
+        condition: the condition of a delete, update or replacement.
         added: the number that an update adds to `v`.
-        app_version: of an application transaction.
+        app_version: the version of an application transaction.
         reopens: whether the writer opens the table again for this statement.
     """
 
@@ -133,7 +133,7 @@ class Statement:
 
         Args:
             before: the state before the statement.
-            restored: the state that a restore returns to.
+            restored: the state of the version that the statement restores.
         """
         if self.kind == "restore" and restored is not None:
             return restored
@@ -161,7 +161,7 @@ class Statement:
         return frozenset({self.column} if self.kind == "add column" else ())
 
     def _takes(self, row: Row) -> bool:
-        """Return whether the statement removes a row of the table."""
+        """Return whether the statement deletes or replaces a row."""
         if self.kind == "merge delete":
             return any(row["id"] == given["id"] for given in self.rows)
         if self.kind in {"overwrite", "delete", "replace where"}:
@@ -170,7 +170,7 @@ class Statement:
 
 
 def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Return the differences between a reader's rows and the model; empty if there are none."""
+    """Return the differences between a reader's rows and the model; empty if they are equal."""
     found: list[str] = []
     if set(columns) != expected.columns:
         found.append(f"columns {sorted(columns)}, expected {sorted(expected.columns)}")
@@ -190,17 +190,17 @@ def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row
     return found
 
 
-# The simulated machine of a process: its time, random numbers and names come from the seed.
+# --- the simulated machine of a process, whose time, random numbers and names depend on the seed
 
 
 @dataclass
 class SteadyClock:
-    """A shared clock: each reading advances it by a millisecond, and waiting takes no real time."""
+    """A shared clock. Each reading advances it by 1 ms, and `sleep` takes no real time."""
 
     time_ms: int = 1_700_000_000_000
 
     def now_ms(self) -> int:
-        """Return a time that is later than the time before."""
+        """Return a time that is later than all earlier results."""
         self.time_ms += 1
         return self.time_ms
 
@@ -213,9 +213,9 @@ class Machine:
     """The simulated machine of a process.
 
     Args:
-        clock: the true time.
-        chance: source of random numbers and names.
-        skew_ms: by how much the machine's clock is fast.
+        clock: the clock with the true time.
+        chance: the source of random numbers and names.
+        skew_ms: the milliseconds by which the machine's clock is fast.
     """
 
     def __init__(self, clock: Clock, chance: random.Random, skew_ms: int = 0) -> None:
@@ -234,12 +234,12 @@ class Machine:
         return (self._clock.now_ms() + self.skew_ms) * 1_000_000
 
     def answer(self, name: str) -> Callable[..., Any]:
-        """Return the machine's own function with this name."""
+        """Return the function that replaces `time_ns`, `uuid4` or another function of Python."""
         return self._answers[name]
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Put the calling thread on this machine, and run all of its work in this thread."""
+        """Run the block on this machine, and all of its work in the calling thread."""
         before = getattr(_HERE, "machine", None)
         _HERE.machine = self
         try:
@@ -251,7 +251,7 @@ class Machine:
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """Replace time and randomness in this process for all threads that are on a machine."""
+    """Replace Python's functions for time and randomness, for threads that run on a machine."""
     with _LOCK:
         saved = [(module, name, getattr(module, name)) for module, name in _ASKED]
         for module, name, real in saved:
@@ -283,7 +283,7 @@ _ASKED: Final = (
 )
 
 
-# The simulated store, whose files in memory have the time of a simulated clock, and the catalog.
+# --- the simulated store, whose files in memory have times of a simulated clock, and the catalog
 
 
 class SimulatedStore:
@@ -301,7 +301,7 @@ class SimulatedStore:
         self._times_ms: dict[str, int] = {}
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """As `Store`."""
+        """See `Store`."""
         start = f"{directory}/"
         found = [
             path
@@ -311,55 +311,55 @@ class SimulatedStore:
         return map(self.stat, sorted(found))
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """As `Store`."""
+        """See `Store`."""
         start = f"{directory}/" if directory else ""
         return map(self.stat, sorted(path for path in self.files if path.startswith(start)))
 
     def stat(self, path: str) -> FileInfo:
-        """As `Store`."""
+        """See `Store`."""
         return FileInfo(path, len(self.read(path)), self._times_ms[path])
 
     def read(self, path: str) -> bytes:
-        """As `Store`."""
+        """See `Store`."""
         if path not in self.files:
             raise ObjectNotFoundError(f"there is no {path}")
         return self.files[path]
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """As `Store`."""
+        """See `Store`."""
         data = self.read(path)
         return [data[start:end] for start, end in ranges]
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """As `Store`."""
+        """See `Store`."""
         return [self.read(path) for path in paths]
 
     def open(self, path: str) -> BinaryIO:
-        """As `Store`."""
+        """See `Store`."""
         return BytesIO(self.read(path))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """As `Store`."""
+        """See `Store`."""
         if path in self.files:
-            raise AlreadyExistsError(f"there is {path} already")
+            raise AlreadyExistsError(f"{path} already exists")
         self.put(path, data)
 
     def put(self, path: str, data: bytes) -> None:
-        """As `Store`."""
+        """See `Store`."""
         self.files[path] = data
         self._times_ms[path] = self._clock.now_ms()
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """As `Store`."""
+        """See `Store`."""
         for path in paths:
             self.files.pop(path, None)
 
 
 class SimulatedCatalog(InMemoryCatalog):
-    """A catalog that remembers the commits that it ratified.
+    """A catalog that records the commits that it has ratified.
 
     Attributes:
-        ratified: version → path of its commit.
+        ratified: version → path of the commit.
     """
 
     def __init__(self) -> None:
@@ -367,11 +367,11 @@ class SimulatedCatalog(InMemoryCatalog):
         self.ratified: dict[int, str] = {}
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """As `Catalog`."""
+        """See `Catalog`."""
         super().propose(table, commit)
         self.ratified[commit.version] = commit.file.path
 
     def register(self, table: str, version: int) -> None:
-        """As `InMemoryCatalog`."""
+        """See `InMemoryCatalog`."""
         super().register(table, version)
         self.ratified |= {known: commit_path(known) for known in range(version + 1)}

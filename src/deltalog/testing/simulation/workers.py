@@ -1,7 +1,8 @@
-"""Several workers over one store, one call at a time, in an order that the caller chooses.
+"""Workers that share a store and make one call at a time, in an order that the caller chooses.
 
 Each worker is a thread that stops before every call of its store or catalog. The owner of the
-`Worker` lets it make the next call, and may make that call fail. Only one thread runs at any time.
+`Worker` lets the thread make the next call, and may make the call fail. Only one thread runs at any
+time.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ _LISTINGS = {"list_from", "list_all"}
 def free_cached_properties() -> None:
     """Let two threads compute a cached property at the same time, as in Python 3.12 and later.
 
-    Earlier versions hold one lock for all objects of the class, so a worker that stops inside the
-    property would block all other workers.
+    Earlier versions of Python have one lock for all objects of a class. So a worker that stops
+    while it computes the property would block all other workers.
     """
     if sys.version_info >= (3, 12):
         return
@@ -96,24 +97,24 @@ def can_happen(fate: Fate, verb: str) -> bool:
 
 
 class CrashedError(BaseException):
-    """The process has crashed: no code catches this error, and nothing is reported."""
+    """The simulated process has crashed. It is a `BaseException`, so that no code catches it."""
 
 
 @dataclass
 class CommonStore:
-    """The shared part of all workers: a store, and requests that are still under way."""
+    """The store that all workers share, and delayed requests that have not reached it yet."""
 
     store: Store
     delayed: list[Callable[[], Any]] = field(default_factory=list)
 
     def deliver(self) -> None:
-        """Execute the oldest delayed request, and drop its answer."""
+        """Execute the oldest delayed request, and ignore its result."""
         with contextlib.suppress(DeltaError):
             self.delayed.pop(0)()
 
 
 class SteppedStore(_Wrapper):
-    """A store that waits before each call until the worker may take a step."""
+    """A store that waits before each call until its worker may make a step."""
 
     def __init__(self, shared: CommonStore, worker: Worker) -> None:
         super().__init__(shared.store)
@@ -144,10 +145,10 @@ class SteppedCatalog:
 
 
 class Worker:
-    """A piece of work in its own thread.
+    """A function that runs step by step in its own thread.
 
     Args:
-        shared: the part that all workers share.
+        shared: the store that all workers share.
         work: the function to run; its argument is the store.
     """
 
@@ -176,7 +177,7 @@ class Worker:
         self._arrived.release()
 
     def call(self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result]) -> _Result:
-        """Wait for a step; then make the call, changed by its fate."""
+        """Wait for a step; then make the call, or let it fail according to its fate."""
         fate = self._stop_at(verb, paths)
         if fate is Fate.FINE or not can_happen(fate, verb):
             return act()
@@ -200,7 +201,7 @@ class Worker:
         if self._is_killed and not self.is_done:
             raise CrashedError
         if self.is_done or threading.current_thread() is not self._thread:
-            return Fate.FINE  # a snapshot that outlives its worker, or a helper thread
+            return Fate.FINE  # the call is from another thread, or the worker is done
         self.at = verb, paths
         self._arrived.release()
         self._go.acquire()
@@ -209,7 +210,7 @@ class Worker:
         return self._fate
 
     def step(self, fate: Fate = Fate.FINE) -> None:
-        """Let the worker make one call and continue to the next call."""
+        """Let the worker make one call and continue until its next call."""
         if self.is_done:
             raise InternalError("a worker that is done has no next step")
         self.steps += 1
@@ -252,7 +253,7 @@ def _torn(listing: Any, fate: Fate) -> Any:
     return listing
 
 
-# Distinguish a hang from a slow machine by the processor time of the process.
+# --- detection of hangs; the processor time distinguishes a hang from a slow machine
 
 
 _STALL_SECONDS: Final = 60.0
@@ -264,7 +265,8 @@ class StallWatch:
     """Detector of a process that has stopped making progress.
 
     Args:
-        after_s: seconds with almost no processor time after which the process is stalled.
+        after_s: the number of seconds with almost no processor time after which the process counts
+            as stalled.
     """
 
     def __init__(self, after_s: float = _STALL_SECONDS) -> None:
@@ -294,7 +296,7 @@ def ended_when_stalled(after_s: float = _STALL_SECONDS) -> Iterator[None]:
     """If the block hangs, print the stacks of all threads and end the process with code 70.
 
     Args:
-        after_s: as for `StallWatch`.
+        after_s: see `StallWatch`.
     """
     over = threading.Event()
 
@@ -315,7 +317,7 @@ def ended_when_stalled(after_s: float = _STALL_SECONDS) -> Iterator[None]:
         thread.join()
 
 
-# Writers: each runs its statements on the table, one after the other, in one process.
+# --- writers, each of which runs its statements one after the other
 
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -328,17 +330,17 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(slots=True, kw_only=True)
 class StatementRun:
-    """The known facts about a statement's run.
+    """The recorded facts about the run of a statement.
 
     Args:
         statement: the statement.
-        state: `unknown` if the writer crashed, or got an error of unknown outcome.
-        error: the error that the writer got.
-        version: the version that the writer's table showed afterwards.
+        state: `unknown` if the writer crashed, or if its error leaves the outcome open.
+        error: the error that the statement raised.
+        version: the version of the writer's table after the statement.
         target: the version that was restored or read.
         found: the version, columns and rows that a read returned.
-        is_harmed: whether a failure was injected into one of the calls.
-        started_ms: true time of the start.
+        is_harmed: whether a failure was injected into a call.
+        started_ms: the true time of the start, in milliseconds since 1970.
     """
 
     statement: Statement
@@ -356,11 +358,12 @@ class Writer:
     """One process with its statements.
 
     Args:
-        number: of the writer.
-        outcomes: of its statements, in order.
+        number: the number of the writer.
+        outcomes: the runs of the writer's statements, in order.
         machine: the simulated machine of the process.
-        catalog: of the table, if it has one.
-        begins: called when a statement begins; it chooses the version to restore or read.
+        catalog: the catalog of the table, if there is one.
+        begins: a function that is called when a statement begins. It chooses the version to restore
+            or read.
     """
 
     number: int
@@ -408,7 +411,7 @@ class Writer:
             if self.catalog is not None:
                 self.catalog.publish(store)
         elif statement.kind == "read":
-            table = copy(table)  # the writer continues with its own version
+            table = copy(table)  # so that the read does not change the version of `table`
             if outcome.target is not None:
                 table.load_as_version(outcome.target)
             outcome.found = (table.version(), *read_rows(table))

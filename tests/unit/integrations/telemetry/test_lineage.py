@@ -125,7 +125,7 @@ def test_a_query_of_a_recipient_is_a_run_that_reads(
 
 
 def test_a_client_and_a_url_exclude_each_other() -> None:
-    with pytest.raises(InvalidInputError, match="both a client and a url"):
+    with pytest.raises(InvalidInputError, match="both client and url"):
         watch_with_openlineage(object(), url="http://127.0.0.1:1")
 
 
