@@ -60,7 +60,7 @@ def test_a_forgotten_predicate_is_not_every_row(call: Call) -> None:
     ],
 )
 def test_filters_that_came_out_empty_are_not_every_row(call: Call) -> None:
-    refused(call, "leave the predicate out if that is meant")
+    refused(call, "omit the predicate")
 
 
 def test_parameters_may_be_for_new_values_alone() -> None:
@@ -78,7 +78,7 @@ def test_updates_are_a_dictionary(given: Any) -> None:
 HOURS = "expected a number of hours"
 
 
-VERSIONS = "keep_versions: expected a list of numbers"
+VERSIONS = "keep_versions: expected a list of version numbers"
 
 
 @pytest.mark.parametrize(
