@@ -277,7 +277,7 @@ class Appender:
             self._let_in()
 
     def _take(self) -> bool:
-        """Commit the rows of the next version; return False if no rows are left."""
+        """Move the queued rows of the next version to `_committing`; False if none are queued."""
         window = self._window
         with self._changed:
             if not self._inside:
