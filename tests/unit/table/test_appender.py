@@ -420,7 +420,7 @@ def test_a_forked_child_is_told_that_it_has_no_thread(table: DeltaTable) -> None
         )
         child.start()
         assert here.poll(60)
-        assert "forked" in here.recv()
+        assert "after the fork" in here.recv()
         child.join(60)
 
 

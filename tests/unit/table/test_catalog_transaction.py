@@ -183,7 +183,7 @@ def test_properties_are_those_of_every_commit(place: Place) -> None:
             tx.table("s.a").append(ROW)
             tx.table("s.b").append(ROW)
 
-    with pytest.raises(InvalidInputError, match="the transactions of nightly are there already"):
+    with pytest.raises(InvalidInputError, match="transactions of nightly are already recorded"):
         repeat()
     assert place.versions() == [1, 1, 0]
 
@@ -203,7 +203,7 @@ class Bare:
 
 def test_other_catalogs_need_a_folder_for_journals(place: Place, tmp_path: Path) -> None:
     bare = Bare(PlaceCatalog(place))
-    with pytest.raises(InvalidInputError, match="name a folder with journals="):
+    with pytest.raises(InvalidInputError, match="pass a directory as journals="):
         CatalogTransactions(bare)  # type: ignore[arg-type]  # enough of a catalog for this
     found = CatalogTransactions(bare, tmp_path / "journals")  # type: ignore[arg-type]
     assert found.unfinished() == []

@@ -149,7 +149,10 @@ SERIES: Any = pd.Series([1])
             "app_transactions: expected a list",
         ),
         (lambda _: CommitProperties(TEXT), "custom_metadata: expected a dictionary"),
-        (lambda _: CommitProperties(NAN), r"custom_metadata\['x'\]: .* JSON can hold, found nan"),
+        (
+            lambda _: CommitProperties(NAN),
+            r"custom_metadata\['x'\]: expected a JSON value, found nan",
+        ),
         (lambda _: CommitProperties(NESTED), r"custom_metadata\['x'\]\[1\]\['y'\]: .* found -inf"),
         (lambda t: t.optimize.compact(target_size=2**63), r"target_file_size: .* below 2\^63"),
         (lambda t: t.optimize.z_order(["id"], target_size=2**63), r"target_file_size: .* 2\^63"),
