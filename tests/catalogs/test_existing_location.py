@@ -103,7 +103,7 @@ def test_a_table_that_is_replaced_gets_the_name(
 def test_another_table_than_is_defined_does_not(
     connection: Connection, unity: UnityServer, place: Path, mode: str, rest: str, what: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=f"{what} of the table there differ"):
+    with pytest.raises(InvalidInputError, match=f"{what} of the existing table differ"):
         connection.sql(f"CREATE TABLE {mode} t {rest} LOCATION '{place}'")
     assert KEY not in unity.tables
 
@@ -112,7 +112,7 @@ def test_another_table_than_is_defined_does_not(
 def test_rows_for_a_table_that_is_there(
     connection: Connection, unity: UnityServer, place: Path, mode: str
 ) -> None:
-    with pytest.raises(TableExistsError, match="from rows: there is a table"):
+    with pytest.raises(TableExistsError, match="from rows: a table already exists"):
         connection.sql(f"CREATE TABLE {mode} t LOCATION '{place}' AS SELECT 1 AS id")
     assert KEY not in unity.tables
     assert DeltaTable(place).version() == 1

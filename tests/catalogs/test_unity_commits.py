@@ -147,7 +147,7 @@ def test_an_unknown_outcome_is_said_to_be_one(
     table = _open(catalog)
     unknown = Mishap(status=500, kind="CommitStateUnknownException")
     unity.mishaps["updateTable"].extend([unknown] * 4)
-    with pytest.raises(CommitOutcomeUnknownError, match="may or may not have happened"):
+    with pytest.raises(CommitOutcomeUnknownError, match="may or may not have been committed"):
         write_deltalake(table, _rows(2), mode="append")
     assert entry.latest == 1
 
@@ -203,7 +203,7 @@ def test_a_catalog_that_was_set_back_takes_no_commit(
         lambda: write_deltalake(_open(catalog), _rows(9), mode="append"),
         lambda: _open(catalog).delete("id = 1"),
     ):
-        with pytest.raises(CommitFailedError, match=rf"version {4 - lost} of .* set back"):
+        with pytest.raises(CommitFailedError, match=rf"version {4 - lost} of .* rolled back"):
             act()
     assert (entry.latest, entry.commits, _tree(root)) == (3 - lost, {}, before)
     assert _ids(catalog) == list(range(1, 4 - lost))

@@ -223,7 +223,7 @@ def test_parquet_files_are_cloned_likewise(tmp_path: Path) -> None:
 def test_sql_converts(iceberg: Catalog) -> None:
     table = story(iceberg)
     with connect() as db:
-        with pytest.raises(InvalidInputError, match="convert it as that"):
+        with pytest.raises(InvalidInputError, match="convert it with source_format"):
             db.sql(f"CONVERT TO DELTA parquet.`{path_of(table)}`")
         db.sql(f"CONVERT TO DELTA iceberg.`{table.metadata_location}` NO STATISTICS")
         db.sql(f"CONVERT TO DELTA iceberg.`{path_of(table)}`")  # there is one already
@@ -388,7 +388,10 @@ def test_what_we_show_as_iceberg_comes_back(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"partition_strategy": "hive"}, "the partition spec of the Iceberg table defines the"),
-        ({"configuration": {"delta.columnMapping.mode": "name"}}, "only the mode id follows"),
+        (
+            {"configuration": {"delta.columnMapping.mode": "name"}},
+            "needs delta.columnMapping.mode=id",
+        ),
         ({"configuration": {"delta.enableIcebergCompatV2": "true"}}, "upgrade_uniform"),
         ({"source_format": "orc"}, "expected parquet or iceberg"),
     ],

@@ -175,7 +175,7 @@ def test_what_is_left_out_and_what_is_too_much(spark: SparkSession, tmp_path: Pa
     assert rows(path)[1] == (1, "a")
     with pytest.raises(InvalidInputError, match="at least one WHEN"):
         begin(spark, tmp_path / "u", {}).execute()
-    with pytest.raises(InvalidInputError, match="never be reached"):
+    with pytest.raises(InvalidInputError, match="never apply"):
         begin(spark, tmp_path / "v", {}).whenMatchedDelete().whenMatchedUpdateAll().execute()
 
 

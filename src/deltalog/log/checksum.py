@@ -1,7 +1,7 @@
 """The version checksum (`.crc`): a summary of one version beside its commit.
 
-Owns the file's form. A checksum is not part of the table's state: readers work without it, and if
-it contradicts the log, the log wins. Each checksum is computed from the previous one.
+A checksum is not part of the table's state: readers do not need it, and if it contradicts the log,
+the log is right. A writer usually computes a checksum from the checksum of the previous version.
 
 Protocol: Version Checksum File
 """
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
-    """The summary of a version. None is a value that the writer did not record.
+    """The summary of a version. None means that the writer did not record the value.
 
     Args:
-        table_size_bytes: the size of all live files.
+        table_size_bytes: total size of all live files.
         num_files: number of live files.
         protocol: the version's protocol.
         metadata: the version's metadata.
-        txn_id: the writer's id of the commit attempt.
-        in_commit_timestamp_ms: the commit's in-commit timestamp.
-        set_transactions: the transactions of all applications.
-        domain_metadata: without removed domains.
-        num_deleted_records: rows deleted by deletion vectors.
-        num_deletion_vectors: number of files that have one.
-        file_size_histogram: as stored.
-        deleted_record_counts: for each bin of deleted rows, the number of files.
+        txn_id: id of the transaction that wrote the version.
+        in_commit_timestamp_ms: in-commit timestamp of the version.
+        set_transactions: the application transactions of all applications.
+        domain_metadata: the metadata domains, without removed domains.
+        num_deleted_records: number of rows that deletion vectors delete.
+        num_deletion_vectors: number of files with a deletion vector.
+        file_size_histogram: the histogram of file sizes, as in the file.
+        deleted_record_counts: a histogram: for each range of the number of deleted rows, the number
+            of files.
     """
 
     table_size_bytes: int
@@ -59,14 +60,14 @@ class VersionChecksum:
 
 
 def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | None:
-    """Parse a checksum; None if a required member is wrong or missing."""
+    """Parse a checksum; return None if a required member is invalid or missing."""
     try:
         node = JsonObject(loads(data, where), where)
         protocol = node.child("protocol", codec.protocol_from_json)
         metadata = node.child("metadata", codec.metadata_from_json)
         if protocol is None or metadata is None:
             return None
-        # Older versions of Delta Spark write histogramOpt (ledger B-19).
+        # Older versions of Delta Spark write histogramOpt (requirement B-19).
         histogram = node.values.get("fileSizeHistogram", node.values.get("histogramOpt"))
         return VersionChecksum(
             table_size_bytes=node.required("tableSizeBytes", int),
@@ -134,7 +135,7 @@ def _listed(node: JsonObject, name: str, parse: Any) -> Any:
     return tuple(parse(JsonObject(value, f"{node.where}.{name}")) for value in values)
 
 
-# --- histograms: file sizes, and rows deleted by deletion vectors
+# --- Histograms of file sizes and of deleted rows
 
 
 _KIB: Final = 1 << 10
@@ -142,7 +143,7 @@ _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _FEW: Final = 1000
 
-# Delta Spark's bins: narrow around the usual target file sizes.
+# The bins of Delta Spark, which are narrow around the usual target file sizes.
 FILE_SIZE_BOUNDARIES: Final = (
     0,
     *(8 * _KIB << step for step in range(10)),
@@ -161,16 +162,16 @@ DELETED_COUNT_BOUNDARIES: Final = (0, *(10**power for power in range(8)), 2**31 
 
 
 def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[list[int], ...]:
-    """Return number and sum of the values in each bin; a bin ends where the next starts.
+    """Return the number and the sum of the values in each bin.
 
     Args:
         values: integers; NULLs are ignored.
-        boundaries: the start of each bin, ascending.
+        boundaries: the lower bound of each bin, ascending. The last bin has no upper bound.
 
     Returns:
-        The counts and the sums.
+        The numbers and the sums.
 
-    Cost: some vectorised kernels per bin.
+    Cost: a few vectorised kernels for each bin.
     """
     if len(values) <= _FEW:
         return _histogram_of_few(
@@ -178,7 +179,7 @@ def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[
         )
     above: list[tuple[int, int]] = []
     rest: Any = values.drop_null()
-    for start in boundaries:  # `values` keeps those at or above the start
+    for start in boundaries:  # `rest` contains the values of at least `start`
         rest = rest.filter(compute.greater_equal(rest, start))
         above.append((len(rest), compute.sum(rest).as_py() or 0))
     above.append((0, 0))

@@ -1,8 +1,8 @@
-"""The context of a table: the settings that apply to all work on it.
+"""The context of a table: the settings that apply to all operations on it.
 
-Owns `TableContext`. A snapshot has a context; a scan and a transaction use their snapshot's. So a
-function gets its time zone or clock from there, and never from a keyword that a caller may forget.
-Otherwise a partition value without a zone could be read in one zone and written in another.
+A snapshot has a context; scans and transactions use the context of their snapshot. So functions get
+the time zone and the clock from the context, not from an argument that a caller may forget.
+Otherwise a partition value without a time zone could be written and read in different zones.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableContext:
-    """A table's location, and how its values, times and commits are interpreted; picklable.
+    """The store of a table, and the settings of all operations on it; picklable.
 
     Args:
-        store: the table's store.
-        time_zone: IANA name or offset, for timestamps and partition values without a time zone.
+        store: store of the table.
+        time_zone: time zone of timestamps and partition values without a zone, as an IANA name or
+            an offset.
         clock: returns the current time, and sleeps.
-        committer: publishes commits; None uses the store's own put-if-absent.
-        log_tail: the newest commits, for a table whose catalog decides on them; None if the table
-            was opened by its path.
+        committer: makes commits; None means the store's put-if-absent.
+        log_tail: the newest commits, for a table whose catalog decides which commits are part of
+            it; None if the table was opened by its path.
     """
 
     store: Store
@@ -43,33 +44,33 @@ class TableContext:
 
     @property
     def now(self) -> datetime:
-        """Return the current time in UTC, by the context's clock."""
+        """Return the current time in UTC, from the context's clock."""
         return utc_moment(self.clock.now_ms())
 
     @property
     def session(self) -> SqlSession:
-        """Return current time and time zone for expressions; call it once for each operation."""
+        """Return the current time and the time zone for the expressions of one operation."""
         return SqlSession(now=self.now, time_zone=self.time_zone)
 
     def with_log_tail(self, log_tail: LogTail | None) -> TableContext:
-        """Return the same context with other newest commits."""
+        """Return the same context with another log tail."""
         return self if log_tail is self.log_tail else replace(self, log_tail=log_tail)
 
     def with_newest_log_tail(self) -> TableContext:
-        """Return the same context with the newest commits from its committer, if it has any.
+        """Return the same context with the newest log tail from its committer, if there is one.
 
-        Cost: a request to the catalog, if one decides on the commits.
+        Cost: for a catalog-managed table, a request to the catalog.
         """
         asked = None if self.committer is None else self.committer.log_tail(self.store)
         return self if asked is None else self.with_log_tail(asked)
 
 
 def utc_context(store: Store) -> TableContext:
-    """Return the context of a table whose zone-less values are in UTC."""
+    """Return a context in which values without a time zone are in UTC."""
     return TableContext(store=store, time_zone="UTC")
 
 
-# --- the interface to a catalog that manages a table's commits
+# --- Interface to catalogs that manage a table's commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +78,8 @@ class RatifiedCommit:
     """A commit that the catalog has accepted.
 
     Args:
-        version: the table version that it makes.
-        file: where its actions are, usually in `_delta_log/_staged_commits/`.
+        version: version of the commit.
+        file: the file with the actions, usually in `_delta_log/_staged_commits/`.
     """
 
     version: int
@@ -91,9 +92,9 @@ class MaintenanceOperation(Enum):
     DATA_REORGANIZATION = "DATA_REORGANIZATION"
     """Rewrite rows of the table: OPTIMIZE, REORG."""
     DATA_CLEANUP = "DATA_CLEANUP"
-    """Delete files that no version within the retention needs: VACUUM."""
+    """Delete files that no version within the retention period needs: VACUUM."""
     METADATA_CLEANUP = "METADATA_CLEANUP"
-    """Delete log files that only expired versions need, staged commits among them."""
+    """Delete log files that only expired versions need, including staged commits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +102,10 @@ class LogTail:
     """The newest commits of a table according to its catalog.
 
     Args:
-        commits: ratified commits, ascending and without a gap.
-        latest_version: the table's latest version; files published after it do not belong to it.
-        allowed: the maintenance operations that the catalog allows its clients.
+        commits: ratified commits, in ascending order and without gaps.
+        latest_version: the table's latest version. Published commits of later versions are not part
+            of the table.
+        allowed: the maintenance operations that the catalog allows clients to run.
 
     Raises:
         InvalidInputError: a version is missing, repeated, or after `latest_version`.
@@ -114,11 +116,11 @@ class LogTail:
     allowed: frozenset[MaintenanceOperation] = frozenset()
 
     def __post_init__(self) -> None:
-        """Check that the versions are contiguous and end at `latest_version`."""
+        """Check that the versions have no gaps and end at `latest_version`."""
         versions = [commit.version for commit in self.commits]
         if versions and versions != list(range(versions[0], versions[0] + len(versions))):
             raise InvalidInputError(
-                f"a log tail must contain every version once, ascending; found {versions}"
+                f"expected a log tail with ascending versions and no gaps, found {versions}"
             )
         if versions and self.latest_version not in {None, versions[-1]}:
             raise InvalidInputError(
@@ -128,7 +130,7 @@ class LogTail:
 
     @property
     def last_version(self) -> int | None:
-        """The last version of the table: that of the last commit, else `latest_version`."""
+        """The last version of the table, from the last commit or else `latest_version`."""
         return self.commits[-1].version if self.commits else self.latest_version
 
 
@@ -136,39 +138,40 @@ class LogTail:
 class Catalog(Protocol):
     """Decides which commits of a table are valid.
 
-    `deltalog.testing.InMemoryCatalog` is a small one for tests.
+    `deltalog.testing.InMemoryCatalog` is a simple implementation for tests.
     """
 
     def latest(self, table: str) -> LogTail:
         """Return the newest commits of the table.
 
         Args:
-            table: its location, as in `Store.root`.
+            table: location of the table, as in `Store.root`.
         """
         ...
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """Propose a staged commit as the version after the latest.
+        """Propose a staged commit as the next version of the table.
 
         Raises:
-            AlreadyExistsError: another commit is ratified for that version.
+            AlreadyExistsError: another commit is ratified for this version.
             StorageError: the outcome is unknown; the same proposal may be sent again.
         """
         ...
 
 
 class Committer(Protocol):
-    """Publishes commits, at most one per version."""
+    """Makes commits, at most one for each version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """Make `data` the commit of `version`, and return its file.
+        """Commit `data` as `version`, and return the file of the commit.
 
         Raises:
-            AlreadyExistsError: the version is taken, perhaps by this same commit.
-            StorageError: the commit may or may not have happened.
+            AlreadyExistsError: the version already exists, perhaps from an earlier request for this
+                commit.
+            StorageError: the commit may or may not have been made.
         """
         ...
 
     def log_tail(self, store: Store) -> LogTail | None:
-        """Return the newest commits from a catalog; None if the store's listing shows them."""
+        """Return the newest commits from a catalog; None without a catalog."""
         ...

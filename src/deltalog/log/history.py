@@ -1,8 +1,7 @@
 """Commit times, `commitInfo`, and the version at a timestamp.
 
-Owns commit times: the in-commit timestamp if the table has it, otherwise the modification time of
-the commit's file, adjusted so that times increase. Time travel and a table's history use the same
-times.
+A commit's time is its in-commit timestamp if the table has them, otherwise the modification time of
+its file, adjusted so that times increase. Time travel and the history use the same times.
 
 Protocol: In-Commit Timestamps, Commit Provenance Information
 """
@@ -32,10 +31,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def file_times_ms(commits: Iterable[LogFile]) -> dict[int, int]:
-    """Return commit times from files' modification times, strictly increasing (ledger D-50).
+    """Return version → commit time, from the modification times of files.
+
+    A time that is not greater than the previous one is increased (requirement D-50).
 
     Args:
-        commits: ascending.
+        commits: files of commits, in ascending order of versions.
     """
     times: dict[int, int] = {}
     last_ms = None
@@ -59,16 +60,17 @@ def read_history(
 
     Args:
         store: the table's store.
-        listing: a listing of the log; it lacks commits that were cleaned up.
+        listing: a listing of the log. Commits that were cleaned up are not returned.
         version: the newest version to return.
         limit: maximum number of commits.
-        in_commit_timestamps: the first version whose commit has an in-commit timestamp.
+        in_commit_timestamps: from which version commits have in-commit timestamps; None without
+            them.
 
     Returns:
-        A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time that time
-        travel uses), and every member of its `commitInfo`, if it has one.
+        A dictionary for each commit: `version`, `timestamp` (the time that time travel uses, in
+        milliseconds since 1970, UTC), and the members of `commitInfo`, if there is one.
 
-    Cost: one request per commit.
+    Cost: one request for each commit.
     """
     commits = [file for at, file in listing.commits.items() if at <= version]
     times = file_times_ms(commits)
@@ -81,8 +83,8 @@ def read_history(
             own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
-            # The keys are set twice: to come first, and to win over members of `commitInfo` with
-            # the same names, such as Delta Spark's own `timestamp`.
+            # `head` is added twice: its keys must be first in the dictionary, and must override
+            # members of `commitInfo` with the same names, such as `timestamp`.
             history.append({**head, **info, **head})
             if not data and in_commit_timestamps is not None:
                 timeless.add(file.version)
@@ -108,7 +110,7 @@ def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
 def own_time_ms(
     info: Mapping[str, Any], version: int, in_commit_timestamps: InCommitTimestamps | None
 ) -> int | None:
-    """Return the in-commit timestamp in a `commitInfo`; None if it has none."""
+    """Return the in-commit timestamp in a `commitInfo`, or None."""
     if in_commit_timestamps is None or not in_commit_timestamps.covers(version):
         return None
     own = info.get("inCommitTimestamp")
@@ -134,7 +136,7 @@ def read_commit_time_ms(
             return own
     if commit is not None:
         return commit.modified_ms
-    # Only the checkpoint of this version is left: its file time is the best estimate.
+    # The commit was cleaned up: the modification time of the version's checkpoint is an estimate.
     return segment.checkpoint.files[0].modified_ms if segment.checkpoint is not None else 0
 
 
@@ -160,16 +162,17 @@ def find_version_at(
         store: the table's store.
         listing: a listing of the whole log.
         timestamp_ms: milliseconds since 1970, UTC.
-        in_commit_timestamps: of the latest version.
-        now_ms: the current time; a timestamp between the last commit and now returns the last
-            version.
+        in_commit_timestamps: from which version commits have in-commit timestamps, according to
+            the latest version.
+        now_ms: the current time. For a timestamp between the last commit and now, the last version
+            is returned.
 
     Raises:
-        VersionNotFoundError: the timestamp is before the first readable version, or after both now
-            and the last commit.
+        VersionNotFoundError: the timestamp is before the first readable version; or it is in the
+            future and after the last commit.
 
     Protocol: In-Commit Timestamps (recommendations for time travel)
-    Cost: with in-commit timestamps, one request per step of a binary search; otherwise none.
+    Cost: with in-commit timestamps, one request for each step of a binary search; otherwise none.
     """
     commits = _readable_commits(listing)
     times = file_times_ms(commits)
@@ -188,8 +191,8 @@ def find_version_at(
         raise _no_version(listing, timestamp_ms, _AFTER_ALL, last, last_ms)
     if not later:
         raise VersionNotFoundError(
-            f"cannot read {listing.table} as of {_shown(timestamp_ms)}: the log has no commit "
-            "with a known time left"
+            f"cannot read {listing.table} as of {_shown(timestamp_ms)}: the log no longer "
+            "contains a commit that can be loaded"
         )
     return _search_own_times(store, listing, later, timestamp_ms, own, now_ms)
 
@@ -208,7 +211,7 @@ def _search_own_times(
         if commit.version not in known:
             data = store.read(commit.info.path)
             info = commit_info_of(data, commit.version)
-            if not data:  # a version without actions has no timestamp of its own
+            if not data:  # an empty commit has no in-commit timestamp
                 earlier = [file for file in commits if file.version < commit.version]
                 before = next((file for file in earlier[::-1] if file.info.size_bytes), None)
                 known[commit.version] = time_ms(before) if before else commit.info.modified_ms
@@ -243,7 +246,7 @@ def _readable_commits(listing: LogListing) -> list[LogFile]:
     run = commits[max(start - 1, 0) :]
     if not run or run[0].version == 0:
         return run
-    # Without version 0, the versions before the first checkpoint of the run cannot be loaded.
+    # Without commit 0, only versions from the first checkpoint on can be loaded.
     starts = [c.version for c in listing.checkpoints if c.version >= run[0].version - 1]
     return [commit for commit in run if starts and commit.version >= starts[0]]
 

@@ -1,6 +1,7 @@
-"""Listing `_delta_log`: from the hint, from the start, or a few commits by name.
+"""List `_delta_log`: from the checkpoint in `_last_checkpoint`, or from the start.
 
-Owns how the log is listed and from where. `segment` chooses among the files.
+This module also requests a few commits by name instead of listing. `segment` chooses the files that
+a version needs.
 
 Protocol: Last Checkpoint File, Checkpoints
 """
@@ -36,28 +37,28 @@ if TYPE_CHECKING:
 
     from deltalog.log.context import LogTail
 
-# More gaps than this are damage, not the trace of a write in progress.
+# More missing commits than this mean a damaged log, not a listing during concurrent writes.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
-# For more names than this, another round of requests is faster.
+# A log with at most this number of files is listed while `_last_checkpoint` is read.
 _SHORT: Final = 100
 
 
 def has_table(store: Store) -> bool:
-    """Return whether a log begins here: a commit or a checkpoint, readable or not.
+    """Return whether the log contains a commit or a checkpoint, even if it is unreadable.
 
-    Cost: one listing, which ends at the first such file.
+    Cost: one listing, which stops at the first such file.
     """
     found = map(parse_log_name, store.list_from(LOG_DIRECTORY, ""))
     return any(file is not None and file.kind in BEGINNINGS for file in found)
 
 
 def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = None) -> LogListing:
-    """List the log from a version on.
+    """List the files of the log from a version on.
 
     Args:
         store: the table's store.
-        from_version: list files of this version and later.
+        from_version: list the files of this version and of later versions.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
     Cost: one listing.
@@ -69,19 +70,19 @@ def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = 
 def list_for_version(
     store: Store, version: int | None = None, *, log_tail: LogTail | None = None
 ) -> LogListing:
-    """List the files that a version needs: from the hint's checkpoint on, or a whole short log.
+    """List the files that a version needs, from the checkpoint in `_last_checkpoint` if possible.
 
     Args:
         store: the table's store.
-        version: the version to load; None is the latest.
+        version: the version to load; None means the latest.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
     Returns:
         A listing that starts at an existing checkpoint, or at version 0.
 
-    Cost: the hint and one listing; two listings if the checkpoint of the hint does not exist. If
-    the store is reached by requests, the first names are requested together with the hint. If
-    the log has no other files, this is one round trip.
+    Cost: reads `_last_checkpoint`, and lists once; twice if that checkpoint does not exist. On a
+    remote store, the start of the log is listed at the same time as `_last_checkpoint` is read, so
+    a short log needs one round trip.
     """
     hint, short = _hint_and_short_listing(store)
     if short is not None:
@@ -90,7 +91,7 @@ def list_for_version(
         listing = list_log(store, from_version=hint.version, log_tail=log_tail)
         if any(version is None or found.version <= version for found in listing.checkpoints):
             return listing
-        # The hint is out of date or wrong: its checkpoint was cleaned up, or is incomplete.
+        # `_last_checkpoint` is out of date: its checkpoint was cleaned up, or is incomplete.
     return list_log(store, log_tail=log_tail)
 
 
@@ -110,25 +111,24 @@ def _hint_and_short_listing(
 def list_newer(
     store: Store, version: int, *, log_tail: LogTail | None = None, expected: int = 2
 ) -> LogListing:
-    """Return the commits from `version` on, for a caller that expects few of them.
+    """Return the commits from `version` on, for a caller that expects few new commits.
 
-    Few commits are requested by name: not every store can list from the middle of a directory, and
-    for two or three commits it would list the whole of a long log.
+    Commits are first requested by name, because some stores cannot start a listing in the middle of
+    a directory and would list the whole log.
 
     Args:
         store: the table's store.
         version: the version of the first commit.
         log_tail: a catalog's newest commits; commits after them are ignored.
-        expected: how many names to request first; most readers are at most one version behind.
+        expected: the number of commits to request first.
 
     Returns:
-        If there are few, only the commits up to the first missing one. If there are many, or there
-        is a catalog, everything that a listing shows.
+        If there are few new commits, the commits up to the first missing version. If there are many
+        commits, or there is a catalog, all files that a listing shows.
 
-    Cost: a request for each commit, for one more, and for some that do not exist yet. Several are
-    requested at once, because writers would overtake a reader that requests one after the other.
-    On a local disk, they are read one after the other up to the first that is missing. If there
-    are many, also a listing.
+    Cost: one request for each new commit, and for a few versions that do not exist yet, several at
+    a time. On a local disk, the requests stop at the first missing version. If there are many new
+    commits, also a listing.
     """
     if log_tail is not None:
         return list_log(store, from_version=version, log_tail=log_tail)
@@ -143,7 +143,7 @@ def list_newer(
 
 
 def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
-    """Return the commits from `version` on, oldest first, without a gap.
+    """Return the commits from `version` on, oldest first, up to the first gap.
 
     Args:
         store: the table's store.
@@ -153,7 +153,7 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
     Raises:
         ObjectNotFoundError: `version` does not exist.
 
-    Cost: as `list_newer`.
+    Cost: see `list_newer`.
     """
     commits = dict(list_newer(store, version, log_tail=log_tail).commits)
     if version not in commits:
@@ -172,7 +172,7 @@ def _find_commits(store: Store, versions: Sequence[int]) -> list[LogFile | None]
     if not is_local(store):
         return map_in_pool(partial(_find_commit, store), versions)
     found: list[LogFile | None] = []
-    for version in versions:  # checking a local disk takes less time than a thread switch
+    for version in versions:  # on a local disk, threads would take longer
         found.append(_find_commit(store, version))
         if found[-1] is None:
             break
@@ -211,18 +211,20 @@ def _listing_of(
 
 
 def _check_reaches(listing: LogListing, log_tail: LogTail | None) -> None:
-    """Refuse a log that ends before its catalog's version: an old version would seem the latest.
+    """Raise if the log ends before the catalog's latest version.
+
+    Otherwise an old version would appear to be the latest.
 
     Raises:
-        LogGapError: the last version has neither a commit nor a checkpoint.
+        LogGapError: the catalog's latest version has neither a commit nor a checkpoint.
     """
     last = None if log_tail is None else log_tail.last_version
     found = listing.latest_version
     if last is None or last < listing.first or (found is not None and found >= last):
         return
     raise LogGapError(
-        f"cannot read the log of {listing.table}: its catalog says that version {last} is the "
-        f"latest, found {'nothing' if found is None else f'versions up to {found}'} from version "
+        f"cannot read the log of {listing.table}: expected version {last}, the latest in its "
+        f"catalog, found {'nothing' if found is None else f'versions up to {found}'} from version "
         f"{listing.first} on; the catalog must list commits that are not published"
     )
 
@@ -230,14 +232,14 @@ def _check_reaches(listing: LogListing, log_tail: LogTail | None) -> None:
 def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     """Return the listing with existing commits that it does not show.
 
-    A listing that runs while others write may show a later file but not an earlier one. So each
-    commit that seems to be missing after the newest checkpoint is requested by name.
+    During concurrent writes, a listing may show a commit but not an earlier commit. So commits that
+    appear to be missing after the newest checkpoint are requested by name.
     """
     start = listing.checkpoints[-1].version if listing.checkpoints else listing.first
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Lazy: a hostile log may have commit 0, commit 3,000,000,000 and nothing in between.
+    # Iterate lazily: a malicious log may contain commit 0, commit 3,000,000,000 and no others.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}
@@ -245,12 +247,12 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
         try:
             found[version] = _commit_by_name(store, version)
         except ObjectNotFoundError:
-            # A real gap. `build_segment` decides whether the version needs this commit.
+            # The commit does not exist. `build_segment` raises if the version needs it.
             return listing
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))
 
 
-# --- `_last_checkpoint`, the hint from which version on to list the log
+# --- `_last_checkpoint`, the hint at the version from which to list the log
 
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -263,11 +265,11 @@ class LastCheckpointHint:
     """The newest checkpoint according to `_last_checkpoint`, which may be out of date.
 
     Args:
-        version: the checkpoint's version.
-        size_actions: number of its actions.
-        parts: number of its files, for a multi-part checkpoint.
-        size_bytes: the size of all its files.
-        num_add_files: number of its add actions.
+        version: version of the checkpoint.
+        size_actions: number of actions in the checkpoint.
+        parts: number of files of a multi-part checkpoint.
+        size_bytes: total size of the checkpoint's files.
+        num_add_files: number of `add` actions in the checkpoint.
     """
 
     version: int
@@ -278,7 +280,7 @@ class LastCheckpointHint:
 
 
 def read_hint(store: Store) -> LastCheckpointHint | None:
-    """Return the hint; None if it is missing or invalid.
+    """Read `_last_checkpoint`; None if it is missing or invalid.
 
     Cost: one request.
     """
@@ -296,7 +298,7 @@ def read_hint(store: Store) -> LastCheckpointHint | None:
 
 
 def parse_hint(data: bytes) -> LastCheckpointHint | None:
-    """Parse a hint; None if truncated, with duplicate keys or a wrong checksum."""
+    """Parse a hint; None if it is truncated, or has duplicate keys or a wrong checksum."""
     try:
         tree = parse_lexemes(data.decode("utf-8"))
     except (DeltaError, UnicodeDecodeError, RecursionError):
@@ -319,10 +321,10 @@ def parse_hint(data: bytes) -> LastCheckpointHint | None:
 
 
 def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) -> bytes:
-    """Return the content of `_last_checkpoint`, its checksum included.
+    """Return the content of `_last_checkpoint`, including its checksum.
 
     Args:
-        hint: its content; members that are None are omitted.
+        hint: the values to write; values that are None are omitted.
         v2_file: the top-level file of a V2 checkpoint.
 
     Protocol: Last Checkpoint File
@@ -345,10 +347,10 @@ def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) ->
 
 
 def checksum_of(text: str) -> str:
-    """Return the checksum for the JSON object `text`, with its pairs sorted as Spark does.
+    """Return the checksum of the JSON object `text`, with pairs in the order of Spark.
 
     Raises:
-        MalformedLogError: `text` is not JSON, or has a key twice.
+        MalformedLogError: `text` is not JSON, or contains a key twice.
 
     Protocol: JSON Checksum
     """
@@ -356,13 +358,13 @@ def checksum_of(text: str) -> str:
 
 
 def canonical_form(text: str) -> str:
-    """Return the string whose MD5 is the checksum: `path=value` pairs, sorted by the protocol."""
+    """Return the string whose MD5 is the checksum: `path=value` pairs in the protocol's order."""
     return ",".join(_by_path(_pairs(parse_lexemes(text))))
 
 
 def _digests(tree: Mapping[str, Any]) -> set[str]:
-    # The protocol sorts by path, Spark sorts the whole "path=value" strings. The order differs if
-    # an array has more than ten members ("f"+1= against "f"+10=). Both exist (ledger D-03).
+    # The protocol sorts pairs by path, but Spark sorts the strings "path=value". The order differs
+    # if an array has more than ten members. Files exist with either order (requirement D-03).
     pairs = list(_pairs(tree))
     return {_md5(sorted(pairs)), _md5(_by_path(pairs))}
 
@@ -409,7 +411,7 @@ def _literal(value: Any) -> str:
 
 
 def _integer(value: Any) -> int | None:
-    """Return the integer that a number is written as; None for anything else."""
+    """Return a JSON number that is written as an integer; None for any other value."""
     if not isinstance(value, Lexeme):
         return None
     try:

@@ -1,7 +1,7 @@
-"""Parse many commits together: their lines as one Arrow array, their file actions as columns.
+"""Parse many commits together: lines become one Arrow array, file actions become columns.
 
-A regular line is one compact object whose first member is its kind. If any line is irregular, this
-module returns None instead of raising, and `reader` parses the commits line by line.
+A regular line is one compact JSON object whose first member is the kind of action. If any line is
+not regular, functions return None instead of raising, and `reader` parses the commits line by line.
 
 Protocol: Delta Log Entries
 """
@@ -38,7 +38,7 @@ _SLICE_BYTES: Final = 2 << 20
 
 _SLICES_AHEAD: Final = 3
 
-_MOST_BYTES: Final = (1 << 31) - 2  # of an array with 32-bit offsets
+_MOST_BYTES: Final = (1 << 31) - 2  # limit of arrays with 32-bit offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Together:
     """The actions of some commits.
 
     Args:
-        files: `add`, `remove` and `cdc` with the version of each, in the order of the lines.
-        others: version, number and object of every other line, in order; none has a file action.
+        files: for `add`, `remove` and `cdc` the actions with their versions, in line order.
+        others: for every other line: version, line number and JSON object.
     """
 
     files: Mapping[str, tuple[pa.Table, pa.Int64Array]]
@@ -58,9 +58,9 @@ def read_together(commits: Sequence[tuple[int, bytes]]) -> Together | None:
     """Return the actions of commits with regular lines; None if a line is or may be irregular.
 
     Args:
-        commits: version and bytes of each.
+        commits: version and content of each commit.
 
-    Cost: some passes over the bytes; Python objects only for lines that name no file.
+    Cost: a few passes over the bytes; Python objects only for lines without a file action.
     """
     parts = [data if data.endswith(b"\n") else data + b"\n" for _, data in commits if data]
     versions = [version for version, data in commits if data]
@@ -141,11 +141,11 @@ def _slices(lines: pa.StringArray) -> Iterator[pa.StringArray]:
         yield lines.slice(start, step)
 
 
-# --- file actions of many lines as Arrow data, without a Python object for each line
+# --- File actions of many lines as Arrow data, without a Python object for each line
 
 
 FILE_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA, "cdc": CDC_SCHEMA}
-"""The kinds of file actions, with the columns of each."""
+"""The kinds of file actions, with the schema of each kind."""
 
 _BLOCK_BYTES: Final = 1 << 20
 _SAMPLES: Final = 8
@@ -157,23 +157,23 @@ _MEMBERS: Final = frozenset(
 
 
 def starts_as(lines: pa.StringArray, kind: str) -> pa.BooleanArray:
-    """Mark lines that begin as a compact object whose first member is `kind`, an object."""
+    """Return for each line whether it begins with `{"<kind>":{`."""
     found: pa.BooleanArray = compute.starts_with(lines, _start_of(kind) + "{")
     return found
 
 
 def files_of_lines(lines: pa.StringArray, kind: str) -> pa.Table | None:
-    """Return a row for each line; None if they may differ from what `reader` would return.
+    """Return a row for each line; None if the result might differ from that of `reader`.
 
     Args:
-        lines: each begins as `starts_as` requires, ends with `}` and has no line end in it; at
-            least one.
+        lines: at least one line. Each begins as `starts_as` requires, ends with `}` and contains no
+            line break.
         kind: `add`, `remove` or `cdc`.
 
-    Cost: one pass of `pyarrow.json`, and some kernels per column.
+    Cost: one pass of `pyarrow.json`, and a few kernels for each column.
     """
     schema = FILE_SCHEMAS[kind]
-    # The part between the outer braces: if it is an object, it is the line's only member.
+    # The value of the first member. If it is a valid object, the line has no other member.
     inner: Any = pc.binary_slice(lines.cast(pa.binary()), len(_start_of(kind)), -1).cast(
         pa.string()
     )
@@ -203,9 +203,9 @@ def _start_of(kind: str) -> str:
 
 
 def _wire_schema(objects: pa.StringArray, schema: pa.Schema) -> pa.Schema | None:
-    """Return a schema to read the objects: members that occur, maps as structs of strings.
+    """Return a schema for `pyarrow.json`: the members that occur, with maps as structs of strings.
 
-    Reading stops at any other member or map key.
+    Reading fails at any other member or map key.
     """
     found: dict[str, dict[str, None]] = {}
     step = max(1, len(objects) // _SAMPLES)
@@ -233,7 +233,7 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
     longest = compute.max(pc.binary_length(objects)).as_py()
     try:
         table = pj.read_json(
-            pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
+            pa.BufferReader(data),  # type: ignore[arg-type]  # the stubs lack Arrow's files
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
             ),
@@ -243,15 +243,15 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # No object can vanish or join the next one. So equal numbers mean one row for each object.
+    # Different numbers mean that a line was not exactly one object.
     return table if table.num_rows == len(objects) else None
 
 
 def _are_exact(maps: Mapping[str, pa.StructArray], data: pa.Buffer) -> bool:
-    """Whether every key that has no value in a row is stored in that row, with the value null.
+    """Return whether no map lacks a key: every null in a struct must be a null in the JSON.
 
-    In compact JSON, a plain key followed by null has only one spelling, which cannot occur inside a
-    string. So counting this spelling is enough, except for keys that are also names of members.
+    In compact JSON, a plain key followed by null has only one spelling, which cannot occur within a
+    string. So it is enough to count this spelling, except for keys that are also names of members.
     """
     nulls: Counter[str] = Counter()
     for column in maps.values():
@@ -278,7 +278,7 @@ def _are_whole(vectors: pa.StructArray) -> bool:
 
 
 def _map_of(keyed: pa.StructArray) -> pa.Array[Any]:
-    """Return a struct of strings as the map with the same keys in every row that is not null."""
+    """Convert a struct of strings to a map, with the same keys in all rows that are not null."""
     names = [field.name for field in keyed.type]
     is_valid = keyed.is_valid()
     present = keyed.drop_null()

@@ -1,7 +1,6 @@
-"""Parse file names in `_delta_log`, and make new ones.
+"""Parse and build file names in `_delta_log`.
 
-Owns the naming rules, but not the contents of files. Any other name is ignored: readers must
-tolerate unknown files (ledger LOG-10).
+Unknown names are ignored, because readers must tolerate unknown files (requirement LOG-10).
 
 Protocol: Delta Log Entries, Checkpoints (naming schemes), Log Compaction Files, Version Checksum
 File
@@ -54,7 +53,7 @@ BEGINNINGS: Final = frozenset(
         LogFileKind.CHECKPOINT_V2,
     }
 )
-"""The kinds of files with which a log begins."""
+"""The kinds of files from which a version can be read: commits and checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,11 @@ class LogFile:
 
     Args:
         kind: the file's kind.
-        version: the table version; for a compaction, the first one.
-        info: path, size and time.
-        part: the number of this part of a multi-part checkpoint, from 1.
-        parts: how many parts the checkpoint has.
-        end_version: the last version of a compaction.
+        version: the table version; for a compaction, the first version.
+        info: path, size and modification time.
+        part: for a multi-part checkpoint, the number of this part, counted from 1.
+        parts: for a multi-part checkpoint, the number of parts.
+        end_version: for a compaction, the last version.
     """
 
     kind: LogFileKind
@@ -82,7 +81,7 @@ def parse_log_name(info: FileInfo) -> LogFile | None:
     """Parse the name of a file; None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
-    # Most files of a log are commits and their checksums, which are parsed without the pattern.
+    # Fast path without the pattern: most files are commits and checksums.
     if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
         return LogFile(LogFileKind.COMMIT, int(stem), info)
     if len(name) == _DIGITS + 4 and name.endswith(".crc") and _is_number(stem):
@@ -152,5 +151,5 @@ def compaction_name(first: int, last: int) -> str:
 
 
 def first_name_of(version: int) -> str:
-    """Return the name from which a listing shows every file of `version` and later."""
+    """Return the first possible name of a file of `version`, to start a listing."""
     return f"{version:020d}."

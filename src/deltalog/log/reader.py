@@ -1,7 +1,7 @@
-"""Read commits: the actions of a range of commits as columns, by kind of action.
+"""Read and parse a range of commits, and return their actions by kind.
 
-Owns how commits are read and parsed. File actions become Arrow tables, and the parsed lines are
-dropped; the few other actions are values. `replay` decides which action wins.
+File actions become Arrow tables. The few other actions are Python objects. `replay` decides which
+file actions are live.
 
 Protocol: Delta Log Entries, Actions
 """
@@ -43,16 +43,16 @@ _TOGETHER_BYTES: Final = 64 << 10  # fewer bytes are faster to parse line by lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitTable:
-    """The actions of a range of commits; actions of a compaction have its last version.
+    """The actions of a range of commits. Actions of a compaction have its last version.
 
     Args:
-        adds: `FILE_SCHEMA` and `version`, oldest version first.
-        removes: `REMOVE_SCHEMA` and `version`.
-        cdc: `CDC_SCHEMA` and `version`.
-        protocol_nodes: each protocol with its version, oldest first. They are not checked yet,
-            because a protocol that was replaced later may be incomplete.
-        metadata_nodes: the same for metadata.
-        commit_infos: the parsed `commitInfo` by version.
+        adds: `add` actions (schema `FILE_SCHEMA` and the column `version`), oldest version first.
+        removes: `remove` actions (schema `REMOVE_SCHEMA` and the column `version`).
+        cdc: `cdc` actions (schema `CDC_SCHEMA` and the column `version`).
+        protocol_nodes: the version and the JSON object of each `protocol` action, oldest first. It
+            is parsed on demand, because an invalid action may have been replaced later.
+        metadata_nodes: the version and the JSON object of each `metaData` action, oldest first.
+        commit_infos: version → members of `commitInfo`.
     """
 
     adds: pa.Table
@@ -67,19 +67,19 @@ class CommitTable:
 
     @property
     def protocols(self) -> tuple[tuple[int, model.Protocol], ...]:
-        """Every protocol with its version, oldest first.
+        """All protocols with their versions, oldest first.
 
         Raises:
-            InvalidProtocolError: one is incomplete.
+            InvalidProtocolError: a protocol is invalid.
         """
         return tuple((version, protocol_from_json(node)) for version, node in self.protocol_nodes)
 
     @property
     def metadatas(self) -> tuple[tuple[int, model.Metadata], ...]:
-        """Every metadata with its version, oldest first.
+        """All metadata actions with their versions, oldest first.
 
         Raises:
-            InvalidMetadataError: one is incomplete.
+            InvalidMetadataError: a metadata action is invalid.
         """
         return tuple((version, metadata_from_json(node)) for version, node in self.metadata_nodes)
 
@@ -87,9 +87,9 @@ class CommitTable:
 def read_in_batches(
     store: Store, files: Sequence[LogFile]
 ) -> Iterator[list[tuple[LogFile, bytes]]]:
-    """Yield the files with their bytes, in order, in batches of bounded size.
+    """Yield the files with their contents, in order, in batches of limited size.
 
-    Cost: one request per file; the requests of a batch run together.
+    Cost: one request for each file; the requests of a batch run at the same time.
     """
     batch: list[LogFile] = []
     size = 0
@@ -115,11 +115,11 @@ def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]
 
 
 def _is_torn(store: Store, file: LogFile) -> bool:
-    """Whether an empty file is a commit that a power cut interrupted.
+    """Return whether an empty file is damaged, for example because a write was interrupted.
 
-    That can only be the newest commit, in a store that does not create files atomically. Any other
-    empty file is a version without actions, as in Delta Spark: its writer, or a repair of the log,
-    left it so. An empty compacted log is damaged, since its commits have actions.
+    An empty commit is damaged only if it is the newest commit, in a store that does not create
+    files atomically. Any other empty commit is a version without actions, as in Delta Spark. An
+    empty compaction is always damaged, because its commits have actions.
     """
     if file.kind is not LogFileKind.COMMIT:
         return True
@@ -140,7 +140,7 @@ def read_commits(
     Args:
         store: the table's store.
         files: commits and compactions, oldest first.
-        commit_infos: whether to keep the `commitInfo` of each.
+        commit_infos: whether to return `commitInfo` actions.
 
     Raises:
         MalformedLogError: a line is not a JSON object, or an action lacks a required member.
@@ -154,17 +154,14 @@ def read_commits(
 def parse_commits(
     commits: Iterable[tuple[LogFile, bytes]], *, commit_infos: bool = False
 ) -> CommitTable:
-    """Parse commits that are already read, oldest first; see `read_commits`.
-
-    Cost: many file actions in regular lines are parsed without Python objects.
-    """
+    """Parse the contents of commits, oldest first; see `read_commits`."""
     return concat_commits([_parse(group, commit_infos) for group in _in_groups(commits)])
 
 
 def _in_groups(
     commits: Iterable[tuple[LogFile, bytes]],
 ) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield version and bytes of each commit, in groups of bounded size."""
+    """Yield version and content of each commit, in groups of limited size."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for file, data in commits:
@@ -179,7 +176,7 @@ def _in_groups(
 
 def _parse(commits: Sequence[tuple[int, bytes]], commit_infos: bool) -> CommitTable:  # noqa: FBT001
     if sum(len(data) for _, data in commits) >= _TOGETHER_BYTES:
-        from deltalog.log.many_commits import read_together  # noqa: PLC0415  # few need pyarrow.json
+        from deltalog.log.many_commits import read_together  # noqa: PLC0415  # loads pyarrow.json
 
         together = read_together(commits)
         if together is not None:
@@ -223,9 +220,9 @@ def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
 def find_protocol_and_metadata(
     version: int, data: bytes
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """Return the protocol and the metadata of one commit, not checked yet.
+    """Return the JSON objects of the `protocol` and `metaData` actions of one commit, or None.
 
-    Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
+    Cost: a search for the two keys; only a commit that contains one of them is parsed.
     """
     # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
     if b'"protocol"' not in data and b'"metaData"' not in data:
@@ -299,7 +296,7 @@ class _ActionLists:
         """Return the actions as columns.
 
         Args:
-            files: the file actions with their versions, if they are columns already.
+            files: the file actions with their versions, if they are already parsed as tables.
         """
         small = self._values
         if files is None:

@@ -1,4 +1,4 @@
-"""Replay: reconcile the file actions of many commits. Core: columns in, columns out, no I/O."""
+"""Replay: find the live files and tombstones in the file actions of many commits. No I/O."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def reconcile(
 ) -> Survivors:
     """Return the adds and removes that are the newest action of their key.
 
-    If one version adds a key twice, the later row wins.
+    If one version adds a key twice, the later row is used.
 
     Args:
         add_keys: `file_keys` of the adds, in any order.
-        add_versions: the version of each, int64.
-        remove_keys: `file_keys` of the removes.
-        remove_versions: the version of each, int64.
+        add_versions: the version of each add, as int64.
+        remove_keys: `file_keys` of the removes, in any order.
+        remove_versions: the version of each remove, as int64.
 
     Protocol: Action Reconciliation
     Cost: one sort of all actions, and one hash table of their keys.
@@ -70,7 +70,7 @@ def reconcile(
 
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
-    """Mark the checkpoint's `keys` that no later action has: those of unchanged files."""
+    """Return for each key of a checkpoint whether no later action has the same key."""
     result: Column = compute.invert(compute.is_in(keys, value_set=mentioned))
     return result
 
@@ -81,13 +81,13 @@ def _keyed(keys: StringColumn, order: Column) -> pa.Table:
 
 
 def _first_of_each_key(table: pa.Table) -> pa.Table:
-    # `group_by` would load Arrow's query engine: a tenth of a second in a new process.
+    # `group_by` would load Arrow's query engine, which takes a tenth of a second.
     codes: Any = table.column("key").combine_chunks().dictionary_encode()
     if isinstance(codes, pa.ChunkedArray):
         codes = codes.combine_chunks()
     if not len(codes):
         return table
-    # Codes are assigned in order: a key's first row is where its code exceeds all earlier codes.
+    # Codes are assigned in ascending order, so the first row of a key has a new highest code.
     highest = compute.cumulative_max(codes.indices)
     risen = compute.greater(highest[1:], highest[:-1])
     first = pa.concat_arrays([pa.array([True]), risen])
@@ -95,7 +95,7 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
 
 
 def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
-    """Return sort keys: by version, then adds before removes, then by row in the low bits."""
+    """Return one integer for each action, which sorts by version, adds before removes, and row."""
     rows = pa.array(range(len(versions)), pa.int64())
     rank = compute.add(compute.multiply(compute.subtract(versions, oldest), 2), is_remove)
     shifted = compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
@@ -110,24 +110,24 @@ def _rows(order: Column) -> pa.Array[Any]:
     return rows.take(compute.sort_indices(rows))
 
 
-# --- the key of a logical file: its canonical path and deletion vector, as one column
+# --- Keys of logical files: canonical path and deletion vector, as one column
 
 
-SEPARATOR: Final = "\0"  # occurs in no path and in no id of a vector
+SEPARATOR: Final = "\0"  # cannot occur in a path or in the id of a deletion vector
 
 
 def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
-    """Return the key of each logical file: its canonical path, and the vector's id if any.
+    """Return the key of each logical file: its canonical path, and the id of its deletion vector.
 
-    Outside of the root, `/x` and `file:/x` are different files, as for the Delta kernels: `/x`
-    names no file system, so each engine resolves it against its own default (ledger D-06).
+    Outside of the root, `/x` and `file:/x` are different files, as for the Delta kernels: engines
+    resolve `/x` against their default file system (requirement D-06).
 
     Args:
-        paths: encoded, as in the log.
-        deletion_vectors: descriptors of the same rows; None if no row has one.
+        paths: encoded paths, as in the log.
+        deletion_vectors: deletion vector descriptors of the same rows; None if all are NULL.
         root: the table's location.
 
-    Cost: one pass over the paths; vectors are free if no row has one.
+    Cost: one pass over the paths, and one over the descriptors that are not NULL.
     """
     keys = canonical_paths(paths, root)
     bare = compute.starts_with(paths, "/")
@@ -143,7 +143,7 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
 
 
 def vector_ids(deletion_vectors: Column) -> StringColumn:
-    """Return `storageType + pathOrInlineDv + ("@" + offset)`; null for files without a vector.
+    """Return `storageType + pathOrInlineDv + ("@" + offset)`; null without a deletion vector.
 
     Protocol: Deletion Vector Descriptor Schema (derived field `uniqueId`)
     """

@@ -1,7 +1,7 @@
 """Choose the files of the log that make up one version: a checkpoint and all commits after it.
 
-Owns the choice and its completeness: a missing commit is an error, never a smaller table. Does no
-I/O, and does not depend on the contents of files.
+A missing commit is an error, so that a version is never incomplete. This module does no I/O, and
+does not use the contents of files.
 
 Protocol: Action Reconciliation, Checkpoints, Log Compaction Files
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointKind(IntEnum):
-    """The layout of a checkpoint; the highest is preferred for a version, as in Spark (B-16)."""
+    """The layout of a checkpoint. For each version, the highest is used (requirement B-16)."""
 
     CLASSIC = 1
     MULTI_PART = 2
@@ -32,9 +32,9 @@ class CheckpointKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFiles:
-    """A complete checkpoint: all its top-level files, by part number.
+    """A complete checkpoint: all its top-level files, in the order of parts.
 
-    A file with the classic name may contain a V2 checkpoint; only its content shows that.
+    A file with a classic name may contain a V2 checkpoint, which only its content shows.
     """
 
     version: int
@@ -43,7 +43,7 @@ class CheckpointFiles:
 
     @property
     def name(self) -> str:
-        """The name of the first file, which no other checkpoint has."""
+        """The name of the first file, which identifies the checkpoint."""
         return self.files[0].name
 
     @property
@@ -58,11 +58,11 @@ class LogSegment:
 
     Args:
         version: the table's version.
-        checkpoint: to start from; None is the empty table before version 0.
-        commits: every commit after the checkpoint up to `version`, ascending.
-        compactions: files that may replace several of `commits`, by first version.
-        target_commit: the commit file of `version`; None if only its checkpoint is left.
-        checksum: the version checksum of `version`.
+        checkpoint: the checkpoint to start from; None means all commits from version 0.
+        commits: all commits after the checkpoint up to `version`, ascending.
+        compactions: compactions that may replace several of `commits`, by first version.
+        target_commit: the commit file of `version`; None if it was cleaned up.
+        checksum: the version checksum of `version`, or None.
     """
 
     version: int
@@ -74,24 +74,24 @@ class LogSegment:
 
     @property
     def first_version(self) -> int:
-        """The first version whose commit the segment needs."""
+        """The version of the first commit that the segment needs."""
         return 0 if self.checkpoint is None else self.checkpoint.version + 1
 
     @property
     def used_compactions(self) -> list[LogFile]:
-        """The compactions that replace commits."""
+        """The compactions that are read instead of commits."""
         chosen = self.files_newest_first() if self.compactions else ()
         return [file for file in chosen if file.end_version]
 
     @property
     def has_shortcuts(self) -> bool:
-        """Whether a checkpoint or a compaction replaces commits."""
+        """Whether a checkpoint or a compaction is read instead of commits."""
         return self.checkpoint is not None or bool(self.used_compactions)
 
     def files_newest_first(self) -> list[LogFile]:
         """Return commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending; those with the same end, longest first
+        for compaction in self.compactions:  # ascending, so the longest with the same end is first
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []
@@ -108,13 +108,13 @@ class LogListing:
     """A listing of the log, sorted by kind.
 
     Args:
-        table: the table's location, for messages.
-        first: the listing shows every file of this version and later.
-        commits: by version; published commits, and ratified ones from a catalog.
-        checkpoints: complete ones, in the order of `CheckpointFiles.order`.
-        compactions: by first version, the longest first.
-        checksums: by version.
-        begins: whether there is a commit or a checkpoint, even an incomplete one.
+        table: the table's location, for error messages.
+        first: the version at which the listing starts.
+        commits: version → published commit, or ratified commit of a catalog.
+        checkpoints: complete checkpoints, in the order of `CheckpointFiles.order`.
+        compactions: compactions, ordered by first version, then the longest first.
+        checksums: version → version checksum.
+        begins: whether there is a commit or a checkpoint, even an incomplete checkpoint.
     """
 
     table: str
@@ -152,11 +152,11 @@ def sort_listing(
     """Sort the files of a listing by kind; unknown names and empty checkpoints are ignored.
 
     Args:
-        files: in any order.
-        table: the table's location, for messages.
-        first: the version at which the listing started.
-        ratified: commits of a catalog; they replace published files of their versions.
-        last: later versions are ignored, because the catalog has not ratified them.
+        files: the files, in any order.
+        table: the table's location, for error messages.
+        first: the version at which the listing starts.
+        ratified: commits of a catalog; they replace published commits of the same versions.
+        last: the catalog's latest version; later versions are ignored.
 
     Raises:
         MalformedLogError: a file names a version above 64 bits.
@@ -179,7 +179,7 @@ def sort_listing(
         elif file.kind is LogFileKind.CHECKSUM:
             checksums[file.version] = info
         elif info.size_bytes == 0:
-            continue  # its writer died, or the store is not atomic (ledger B-17)
+            continue  # the write was interrupted (requirement B-17)
         elif file.kind is LogFileKind.COMPACTION:
             compactions.append(file)
         elif file.kind is LogFileKind.CHECKPOINT_PART:
@@ -215,16 +215,17 @@ def build_segment(
 
     Args:
         listing: a listing of the log from its start, or from a checkpoint at or before `version`.
-        version: None is the latest.
-        unreadable: names of unusable checkpoints and compactions, with the reason.
+        version: the version; None means the latest.
+        unreadable: name of a checkpoint or compaction that must not be used → reason.
 
     Raises:
         TableNotFoundError: the log is empty.
-        VersionNotFoundError: `version` is after the latest.
-        LogGapError: a commit that the version needs is missing between others. Gaps after the
-            version do not matter.
-        CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
-        CheckpointUnreadableError: the same, but the checkpoints that cover them are unreadable.
+        VersionNotFoundError: `version` is after the latest version.
+        LogGapError: a commit that the version needs is missing.
+        CheckpointMissingError: the first commits no longer exist, and no complete checkpoint
+            replaces them.
+        CheckpointUnreadableError: the first commits no longer exist, and the checkpoints that
+            replace them are unreadable.
 
     Protocol: Action Reconciliation
     """
@@ -292,35 +293,35 @@ def _commits_after(
     if unreadable:
         reasons = "; ".join(unreadable.values())
         raise errors.CheckpointUnreadableError(
-            f"{what}: commit {missing} is gone, and the checkpoint that covers it is unusable "
+            f"{what}: commit {missing} is gone, and the checkpoint that replaces it is unusable "
             f"({reasons})"
         )
     if checkpoint is None and not any(at <= missing for at in listing.commits):
         first = min(listing.commits, default=None)
         begins = "there are no commits" if first is None else f"the commits begin at {first}"
         earliest = min((found.version for found in listing.checkpoints), default=None)
-        left = "" if earliest is None else f"; the earliest version left is {earliest}"
+        left = "" if earliest is None else f"; the earliest readable version is {earliest}"
         raise errors.CheckpointMissingError(
-            f"{what}: {begins}, and no complete checkpoint covers the versions before them{left}"
+            f"{what}: {begins}, and no complete checkpoint replaces earlier commits{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
     raise errors.LogGapError(
-        f"{what}: expected every commit from {since} on, commit {missing} is missing"
+        f"{what}: expected every commit from {since} on, but commit {missing} is missing"
         f"{readable_versions(listing, missing)}"
     )
 
 
 def readable_versions(listing: LogListing, broken: int) -> str:
-    """Return a phrase for messages: which versions are readable despite a damaged commit.
+    """Return a phrase for error messages: which versions are readable despite a damaged commit.
 
     Args:
         listing: a listing of the whole log.
-        broken: the first version whose commit is unusable.
+        broken: the first version whose commit is missing or damaged.
     """
     runs: list[tuple[int, int]] = []
     for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
         if runs and start <= runs[-1][1]:
-            continue  # inside a run of readable versions
+            continue  # these versions are already in the previous range
         last = start
         while last + 1 in listing.commits and last + 1 != broken:
             last += 1

@@ -1,7 +1,6 @@
-"""Arguments of the public API: timestamps, columns, conditions, options.
+"""Check and convert arguments of the public API: timestamps, columns, conditions, options.
 
-This module owns the forms in which callers write them, and the errors for values that make no sense
-here.
+This module owns the accepted forms of these arguments, and the errors for invalid values.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _GONE: Final = {
     "files_by_partitions": "file_uris(file_pruning_predicate=…)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
-_ON_DEMAND: Final = "it is ignored, since file columns are read on demand; leave it out"
+_ON_DEMAND: Final = "it is ignored, because file columns are read on demand; do not pass it"
 _DEPRECATED: Final = {
     **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
     "partitions": "use `filters` instead, or `file_pruning_predicate` of a dataset",
@@ -55,7 +54,7 @@ _DEPRECATED: Final = {
 
 
 def as_timestamp_ms(moment: object) -> int:
-    """Return milliseconds since 1970, from an ISO 8601 string or a datetime; UTC if it has no zone.
+    """Return an ISO 8601 string or a datetime as milliseconds since 1970; UTC is the default zone.
 
     Raises:
         InvalidInputError: the string is not a timestamp.
@@ -78,14 +77,14 @@ def as_timestamp_ms(moment: object) -> int:
 
 
 def as_bound(bound: int | str | datetime) -> int | Moment:
-    """Return one bound of a range of versions: a version or a timestamp."""
+    """Return one bound of a version range: a version number or a timestamp."""
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
     return Moment(as_timestamp_ms(bound))
 
 
 def as_one_bound(**bounds: Any) -> int | Moment | None:
-    """Return whichever of a version and a timestamp is given; InvalidInputError if both are."""
+    """Return the given version or timestamp; None if neither, InvalidInputError if both."""
     refuse_both(**bounds)
     return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
 
@@ -97,8 +96,8 @@ def as_range(
 
     Args:
         start: the first version, or a timestamp.
-        end: the last version, or a timestamp. A later version than the newest means the newest,
-            unless the range starts after it.
+        end: the last version, or a timestamp. A version after the newest means the newest, unless
+            the range starts after the newest.
         newest: the newest version.
     """
     start = 0 if start is None else start
@@ -108,7 +107,7 @@ def as_range(
 
 
 def explain_missing(name: str, names: Sequence[str]) -> str:
-    """Return why a table has no such attribute, and what to use instead."""
+    """Return the error message for a missing attribute of DeltaTable, with the replacement."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
@@ -146,14 +145,18 @@ def check_number(name: str, value: object, *, least: int = 0) -> None:
     if value is None:
         return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # a number by now
+    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # is_number
         raise InvalidInputError(f"{name}: expected a number of {least} or more, found {value!r}")
 
 
 def as_arrow_schema(
     schema: pa.Schema | None, table: StructType, *, as_large_types: bool
 ) -> pa.Schema | None:
-    """Return the requested Arrow types; InvalidInputError if a requested column does not exist."""
+    """Return the Arrow schema for results; None if the caller requested no types.
+
+    Raises:
+        InvalidInputError: `schema` is of another type, or a column does not exist.
+    """
     if schema is None:
         return to_arrow_schema(table, as_large_types=True) if as_large_types else None
     if not isinstance(schema, pa.Schema):
@@ -166,7 +169,12 @@ def as_arrow_schema(
 
 
 def with_dictionaries(schema: pa.Schema | None, table: StructType, options: Any) -> Any:
-    """Return the Arrow types, with the dictionaries that pyarrow's `ParquetReadOptions` request.
+    """Return the schema with dictionary types for the columns that `options` requests.
+
+    Args:
+        schema: the requested types; None means the default types of the table.
+        table: schema of the table.
+        options: pyarrow's `ParquetReadOptions`.
 
     Raises:
         InvalidInputError: `options` is of another type, or requests something unsupported.
@@ -196,7 +204,7 @@ def _is_set(options: Any, name: str) -> bool:
 
 
 def warn_of_deprecated(**given: object) -> None:
-    """Warn about arguments of a public method that exist only for programs written for deltalake.
+    """Warn about arguments that exist only for compatibility with deltalake.
 
     Args:
         given: the arguments by name; None and False count as not given.
@@ -209,17 +217,17 @@ def warn_of_deprecated(**given: object) -> None:
 
 
 def refuse_both(**options: Any) -> None:
-    """Raise InvalidInputError if more than one of these options is given."""
+    """Raise InvalidInputError if more than one of the options is given."""
     given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:
         raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
 
 
-# Resolve conditions and new values, in the forms that callers use, for a table.
+# --- Conditions and new values for rows
 
 
 def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
-    """Return filter tuples with None instead of `''`, which deltalake's users write for null.
+    """Return filter tuples with None instead of `''`: deltalake accepts `''` for a null partition.
 
     Protocol: Partition Value Serialization (the empty string is null)
     """
@@ -238,13 +246,14 @@ def as_condition(
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression | None:
-    """Return one condition from all given ones, over a table's columns and those of `_metadata`.
+    """Return all conditions, joined by AND. They may use the columns of the table and `_metadata`.
 
     Args:
         schema: schema of the table.
-        conditions: SQL, expressions, or deltalake's filters; None and an empty list are ignored.
+        conditions: SQL strings, expressions, or deltalake's filters; None and an empty list are
+            ignored.
         session: the current time and the time zone.
-        parameters: parameters of SQL.
+        parameters: values of parameters in SQL strings.
         text_rules: how strings are compared.
 
     Raises:
@@ -296,7 +305,17 @@ def as_updates(
     parameters: Sequence[object] | Mapping[str, object] | None,
     columns: Sequence[str] = (),
 ) -> dict[str | tuple[str, ...], object]:
-    """Return column → expression, from either argument; SQL is over the table's columns."""
+    """Return column → new value as an expression, from whichever argument is given.
+
+    Args:
+        updates: column → SQL string or expression.
+        new_values: column → Python value.
+        parameters: values of parameters in SQL strings; only named parameters are used.
+        columns: names of the table's columns, which SQL strings may use.
+
+    Raises:
+        InvalidInputError: both or none of `updates` and `new_values` are given, or one is invalid.
+    """
     if (updates is None) is (new_values is None):
         raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
     for given in (updates, new_values):
@@ -323,26 +342,29 @@ def as_updates(
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:
-    """Return constraints, name to SQL, with column names in backticks instead of double quotes.
+    """Return constraints (name → SQL) with column names in backticks instead of double quotes.
 
-    For Spark, stored double quotes enclose a string.
+    Spark reads a name in double quotes as a string.
     """
     if not isinstance(given, Mapping):
         return given  # the caller reports the error
-    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # few tables have any
+    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # rarely needed
 
     return {name: with_backticks(text, columns) for name, text in given.items()}
 
 
 def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
-    """Return the parameters for the predicate of an update; None if all are for its values."""
+    """Return the parameters for an update's predicate.
+
+    None if there is no predicate and the parameters are named: they belong to the new values.
+    """
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 
 
 def as_changes_condition(
     schema: StructType, predicate: Any, *, session: SqlSession
 ) -> Expression | None:
-    """Return a condition over a table's columns and those of its change data feed."""
+    """Return a condition that may use the table's columns and those of the change data feed."""
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
@@ -352,10 +374,10 @@ def as_changes_condition(
 def for_each_version(
     predicate: Any, *, changes: bool
 ) -> Callable[[Snapshot], Expression | None] | None:
-    """Return a function from a version of a table to the condition on it; None if it is None.
+    """Return a function that resolves a predicate for the schema of a given version.
 
     Args:
-        predicate: the condition.
+        predicate: the condition; if None, the result is None.
         changes: whether the condition may name columns of the change data feed.
     """
     if predicate is None:
@@ -370,9 +392,9 @@ def for_each_version(
 
 
 def check_given(predicate: object) -> None:
-    """Raise for an empty list of filters for a change of rows: it would mean all rows."""
+    """Raise for an empty list of filters in a DELETE or UPDATE: it would match all rows."""
     if isinstance(predicate, list | tuple) and not predicate:
         raise InvalidInputError(
-            f"cannot change the rows of {predicate!r}: an empty list would mean all of them; leave "
-            "the predicate out if that is meant"
+            f"cannot change rows with the predicate {predicate!r}: an empty list would match all "
+            "rows; to change all rows, omit the predicate"
         )

@@ -1,8 +1,7 @@
 """Clone a table: reference (shallow) or copy (deep) the files of another table's version.
 
-This module owns how one table references another table's files, and which metadata the clone keeps.
-Repeated clones are incremental: files that the clone already has are neither added nor copied
-again.
+This module defines how one table references another table's files, and which metadata is copied.
+A repeated clone is incremental: it neither adds nor copies files that the clone already contains.
 
 Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
 """
@@ -90,13 +89,13 @@ class Cloned:
     """The result of a clone.
 
     Args:
-        num_source_files: logical files of the source.
-        source_bytes: their size.
-        num_added_files: files that the clone did not have before.
-        num_removed_files: files of the clone that are no longer in the source.
-        removed_bytes: their size.
-        num_copied_files: physical files that were copied.
-        copied_bytes: their size.
+        num_source_files: number of logical files of the source.
+        source_bytes: total size of the source's files.
+        num_added_files: number of files that the clone did not contain before.
+        num_removed_files: number of files that were removed because the source no longer has them.
+        removed_bytes: total size of the removed files.
+        num_copied_files: number of copied physical files.
+        copied_bytes: total size of the copied files.
     """
 
     num_source_files: int
@@ -131,8 +130,8 @@ class Origin:
         format: format of the source, for the history.
         version: the cloned version in the source's own numbering, for the history; None means the
             version of the snapshot.
-        has_log: whether the source's log is stored. Otherwise the snapshot was planned for the
-            clone. Its deletion vectors are in memory, and the clone stores them as its own.
+        has_log: whether the source has a Delta log. Otherwise (Parquet, Iceberg) the source's
+            snapshot and its deletion vectors are in memory, and the clone stores the vectors.
     """
 
     format: str = "delta"
@@ -149,14 +148,14 @@ def cloned_configuration(
     target: TableConfiguration | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> TableConfiguration:
-    """Return protocol and metadata of a clone: the source's, with a table id of its own.
+    """Return protocol and metadata of a clone: those of the source, with a new table id.
 
-    The clone assigns its own row ids, so it also has its own materialized row id columns.
+    The clone assigns new row ids, so its materialized row id columns get new names, too.
 
     Args:
         source: protocol and metadata of the cloned version.
-        target: the table that the clone replaces; its features stay.
-        properties: set on the clone in addition.
+        target: the table that the clone replaces; the clone preserves its table features.
+        properties: additional table properties of the clone.
 
     Raises:
         InvalidInputError: a property is invalid.
@@ -188,17 +187,17 @@ def cloned_configuration(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clone(Operation[Cloned]):
-    """Replace the files of the table by those of another table's version.
+    """Replace the files of the table by the files of another table's version.
 
     Args:
-        source: the version to clone; its store can be another one for a deep clone.
+        source: the version to clone. A deep clone may read it from a different store.
         is_shallow: reference the source's files by their location instead of copying them. Vacuum
-            in the source must keep these files as long as the clone is needed.
+            of the source must then not delete these files while the clone is in use.
         origin: describes the source.
-        properties: set on the clone besides the source's.
-        allows_foreign_files: whether to copy or reference files outside of the source's root, too.
-            The log of a shallow clone names such files. An untrusted log could name any file that
-            the caller can read.
+        properties: table properties of the clone, in addition to those of the source.
+        allows_foreign_files: whether to also copy or reference files outside of the source's root.
+            A source that is itself a shallow clone has such files. An untrusted log could name any
+            file that the caller can read.
     """
 
     source: Snapshot
@@ -217,8 +216,8 @@ class Clone(Operation[Cloned]):
             DeltaProtocolError: deltalog cannot read the source.
             TableNotFoundError, VersionNotFoundError: the source no longer exists.
 
-        Cost: a request for the version of the source, and the log's columns of its files. A deep
-        clone also copies each new file through memory.
+        Cost: a request to check the source's version, and reading the source's file list from its
+        log. A deep clone also copies each new file through memory.
         """
         del engine
         target = transaction.snapshot
@@ -286,7 +285,7 @@ class Clone(Operation[Cloned]):
         )
 
     def _check_row_ids(self, files: pa.Table) -> None:
-        """Raise for files that contain row ids: in the clone, these ids belong to other rows.
+        """Raise for files that contain row ids: the clone assigns different row ids to these rows.
 
         Raises:
             InvalidInputError: a file contains row ids.
@@ -305,13 +304,13 @@ class Clone(Operation[Cloned]):
         """Raise for files outside of the source's root.
 
         Raises:
-            UnsafePathError: a data file or deletion vector file is outside.
+            UnsafePathError: a data file or deletion vector file is outside of the root.
         """
         root = self.source.store.root
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
         vectors: Any = files.column("deletionVector")
-        # Only these storage types name their file by a path; other vectors are below the root.
+        # Only vectors of storage type `p` have an absolute path; other vectors are in the root.
         by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
         for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)
@@ -320,16 +319,17 @@ class Clone(Operation[Cloned]):
                 outside.append(place)
         if outside:
             raise UnsafePathError(
-                f"cannot clone {root}: its log names {outside[0]!r}, which is not in the table; "
-                "where that is meant, as in a shallow clone, allow_foreign_files=True clones such "
-                "files, too"
+                f"cannot clone {root}: its log names {outside[0]!r}, which is outside of the table "
+                "directory; if you trust this log, for example because the table is a shallow "
+                "clone, pass allow_foreign_files=True"
             )
 
 
 def _check_there(source: Snapshot) -> None:
-    """Raise for a version whose table was removed, recreated or rolled back since it was read.
+    """Raise if the source table was deleted, recreated or rolled back since the snapshot was read.
 
-    Otherwise a shallow clone could reference missing files. Old commits may be cleaned up.
+    Otherwise a shallow clone could reference missing files. Commits that log cleanup has deleted
+    are not an error.
 
     Raises:
         TableNotFoundError, VersionNotFoundError: the table or version no longer exists.
@@ -340,7 +340,7 @@ def _check_there(source: Snapshot) -> None:
 
 
 def _shows_row_ids(configuration: TableConfiguration) -> bool:
-    """Return whether Iceberg's readers find row ids in the table's files."""
+    """Return whether Iceberg readers of the table read row ids from its data files."""
     versions = enabled_versions(configuration.properties)
     return any(VERSIONS[version].needs_row_tracking for version in versions)
 
@@ -356,19 +356,19 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
         pending.remove_domain(CLUSTERING_DOMAIN)
 
 
-# Paths and copies of the files that a clone references.
+# --- Paths and copies of the clone's files
 
 
 ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
-_COPIED_AT_ONCE: Final = 2  # whole files are in memory
+_COPIED_AT_ONCE: Final = 2  # each file is completely in memory while it is copied
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 class FileNames:
-    """Map the paths of one table's files to their paths in another table's log.
+    """Map the paths of the source's files to the paths that the clone's log contains.
 
     Args:
-        source: root of the table that has the files.
+        source: root of the source table.
         target: root of the clone.
         is_shallow: use absolute paths of the source's files; otherwise the paths of their copies.
     """
@@ -379,7 +379,7 @@ class FileNames:
         self._is_shallow = is_shallow
 
     def of(self, files: pa.Table) -> pa.Table:
-        """Return the files' rows for the clone's log, with `FILE_SCHEMA` and without row ids."""
+        """Return the files as rows for the clone's log (`FILE_SCHEMA`), without row ids."""
         changed = {
             "path": self._paths(files.column("path")),
             "deletionVector": self._vectors(files.column("deletionVector")),
@@ -393,8 +393,13 @@ class FileNames:
     def copies(self, files: pa.Table, added: pa.Table) -> dict[str, FileCopy]:
         """Return the physical files to copy, by decoded path in the source.
 
+        Args:
+            files: the source's files, with the source's paths.
+            added: the files that the clone does not yet contain, with the clone's paths.
+
         Raises:
-            DeletionVectorError: a vector in the log is damaged; `FileCopy` checks the others.
+            DeletionVectorError: an inline deletion vector is damaged. `FileCopy.read` checks the
+                deletion vectors in files.
         """
         if self._is_shallow:
             return {}
@@ -434,9 +439,9 @@ class FileNames:
         return pa.array(renamed, pa.string())
 
     def _copy_of(self, path: str) -> str:
-        """Return the path of a copy: the same path, or a new name for a file outside of the source.
+        """Return the path of a file's copy: the same path, or a new name if the path is absolute.
 
-        The new name is derived from the location, so that a repeated clone finds the copy.
+        The new name is derived from the file's location, so that a repeated clone finds the copy.
         """
         if not is_absolute(path):
             return path
@@ -448,7 +453,7 @@ class FileNames:
     def _vectors(self, vectors: Any) -> Any:
         if vectors.null_count == len(vectors):
             return vectors
-        # Only files with a vector are turned into Python objects.
+        # Only valid descriptors become Python objects: most files have no deletion vector.
         rows: list[Any] = vectors.filter(vectors.is_valid()).to_pylist()
         renamed = [
             None if found is None else deletion_vector_to_json(self._vector(found))
@@ -483,11 +488,11 @@ class FileCopy:
     vectors: tuple[tuple[DeletionVectorDescriptor, int | None], ...] = ()
 
     def read(self, source: Store, path: str) -> bytes:
-        """Return the bytes of the file, after checking that they are of the expected kind.
+        """Return the bytes of the file, after checking its content.
 
         Raises:
-            DataFileUnreadableError: it is not a Parquet file.
-            DeletionVectorError: it does not contain the deletion vectors.
+            DataFileUnreadableError: a data file is not a Parquet file.
+            DeletionVectorError: the file does not contain the expected deletion vectors.
         """
         for descriptor, num_rows in self.vectors:
             load_bitmap(source, descriptor, num_rows=num_rows)
@@ -511,7 +516,17 @@ def copy_files(
     copies: Mapping[str, FileCopy],
     progress: ProgressCount,
 ) -> Copied:
-    """Copy files that the target does not have; copies of an earlier attempt are kept."""
+    """Copy files to the target. Files that an earlier attempt copied are not copied again.
+
+    Args:
+        pending: transaction of the target; its `own_paths` gets the paths of the copies.
+        source: store of the source table.
+        copies: decoded path in the source → what to copy.
+        progress: counts the files.
+
+    Raises:
+        InvalidInputError: another file exists at the path of a copy.
+    """
     target = pending.store
 
     def copy(path: str, wanted: FileCopy) -> tuple[str, int | None]:
@@ -542,16 +557,16 @@ def copy_files(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        background.cancel()  # and wait, so that running copies are recorded and cleaned up
+        background.cancel()  # waits for running copies, so that they are recorded and cleaned up
         raise
     return Copied(len(sizes), sum(sizes))
 
 
 def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
-    """Return whether the target has the copy: a file with that path and size.
+    """Return whether the target already has a copy: a file at that path with the same size.
 
     Raises:
-        InvalidInputError: the file at that path has another size.
+        InvalidInputError: the file at that path has a different size.
     """
     try:
         there = target.stat(place)
@@ -559,16 +574,17 @@ def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
         return False
     if there.size_bytes != source.stat(path).size_bytes:
         raise InvalidInputError(
-            f"cannot copy {join(source.root, path)} to {join(target.root, place)}: there is "
-            "another file of that name"
+            f"cannot copy {join(source.root, path)} to {join(target.root, place)}: another "
+            "file, of a different size, already exists there"
         )
     return True
 
 
 def root_location(root: str) -> str:
-    """Return a root as an absolute URL: a reader resolves `/x` against its own file system.
+    """Return a root as an absolute URL, because readers resolve `/x` against their file system.
 
-    Local roots get one slash: Delta Spark does not recognise its files as `file:///x`.
+    A local root becomes `file:/x`, as Delta Spark writes it; Delta Spark does not recognise
+    `file:///x` as the same file.
     """
     if root.startswith("/"):
         return f"file:{root}"
@@ -577,14 +593,14 @@ def root_location(root: str) -> str:
     return root
 
 
-# Row ids in data files that Iceberg's readers would use or miss, and Delta's readers would not.
+# --- Row ids in data files that Delta and Iceberg readers would interpret differently
 
 
 _RESERVED: Final = frozenset({ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD})
 
 
 def hidden_columns(configuration: TableConfiguration) -> dict[str, int]:
-    """Return the hidden columns of row tracking, with Iceberg's field ids for them."""
+    """Return the materialized row tracking columns: physical name → Iceberg's reserved field id."""
     names = {
         configuration.row_id_column: ROW_ID_FIELD,
         configuration.row_commit_version_column: ROW_COMMIT_VERSION_FIELD,
@@ -593,14 +609,15 @@ def hidden_columns(configuration: TableConfiguration) -> dict[str, int]:
 
 
 def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) -> pa.BooleanArray:
-    """Mark the files in which the two formats would find different row ids.
+    """Return a mask of the files in which Delta and Iceberg readers would find different row ids.
 
     Args:
         store: store of the table.
         files: with the columns `path` and `size`.
-        own: `hidden_columns` of the table that has the files; empty if they may contain no ids.
+        own: `hidden_columns` of the table that contains the files; if empty, any row id column in
+            a file counts as different.
 
-    Cost: the footer of every file.
+    Cost: reads the footer of every file.
     """
 
     def look(file: Any) -> bool:

@@ -53,7 +53,7 @@ class CommitFiles(Operation[RowsWritten]):
 
     @property
     def is_repeatable(self) -> bool:
-        """False: files are only valid for the configuration for which they were written."""
+        """False: the files are valid only for the configuration that they were written for."""
         return False
 
     def logged_parameters(self) -> Mapping[str, Any]:
@@ -64,11 +64,11 @@ class CommitFiles(Operation[RowsWritten]):
         """Add the files.
 
         Raises:
-            InvalidInputError: they were written for another table, or for another schema,
-                properties, constraints or protocol than the table has now.
-            DataFileMissingError: a local file is gone.
+            InvalidInputError: the files were written for another table, or the table's schema,
+                properties, constraints or protocol have changed since.
+            DataFileMissingError: a local file no longer exists.
 
-        Cost: checks each file on a local disk; nothing elsewhere.
+        Cost: on a local disk, one check per file that it exists; no requests to object stores.
         """
         del engine
         if self.mode not in {"append", "overwrite"}:
@@ -76,8 +76,8 @@ class CommitFiles(Operation[RowsWritten]):
         written = WrittenFiles.merge(self.parts)
         if written.schema_string != transaction.configuration.metadata.schema_string:
             raise InvalidInputError(
-                f"cannot commit these files to {transaction.store.root}: they were written for a "
-                "schema that the table has no more; write them again"
+                f"cannot commit these files to {transaction.store.root}: the table's schema has "
+                "changed since they were written; write them again"
             )
         if written.rules and written.rules != rules_of(transaction.configuration):
             raise InvalidInputError(
@@ -88,7 +88,7 @@ class CommitFiles(Operation[RowsWritten]):
         if is_local(transaction.store):
             _check_there(transaction.store, written)
         transaction.add_files(written)
-        # Not deleted if this commit fails, as the caller may commit the files again.
+        # A failed commit must not delete the files, because the caller may commit them again.
         transaction.own_paths.clear()
         removed = None
         if self.mode == "overwrite":
@@ -99,27 +99,27 @@ class CommitFiles(Operation[RowsWritten]):
 
 
 def _check_there(store: Store, written: WrittenFiles) -> None:
-    """Raise for files that vacuum deleted, or that are gone because the directory was rolled back.
+    """Raise if a file no longer exists, for example because vacuum deleted it.
 
     Raises:
-        DataFileMissingError: a file is gone.
+        DataFileMissingError: a file no longer exists.
     """
     for add in written.adds:
         try:
             store.stat(add.path)
         except ObjectNotFoundError as error:
             raise DataFileMissingError(
-                f"cannot commit the file {add.path!r} to {store.root}: it is gone, as after vacuum "
-                "or where the directory was set back; write the rows again"
+                f"cannot commit the file {add.path!r} to {store.root}: it no longer exists; vacuum "
+                "may have deleted it, or the directory was rolled back; write the rows again"
             ) from error
 
 
-# Commit files that a caller has written, and remove files that the caller names.
+# --- Commits of a caller's add and remove actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitActions(Operation[Nothing]):
-    """Commit a caller's files.
+    """Add files that a caller has written, and remove files that the caller names.
 
     Args:
         actions: files to add and, with mode `append`, to remove.
@@ -137,7 +137,7 @@ class CommitActions(Operation[Nothing]):
     name: ClassVar[str] = "WRITE"
 
     def __post_init__(self) -> None:
-        """Raise for actions that contradict each other."""
+        """Raise for invalid or contradictory arguments."""
         given: Sequence[object] = self.actions  # callers may ignore the types
         odd = [one for one in given if not isinstance(one, AddAction | RemoveAction)]
         if odd:
@@ -163,8 +163,9 @@ class CommitActions(Operation[Nothing]):
         """Add and remove the files.
 
         Raises:
-            InvalidInputError: the files do not fit the table: columns, partition values, sizes or
-                statistics differ, or the table has rules that would have to be checked.
+            InvalidInputError: a file's schema, partition values, size or statistics are invalid
+                for the table; or the table has constraints, generated columns or identity columns,
+                which cannot be checked here.
             DataFileMissingError: a file does not exist.
 
         Cost: one request per added file.
@@ -182,19 +183,19 @@ class CommitActions(Operation[Nothing]):
         own = {field.name: str(field.type) for field in configuration.schema}
         if given != own:
             raise InvalidInputError(
-                f"cannot commit files to {root}: their schema is {given}, and the table's {own}"
+                f"cannot commit files to {root}: expected the table's schema {own}, found {given}"
             )
         known = configuration.partition_columns
         if self.partition_by and list(self.partition_by) != list(known):
             raise InvalidInputError(
-                f"cannot commit files to {root} by partitions {list(self.partition_by)}: the table "
-                f"has {list(known)}"
+                f"cannot commit files to {root} with partition_by={list(self.partition_by)}: the "
+                f"table's partition columns are {list(known)}"
             )
         rules = _rules(configuration)
         if rules and any(isinstance(one, AddAction) for one in self.actions):
             raise InvalidInputError(
-                f"cannot commit files to {root}: their rows would have to be checked for "
-                f"{', '.join(rules)}; write_files writes files of a table with rules"
+                f"cannot commit files to {root}: their rows are not checked, but the table has "
+                f"{', '.join(rules)}; write the files with write_files, which checks the rows"
             )
 
     def _remove(self, transaction: PendingTransaction) -> None:
@@ -234,7 +235,7 @@ class CommitActions(Operation[Nothing]):
 
 
 def _rules(configuration: TableConfiguration) -> list[str]:
-    """Return the rules that writers check row by row, unchecked in a caller's files."""
+    """Return the table's rules that need a check of each row, for an error message."""
     schema = configuration.schema
     checks = table_checks(configuration.metadata.configuration, schema)
     return [
@@ -245,7 +246,7 @@ def _rules(configuration: TableConfiguration) -> list[str]:
 
 
 def _relative(path: str) -> str:
-    # As in deltalake, paths are relative to the table with and without a leading slash.
+    # Like deltalake, accept a leading slash: the path is still relative to the table.
     relative = path.lstrip("/")
     check_confined(relative, allow_absolute=False)
     return relative

@@ -1,4 +1,4 @@
-"""Convert Parquet files into a Delta table in place, by writing only a log.
+"""Convert Parquet files into a Delta table in place: write a log, but no data files.
 
 Protocol: Add File and Remove File, Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -58,12 +58,12 @@ class Conversion:
     """A plan for a table of existing Parquet files.
 
     Args:
-        schema: schema of the table, partition columns last where they are not in the files.
-        partition_columns: by name.
+        schema: schema of the table. Partition columns that the files lack are last.
+        partition_columns: names of the partition columns.
         files: files of the table.
         source_format: `parquet` or `iceberg`.
-        source_version: the snapshot id of an Iceberg table.
-        max_column_id: the highest id that columns in the files ever had; None if they have no ids.
+        source_version: snapshot id of the Iceberg table; None for Parquet.
+        max_column_id: highest column id that the source ever assigned; None without column ids.
         description: description of the source.
         features: table features that the files need.
     """
@@ -97,7 +97,7 @@ def plan_conversion(
         SchemaMismatchError: files have different types for the same column.
         InvalidPartitionValueError: a directory's value does not parse as its column's type.
 
-    Cost: one listing, and every footer.
+    Cost: one listing, and reading the footer of every file.
     """
     if partition_strategy not in {None, "hive", "directory"}:
         raise InvalidInputError(
@@ -120,7 +120,7 @@ def plan_conversion(
 def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
     """Return a new table's configuration, adapted to existing files.
 
-    With column mapping, the physical names are the column names in the files.
+    With column mapping, it uses the column names in the files as physical names.
 
     Raises:
         InvalidInputError: the column mapping mode is `id`, or there are constraints.
@@ -129,15 +129,15 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
     constraints = [key for key in texts if key.startswith(CONSTRAINT_PREFIX)]
     if constraints:
         raise InvalidInputError(
-            f"cannot convert with {', '.join(constraints)}: the rows are not checked; convert, "
-            "then add the constraints"
+            f"cannot convert with {', '.join(constraints)}: a conversion does not check rows; "
+            "convert first, then add the constraints"
         )
     if wanted.column_mapping_mode is Mode.NONE:
         return wanted
     if wanted.column_mapping_mode is Mode.ID:
         raise InvalidInputError(
-            "cannot convert with delta.columnMapping.mode=id: the files lack the field ids of the "
-            "table; use mode=name"
+            "cannot convert with delta.columnMapping.mode=id: Parquet files that are converted do "
+            "not contain the table's field ids; use delta.columnMapping.mode=name"
         )
     schema = map_fields(
         wanted.schema,
@@ -150,9 +150,9 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
 def snapshot_of(
     context: TableContext, conversion: Conversion, configuration: TableConfiguration
 ) -> Snapshot:
-    """Return the version that a table of the files would have; nothing is written.
+    """Return a snapshot of the table that the conversion would create; nothing is written.
 
-    The snapshot's log and deletion vectors are in memory. It is meant for reading and cloning.
+    Its log and deletion vectors are in memory. Use it only to read or clone the source.
     """
     adds = [
         _add(
@@ -174,7 +174,7 @@ def snapshot_of(
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFiles:
-    """The result of a conversion: the number of files."""
+    """The result of a conversion: the number of converted files."""
 
     num_files: int
 
@@ -192,9 +192,9 @@ class Convert(Operation[ConvertedFiles]):
     """Add existing Parquet files to a new table.
 
     Args:
-        conversion: planned for the same store.
-        collect_stats: read the columns to compute statistics; otherwise files only get
-            `numRecords`.
+        conversion: the plan, made for the store of the new table.
+        collect_stats: whether to read the files to compute statistics of their columns. Otherwise
+            the statistics contain only `numRecords`.
     """
 
     conversion: Conversion
@@ -203,7 +203,7 @@ class Convert(Operation[ConvertedFiles]):
     doing: ClassVar[str] = "reading files"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> ConvertedFiles:
-        """Add the files; the table must have the configuration of `configuration_in_place`.
+        """Add the files to a table whose configuration is from `configuration_in_place`.
 
         Cost: with statistics, the indexed columns of every file are read; otherwise no I/O.
         """
@@ -239,12 +239,12 @@ def _adds(
 
 
 def _counted(file: ParquetFile) -> str:
-    """Return the statistics of a file without reading its data."""
+    """Return statistics that contain only the number of records; no data is read."""
     return _masked(file, encode_stats({NUM_RECORDS: file.num_rows}))
 
 
 def _masked(file: ParquetFile, text: str) -> str:
-    """Change the statistics of all rows of a file to those of the rows that are not deleted."""
+    """Mark the bounds in the statistics as wide if some rows of the file are deleted."""
     return text if file.deleted is None else with_wide_bounds(text, num_records=file.num_rows)
 
 
@@ -261,7 +261,7 @@ def _add(file: ParquetFile, stats: str, vector: DeletionVectorDescriptor | None)
 
 
 class _Collector:
-    """Computes a file's statistics from the values that a scan of all its rows would read."""
+    """Computes a file's statistics by scanning all its rows, including deleted ones."""
 
     def __init__(self, pending: PendingTransaction) -> None:
         configuration = pending.configuration

@@ -1,7 +1,7 @@
 """Find the schema and partition values of Parquet files to convert.
 
-This module owns how the footers' schemas are merged, and how partition values in paths are parsed.
-Reads no data pages.
+This module merges the schemas in the footers and parses partition values in paths. It reads no data
+pages.
 
 Protocol: Schema Serialization Format, Partition Value Serialization
 """
@@ -54,10 +54,10 @@ class ParquetFile:
     """A Parquet file to add to the table.
 
     Args:
-        info: path, size and time.
-        num_rows: from its footer.
-        partition_values: serialised, by physical name.
-        deleted: the deleted rows; None if there are none.
+        info: path, size and modification time.
+        num_rows: number of physical rows.
+        partition_values: physical name of each partition column → serialised value.
+        deleted: positions of the deleted rows; None if no rows are deleted.
     """
 
     info: FileInfo
@@ -77,18 +77,19 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
     If a streaming sink of Spark wrote to the directory, return the files that it committed.
 
     Raises:
-        InvalidInputError: there are no files, or the sink's log does not fit the directory. Or it
-            is an Iceberg table, whose files may contain deleted rows or belong to old snapshots.
+        InvalidInputError: there are no Parquet files; or the sink's log names files that do not
+            exist in the directory; or the directory is an Iceberg table, whose files may contain
+            deleted rows or belong to old snapshots.
 
-    Cost: one listing, and the log of a sink.
+    Cost: one listing, and reading the log of the sink.
     """
     listed = list(store.list_all(""))
     iceberg = next((info.path for info in listed if _is_iceberg_metadata(info)), None)
     if iceberg is not None:
         raise InvalidInputError(
-            f"cannot convert {store.root}: expected a directory of Parquet files, found the "
-            f"Iceberg table of {iceberg}, whose metadata defines its files and rows; "
-            "convert it as that (source_format='iceberg', or iceberg.`location` in SQL)"
+            f"cannot convert {store.root}: expected a directory of Parquet files, found an "
+            f"Iceberg table with the metadata {iceberg}; convert it with source_format='iceberg' "
+            "(in SQL: iceberg.`location`)"
         )
     found = sorted(
         (
@@ -103,25 +104,25 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
         gone = committed - {info.path for info in found}
         if gone:
             raise InvalidInputError(
-                f"cannot convert {store.root}: {len(gone)} files that {SINK_LOG} names are not "
-                f"there, such as {min(gone)}"
+                f"cannot convert {store.root}: {len(gone)} files that {SINK_LOG} names do not "
+                f"exist, such as {min(gone)}"
             )
         found = [info for info in found if info.path in committed]
     if not found:
-        raise InvalidInputError(f"there is no Parquet file below {store.root}")
+        raise InvalidInputError(f"cannot convert {store.root}: it contains no Parquet files")
     return found
 
 
 def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, list[int]]:
-    """Return the merged schema of the files, and the number of rows of each.
+    """Return the merged schema of the files, and the number of rows of each file.
 
-    Columns are nullable, in the order of their first appearance.
+    All columns are nullable. They are in the order in which they first occur in the files.
 
     Raises:
         SchemaMismatchError: a column has different types in two files.
         DataFileUnreadableError: a file is not valid Parquet.
 
-    Cost: a request or two per file, several at a time.
+    Cost: one or two requests per file, several files at a time.
     """
 
     def read(info: FileInfo) -> tuple[str, int]:
@@ -140,13 +141,13 @@ def partition_fields(
     partition_by: StructType | None,
     strategy: PartitionStrategy | None,
 ) -> StructType:
-    """Return the partition columns: those given, or those inferred from directory names.
+    """Return the partition columns: `partition_by`, or columns inferred from directory names.
 
-    A column is inferred as `long` or `date` if all its values are in canonical form for that type;
-    else as `string`.
+    The inferred type is `long` or `date` if all values of the column are in the canonical form of
+    that type, otherwise `string`.
 
     Raises:
-        InvalidInputError: the strategy is `directory`, and no columns are given.
+        InvalidInputError: the strategy is `directory`, but `partition_by` is None.
     """
     if partition_by is not None:
         return StructType([replace(field, nullable=True) for field in partition_by.fields])
@@ -169,11 +170,11 @@ def partition_values(
     *,
     time_zone: str,
 ) -> list[dict[str, str | None]]:
-    """Return the partition values of each file, serialised by the protocol's rules.
+    """Return the partition values of each file, serialised as the protocol requires.
 
     Raises:
         InvalidInputError: the directories of a path do not match the partition columns.
-        InvalidPartitionValueError: a value does not parse as its column's type.
+        InvalidPartitionValueError: a value cannot be parsed as the column's type.
     """
     read = _by_position if strategy == "directory" else _by_name
     texts = [read(info, fields) for info in files]
@@ -195,7 +196,7 @@ def partition_values(
 
 
 def table_schema(data: StructType, partitions: StructType) -> StructType:
-    """Return the files' columns, followed by the partition columns."""
+    """Return the columns in the files, followed by the partition columns."""
     names = {name_key(field.name) for field in partitions.fields}
     own = [field for field in data.fields if name_key(field.name) not in names]
     return StructType([*own, *partitions.fields])
@@ -215,7 +216,7 @@ def _directory(info: FileInfo) -> str:
 
 
 def _schema_text(footer: Any) -> str:
-    """Return a file's schema as JSON: Spark's from the footer metadata, or else Parquet's."""
+    """Return a file's schema as JSON: Spark's schema from the footer metadata if present."""
     noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
     if noted is not None:
         try:
@@ -228,7 +229,7 @@ def _schema_text(footer: Any) -> str:
     schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
-    # INT96 has no annotation that states this, but it is always an instant, never a local time.
+    # INT96 has no annotation for its time zone, but it always means an instant in UTC.
     fields = [
         loosened(StructType([field]), _bare, _as_instant).fields[0]
         if field.name in legacy
@@ -251,7 +252,8 @@ def _merged(known: StructType, found: StructType, path: str) -> StructType:
         merged = merge_schemas(known, found)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(
-            f"cannot convert: {path} does not fit the files before it: {error}"
+            f"cannot convert: the schema of {path} cannot be merged with that of other files: "
+            f"{error}"
         ) from error
     types = {path_key(leaf): field.type for leaf, field in leaf_columns(merged)}
     for leaf, field in leaf_columns(found):
@@ -281,8 +283,8 @@ def _by_name(info: FileInfo, fields: StructType) -> list[str | None]:
     wanted = [name_key(field.name) for field in fields.fields]
     if found.keys() != set(wanted):
         raise InvalidInputError(
-            f"cannot convert {info.path!r}: its directories name the partition column(s) "
-            f"{sorted(found)}, and expected are {sorted(wanted)}"
+            f"cannot convert {info.path!r}: expected directories for the partition columns "
+            f"{sorted(wanted)}, found directories for {sorted(found)}"
         )
     return [found[name] for name in wanted]
 
@@ -291,13 +293,13 @@ def _by_position(info: FileInfo, fields: StructType) -> list[str | None]:
     parts = [part for part in _directory(info).split("/") if part]
     if len(parts) != len(fields.fields):
         raise InvalidInputError(
-            f"cannot convert {info.path!r}: it lies in {len(parts)} directories, and there are "
-            f"{len(fields.fields)} partition columns"
+            f"cannot convert {info.path!r}: expected one directory for each of the "
+            f"{len(fields.fields)} partition columns, found {len(parts)} directories"
         )
     return [None if part == NULL_DIRECTORY else part for part in parts]
 
 
-# The log of a streaming sink of Spark: it lists the complete files of its directory.
+# --- Log of a Spark streaming sink, which lists the committed files of its directory
 
 
 SINK_LOG: Final = "_spark_metadata"
@@ -306,15 +308,15 @@ _COMPACT: Final = ".compact"
 
 
 def files_of_sink(store: Store) -> frozenset[str] | None:
-    """Return the paths of all files that a sink has committed; None if no sink wrote here.
+    """Return the paths of all files that a streaming sink has committed; None without a sink's log.
 
     Args:
         store: store of the directory.
 
     Raises:
-        InvalidInputError: the log cannot be read, or it belongs to another directory.
+        InvalidInputError: the sink's log cannot be read, or it belongs to another directory.
 
-    Cost: one listing, and the batches since the last compaction of the log.
+    Cost: one listing, and reading the batches since the last compaction of the sink's log.
     """
     names = [info.name for info in store.list_from(SINK_LOG, "")]
     batches = {int(name): name for name in names if name.isdecimal()}
@@ -335,7 +337,7 @@ def _is_compact(name: str) -> bool:
 
 
 def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
-    """Add the files of one batch, and remove those that it removed."""
+    """Apply one batch of the sink's log to the set of files: add and delete paths."""
     version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
     if version != _VERSION:
         raise InvalidInputError(
@@ -351,8 +353,9 @@ def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
             raise InvalidInputError(f"cannot convert {root}: {error}") from error
         if is_absolute(location):
             raise InvalidInputError(
-                f"cannot convert {root}: its {path} names {location!r}, which is elsewhere; a "
-                "directory of a streaming sink that was moved has no list of its whole files"
+                f"cannot convert {root}: {path} names {location!r}, which is outside of the "
+                "directory; if the directory was moved after a streaming sink wrote to it, its "
+                "committed files are unknown"
             )
         if action == "delete":
             found.discard(location)
@@ -360,7 +363,7 @@ def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
             found.add(location)
 
 
-# Store the deletion vectors of foreign files as the new table stores its own.
+# --- Deletion vectors of converted and cloned files
 
 
 _COLUMN: Final = "deletionVector"
@@ -381,17 +384,18 @@ def stage_vectors(
 
 
 def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table) -> pa.Table:
-    """Return files whose inline vectors are stored as the table stores its own.
+    """Return the files with their inline deletion vectors stored by `stage_vectors`.
 
-    A file that the table already has, with the same deleted rows, keeps its vector. It then counts
-    as the same file.
+    If the table already contains a file with the same deleted rows, its existing deletion vector is
+    reused, so that the file counts as unchanged.
 
     Args:
-        pending: on the table.
-        now: the files that the table has, `FILE_SCHEMA`.
-        files: the files that the table gets, `FILE_SCHEMA`, by paths in its log.
+        pending: transaction of the table.
+        now: the files that the table contains (schema `FILE_SCHEMA`).
+        files: the files that the table will contain (schema `FILE_SCHEMA`), with paths as in the
+            table's log.
 
-    Cost: as `stage_vectors`, and a request for each known vector of as many rows.
+    Cost: see `stage_vectors`; also a request for each existing vector with the same cardinality.
     """
     vectors: list[Any] = files.column(_COLUMN).to_pylist()
     inline = [
@@ -409,7 +413,7 @@ def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table
         found = known.get(keys[number])
         if found is None or found.cardinality != descriptor.cardinality:
             return None
-        # It equals a vector whose rows are known to be the file's, so nothing else is checked.
+        # If the vectors are equal, the row numbers are valid: those of `descriptor` were checked.
         is_same = load_bitmap(pending.store, found, num_rows=None) == parse_inline(descriptor)
         return found if is_same else None
 

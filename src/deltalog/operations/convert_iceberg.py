@@ -1,9 +1,11 @@
-"""Plan the conversion of an Iceberg table: its data files stay and get a Delta log.
+"""Plan the conversion of an Iceberg table: its data files are not changed and get a Delta log.
 
-This module owns the checks of each data file. Delta finds columns by the field ids in the files. It
-reads values in their stored types, or in a wider type that the schema records. Owns the physical
-names, too: where a file lacks a field id, Spark's reader looks for the column by name. So a
-column's physical name must not be another column's name in any file.
+This module checks each data file. Delta readers find columns by the field ids in the files. They
+read values in their stored types, or in a wider type that the schema records as a type change.
+
+This module also chooses the physical names. If a file lacks a field id, Spark's reader looks for
+the column by its physical name. So a column's physical name must not be the name of another column
+in any file.
 
 Protocol: Column Mapping (mode `id`), Type Widening (Type Change Metadata), Deletion Vectors
 """
@@ -54,18 +56,19 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
     """Plan a Delta table from the data files of an Iceberg table's current snapshot.
 
     Args:
-        context: at the location of the Iceberg table.
-        metadata_name: the file in `metadata/` that describes the table; None means the newest.
+        context: context of the table at the location of the Iceberg table.
+        metadata_name: name of the metadata file in `metadata/`; None means the newest one.
 
     Raises:
         InvalidInputError: Delta cannot represent the table: it has defaults, files that are not
-            Parquet or columns without field ids; or row-level deletes do not fit their data files.
+            Parquet or columns without field ids; or a row-level delete is not valid for its data
+            file.
         SchemaMismatchError: a file contains a type that Delta cannot read as the table's type.
         DataFileMissingError, DataFileUnreadableError, DeletionVectorError: a file with row-level
-            deletes is gone or damaged.
+            deletes is missing or damaged.
 
-    Cost: the metadata and manifests, every footer, and every delete file. Equality deletes also
-    read their columns from all older data files.
+    Cost: reads the metadata and manifests, every footer, and every delete file. For equality
+    deletes, it also reads their columns from all older data files.
     """
     try:
         from deltalog.iceberg.deleted_rows import (  # noqa: PLC0415  # PyIceberg is an extra
@@ -74,7 +77,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
         from deltalog.iceberg.source import read_source  # noqa: PLC0415
     except ImportError as error:
         raise InvalidInputError(
-            f"cannot take over the Iceberg table at {context.store.root}: PyIceberg is not "
+            f"cannot convert the Iceberg table at {context.store.root}: PyIceberg is not "
             "installed; pip install 'deltalog[iceberg]'"
         ) from error
 
@@ -119,20 +122,20 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
 def configuration_with_ids(
     wanted: TableConfiguration, conversion: Conversion
 ) -> TableConfiguration:
-    """Return a new table's configuration with the ids that the files have.
+    """Return a new table's configuration with the column ids that the files contain.
 
     Args:
         wanted: the requested configuration, with column mapping of mode `id`.
         conversion: conversion of an Iceberg table.
 
     Raises:
-        InvalidInputError: the column mapping mode is not `id`, or the configuration has rules that
-            the files were not written by.
+        InvalidInputError: the column mapping mode is not `id`, or the configuration enables an
+            Iceberg compatibility feature: the files do not satisfy its rules.
     """
     if wanted.column_mapping_mode is not Mode.ID:
         raise InvalidInputError(
-            f"cannot take over an Iceberg table with {_MODE_KEY}={wanted.column_mapping_mode}: its "
-            "files identify columns by id, which only the mode id follows"
+            f"cannot convert an Iceberg table with {_MODE_KEY}={wanted.column_mapping_mode}: its "
+            f"files identify columns by id, which needs {_MODE_KEY}=id"
         )
     enabled = [
         key
@@ -142,8 +145,9 @@ def configuration_with_ids(
     ]
     if enabled:
         raise InvalidInputError(
-            f"cannot take over an Iceberg table with {', '.join(enabled)}: its files were not "
-            "written by these rules; switch them on afterwards, by optimize.upgrade_uniform()"
+            f"cannot convert an Iceberg table with {', '.join(enabled)}: its files do not satisfy "
+            "the rules of these features; after the conversion, enable them with "
+            "optimize.upgrade_uniform()"
         )
     metadata = replace(
         wanted.metadata,
@@ -161,8 +165,8 @@ def mapped_by_id(
 ) -> dict[str, str | None]:
     """Return the properties of a table whose files identify columns by their ids.
 
-    Features that the files need are enabled unless the caller disables them: column mapping by id,
-    and deletion vectors if rows are deleted, so that commands continue to delete rows that way.
+    Unless the caller sets these properties, it enables column mapping by id. If rows are deleted,
+    it also enables deletion vectors, so that later commands use them, too.
     """
     needed: dict[str, str | None] = {_MODE_KEY: Mode.ID.value}
     if "deletionVectors" in conversion.features:
@@ -176,9 +180,9 @@ class _Stored(NamedTuple):
     """A column of a file, at any depth.
 
     Args:
-        parent: the id of the column that contains this one; `_TOP` for a top-level column.
-        name: there.
-        number: its id.
+        parent: id of the column that contains this column; `_TOP` for a top-level column.
+        name: name of the column in the file.
+        number: id of the column.
     """
 
     parent: int
@@ -190,8 +194,8 @@ class _Earlier(NamedTuple):
     """A stored type that is narrower than the table's type for the column.
 
     Args:
-        number: the id of the column.
-        path: in the column, such as `element`; empty for the column's own type.
+        number: id of the column.
+        path: which part of the column has the type, such as `element`; empty for the column itself.
         kind: the type in the file.
     """
 
@@ -201,20 +205,20 @@ class _Earlier(NamedTuple):
 
 
 class _Footer(NamedTuple):
-    """The contents of a file's footer."""
+    """The columns in a file's footer, and the types that are narrower than the table's."""
 
     columns: frozenset[_Stored]
     earlier: frozenset[_Earlier]
 
 
 def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
-    """Return a file's columns; refuse a column that Delta would read differently from Iceberg."""
+    """Return a file's columns; raise if Delta would read a column differently from Iceberg."""
     path = file.info.path
     footer = read_footer(store, path, size_bytes=file.info.size_bytes)
     if footer.num_rows != file.num_rows:
         raise InvalidInputError(
-            f"cannot take over {path!r}: expected {file.num_rows} rows, as the Iceberg metadata of "
-            f"{store.root} says, found {footer.num_rows}"
+            f"cannot convert {path!r}: expected {file.num_rows} rows, as the Iceberg metadata of "
+            f"{store.root} states, found {footer.num_rows}"
         )
     found = list(
         _checked_fields(list(footer.schema.to_arrow_schema()), source.schema, path, _TOP, "")
@@ -234,14 +238,14 @@ def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: Ice
         is_needed = not field.nullable and field.name not in source.partition_columns
         if is_needed and field_id(field) not in top:
             raise SchemaMismatchError(
-                f"cannot take over {file.info.path!r}: it lacks the column {field.name!r}, which "
-                "is required"
+                f"cannot convert {file.info.path!r}: it lacks the required column {field.name!r}"
             )
     for path, field in walk(source.schema):
         if field_id(field) in file.constants and field_id(field) not in there:
             raise SchemaMismatchError(
-                f"cannot take over {file.info.path!r}: it lacks the column {'.'.join(path)!r}, "
-                "whose value only the Iceberg metadata has; rewrite the file with Iceberg's writer"
+                f"cannot convert {file.info.path!r}: it lacks the column {'.'.join(path)!r}, "
+                "whose value is only in the Iceberg metadata; rewrite the file with Iceberg's "
+                "writer"
             )
 
 
@@ -252,14 +256,14 @@ def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path:
     for one in earlier:
         if one.kind == DATE and one.number in partitions:
             raise SchemaMismatchError(
-                f"cannot take over {path!r}: its partition column {partitions[one.number]!r} is "
-                "of type date, and the table's of type timestamp_ntz; rewrite the file with "
+                f"cannot convert {path!r}: its partition column {partitions[one.number]!r} is of "
+                "type date, but the table's column is of type timestamp_ntz; rewrite the file with "
                 "Iceberg's writer"
             )
 
 
 def _with_type_changes(schema: StructType, earlier: Collection[_Earlier]) -> StructType:
-    """Return the schema with its stored types as type changes, from the narrowest upwards."""
+    """Record the types in the files as type changes in the schema, from narrow to wide."""
     found: dict[int, dict[tuple[str, ...], set[PrimitiveType]]] = {}
     for one in earlier:
         found.setdefault(one.number, {}).setdefault(one.path, set()).add(one.kind)
@@ -282,7 +286,7 @@ def _width(kind: PrimitiveType) -> int:
 def _with_own_names(
     struct: StructType, parent: int, ids: Mapping[tuple[int, str], set[int]]
 ) -> StructType:
-    """Return the columns with physical names that no other column has in any file."""
+    """Replace each physical name that is the name of another column in any file."""
     fields = []
     for field in struct:
         number = field_id(field) or 0
@@ -327,11 +331,11 @@ def _checked_fields(
             continue
         if number is None:
             raise InvalidInputError(
-                f"cannot take over {path!r}: its column {prefix + arrow.name!r} has no field id, "
-                "by which Delta would find it; rewrite the file with Iceberg's writer"
+                f"cannot convert {path!r}: its column {prefix + arrow.name!r} has no field id, "
+                "which Delta readers need; rewrite the file with Iceberg's writer"
             )
         yield _Stored(parent, arrow.name, number)
-        if number in known:  # the others were dropped
+        if number in known:  # other columns were dropped from the table
             place = _Place(path, number, prefix + known[number].name)
             yield from _checked_parts(arrow.type, known[number].type, place)
 
@@ -341,10 +345,10 @@ class _Place:
     """A part of a column in a file.
 
     Args:
-        file: its path.
-        number: the id of the column.
-        column: its name, for messages.
-        parts: in the column, such as `element`.
+        file: path of the file.
+        number: id of the column.
+        column: name of the column, for error messages.
+        parts: path of the part in the column, such as `element`.
     """
 
     file: str
@@ -377,15 +381,15 @@ def _checked_parts(arrow: Any, kind: DataType, place: _Place) -> Iterator[_Store
                 yield _Earlier(place.number, place.parts, stored)
             elif stored != kind:
                 raise SchemaMismatchError(
-                    f"cannot take over {place.file!r}: its column {place.name!r} is of type "
-                    f"{stored or arrow}, and the table's of type {kind}, which is not read as one "
-                    "that was promoted; rewrite the file with Iceberg's writer"
+                    f"cannot convert {place.file!r}: its column {place.name!r} is of type "
+                    f"{stored or arrow}, which Delta cannot read as the table's type {kind}; "
+                    "rewrite the file with Iceberg's writer"
                 )
 
 
 def _is_promoted(stored: PrimitiveType, kind: DataType) -> bool:
-    """Return whether Iceberg promotes one type to the other and Delta can read it that way."""
-    is_date = (stored, kind) == (DATE, TIMESTAMP_NTZ)  # since version 3
+    """Return whether Iceberg promotes `stored` to `kind` and Delta can widen it, too."""
+    is_date = (stored, kind) == (DATE, TIMESTAMP_NTZ)  # allowed since Iceberg format version 3
     return is_date or is_iceberg_promotion(stored, kind)
 
 

@@ -1,4 +1,4 @@
-"""Create a table, or replace a table by one without rows.
+"""Create a table, or replace a table with an empty one.
 
 `table_change` decides which protocol and metadata a table may have.
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# Unity Catalog's requirements for its managed tables, which include the table's id.
+# Properties that Unity Catalog requires of its managed tables. The prefix includes the table's id.
 _UNITY_CATALOG: Final = "io.unitycatalog."
 _OF_CATALOGS: Final = frozenset(
     {
@@ -55,7 +55,7 @@ def as_schema(schema: Any) -> StructType:
         arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
         return from_arrow_schema(arrow, declared=True)
     raise InvalidInputError(
-        f"cannot take a {type(schema).__name__} for a schema: expected a deltalog.Schema, a list "
+        f"cannot use a {type(schema).__name__} as a schema: expected a deltalog.Schema, a list "
         "of fields, or an Arrow schema"
     )
 
@@ -65,7 +65,7 @@ class Create(Operation[Nothing]):
     """Create a table with the transaction's configuration.
 
     Args:
-        clustering_columns: names or paths; None means no clustering.
+        clustering_columns: names or paths of columns; None means no clustering.
     """
 
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None
@@ -80,11 +80,11 @@ class Create(Operation[Nothing]):
 
 @dataclass(frozen=True, slots=True)
 class Replace(Operation[Nothing]):
-    """Replace schema and properties of a table, and remove its rows; the history stays.
+    """Replace schema and properties of a table, and remove its rows; the history continues.
 
     Args:
         wanted: the configuration that a new table would have.
-        clustering_columns: names or paths; None means no clustering.
+        clustering_columns: names or paths of columns; None means no clustering.
     """
 
     wanted: TableConfiguration
@@ -92,7 +92,7 @@ class Replace(Operation[Nothing]):
     name: ClassVar[str] = "CREATE OR REPLACE TABLE"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
-        """Set the configuration, and remove every file."""
+        """Set the configuration, and remove all files."""
         del engine
         wanted, snapshot = self.wanted, transaction.read_snapshot
         changed = changed_table(
@@ -103,7 +103,7 @@ class Replace(Operation[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # Name and description are replaced even if the new table has none.
+        # Name and description are replaced, or deleted if the new table has none.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )
@@ -122,7 +122,7 @@ class WithRows(Operation[RowsWritten]):
 
     Args:
         made: the operation that creates or replaces the table.
-        write: appends the rows.
+        write: the operation that appends the rows.
     """
 
     made: Create | Replace
@@ -130,7 +130,7 @@ class WithRows(Operation[RowsWritten]):
     doing: ClassVar[str] = "writing"
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # it depends on the operation
+    def name(self) -> str:  # type: ignore[override]  # depends on `made`
         """The operation in the history, as Delta Spark names it."""
         return f"{self.made.name} AS SELECT"
 
@@ -163,10 +163,11 @@ def _stage_new(
 
 
 def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
-    """Return the wanted properties, without those that writers maintain.
+    """Return the properties of the table after it is replaced.
 
-    In-commit timestamps stay enabled (ledger B-22), as the history continues. So do properties that
-    the table's managing catalog required, unless the caller overrides them.
+    They are the wanted properties, without those that only writers set. In-commit timestamps remain
+    enabled, because the history continues (requirement B-22). Properties that the table's catalog
+    requires also keep their values, unless the caller overrides them.
     """
     key = TableProperties.enable_in_commit_timestamps.key
     kept = {key: "true"} if current.in_commit_timestamps is not None else {}

@@ -23,7 +23,7 @@ class Deleted:
     changed: ChangeMetrics
 
     def metrics(self) -> dict[str, int]:
-        """Return Delta Spark's operationMetrics; without numDeletedRows if it is unknown."""
+        """Return Delta Spark's operationMetrics, without values that are unknown."""
         changed, files = self.changed, self.changed.files
         found = {
             "numDeletedRows": changed.rows.deleted_not_matched_by_source,
@@ -59,7 +59,7 @@ class Delete(Operation[Deleted]):
     """Delete rows.
 
     Args:
-        request: from `changes.request.deletion`.
+        request: the rows to delete; created by `changes.request.deletion`.
     """
 
     request: ChangeRequest
@@ -73,7 +73,7 @@ class Delete(Operation[Deleted]):
         return cls(deletion(predicate, **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:
-        """Find the rows, and mask or rewrite the files that contain them."""
+        """Find the rows, and mask or rewrite each file that contains them."""
         return Deleted(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:

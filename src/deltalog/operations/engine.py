@@ -1,4 +1,4 @@
-"""Engines do the work on rows and files, by local threads or by tasks of a cluster."""
+"""Engines read and write rows and files, with local threads or with tasks on a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Engine", "LocalEngine", "RowSource"]
 
 
 class LocalEngine:
-    """Does all work in this process, without state; see `Engine`."""
+    """The engine that does all work in this process; it has no state. See `Engine`."""
 
     files_per_deletion = 5_000
 
@@ -45,13 +45,13 @@ class LocalEngine:
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
         """Open the source's rows in memory, or in a temporary file if there are many."""
-        # Only merges need the code that matches rows, a tenth of what a first write loads.
+        # Import here: a process that only writes should not load the code of merges.
         from deltalog.operations.changes.merge.source import MergeSource  # noqa: PLC0415
 
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Find rows, by reading the columns of conditions from the files that pruning leaves."""
+        """Plan a change: after pruning, read only the columns that the conditions use."""
         if request.source is None:
             from deltalog.operations.changes.local import LocalChange  # noqa: PLC0415  # as above
 
@@ -68,10 +68,10 @@ class LocalEngine:
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows in one pass; files are encoded while the next rows are read."""
+        """Write rows in one pass; files are encoded while further rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
-        # An empty list has no columns for a predicate.
+        # Rows from an empty list have no columns, so a predicate cannot be evaluated.
         if predicate is not None and rows.schema.names:
             from deltalog.data.write.changes import write_where  # noqa: PLC0415  # as above
 
@@ -83,7 +83,7 @@ class LocalEngine:
         return write_files(spec, rows)
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """Rewrite several bins at a time: `max_concurrent_tasks`, or one per core up to 8."""
+        """Rewrite `max_concurrent_tasks` bins at a time; by default one per core, at most 8."""
         from deltalog.operations.changes.bins import rewrite_here  # noqa: PLC0415  # as above
 
         return rewrite_here(job)
@@ -96,7 +96,7 @@ class LocalEngine:
         return True
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """List the whole table."""
+        """List all files below the table's root, see `listed_files`."""
         return listed_files(store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ class LocalEngine:
         store.delete_many(paths)
 
 
-# List the files below a table's root that vacuum may delete, without hidden ones.
+# --- Listing of the files that vacuum may delete
 
 
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
@@ -113,25 +113,26 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("modification_time", pa.int64()),
 ]
 LISTING_SCHEMA: Final = pa.schema(_FIELDS)
-"""Path relative to the root (decoded), size, and time in milliseconds since 1970, UTC."""
+"""`path` is decoded and relative to the root; `modification_time` is in ms since 1970, UTC."""
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
-# Files of killed writers. In the log's directory, vacuum may consider only these.
+# Temporary files of killed writers: the only files in `_delta_log` that vacuum may delete.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 _STAGED: Final = f"^{STAGING_NAME}/.*"
 
 
 def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
-    """List the files below the root, without hidden ones, with `LISTING_SCHEMA`.
+    """Return all files below the root except hidden files, with `LISTING_SCHEMA`.
 
-    Cost: one listing of the whole table; a Python object per file only while a batch is read.
+    Cost: one listing of the whole table. Python objects exist only for one batch of files at a
+    time.
     """
     return listed_below(store, "", configuration)
 
 
 def listed_below(store: Store, directory: str, configuration: TableConfiguration) -> pa.Table:
-    """List the files below one directory of the table, like `listed_files`."""
+    """Return the files below one directory of the table, see `listed_files`."""
     listing = store.list_all(directory)
     tables = [LISTING_SCHEMA.empty_table()]
     while infos := list(islice(listing, _LISTED_TOGETHER)):
@@ -140,7 +141,7 @@ def listed_below(store: Store, directory: str, configuration: TableConfiguration
 
 
 def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> pa.Table:
-    """Return listed files as a table with `LISTING_SCHEMA`, without hidden ones."""
+    """Return listed files as a table with `LISTING_SCHEMA`, without hidden files."""
     columns: list[Any] = [
         pa.array([info.path for info in infos], pa.string()),
         pa.array([info.size_bytes for info in infos], pa.int64()),
@@ -150,11 +151,11 @@ def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> 
 
 
 def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
-    """Return the files without a hidden part in their path.
+    """Return the files whose paths contain no hidden name.
 
-    Names that begin with `.` or `_` are hidden at every level. Exceptions are `_change_data`,
-    `_delta_index`, directories of partitions, and temporary files of deltalog. `metadata` is also
-    hidden, as it belongs to Iceberg.
+    A file or directory name is hidden if it begins with `.` or `_`, except `_change_data`,
+    `_delta_index`, partition directories, and temporary files of deltalog. `metadata` is also
+    hidden, because it contains Iceberg metadata.
     """
     paths: Any = files.column("path")
     suspects = compute.match_substring_regex(paths, _HIDDEN)
@@ -170,7 +171,7 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))
 
 
-# The interface between operations, which decide what to do, and engines, which do it.
+# --- Interface of engines
 
 
 class RowSource(Protocol):
@@ -200,7 +201,7 @@ class Engine(Protocol):
         ...
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open a merge's source, so that its rows can be read several times and stay the same.
+        """Open a merge's source, so that its rows can be read several times without changes.
 
         Raises:
             InvalidInputError: the engine does not support the type.
@@ -208,13 +209,17 @@ class Engine(Protocol):
         ...
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Plan a change of rows; the rows may be searched when it is applied.
+        """Plan a DELETE, UPDATE or MERGE. An engine may search the rows only in `apply`.
 
-        The source, if any, is from `open_merge_source`. Predicates and files that are read are
-        recorded in the transaction, for conflict detection.
+        The engine records predicates and files that are read in the transaction, for conflict
+        detection.
+
+        Args:
+            transaction: transaction of the table.
+            request: the change; its source, if any, is from `open_merge_source`.
 
         Raises:
-            InvalidInputError: the condition, clauses or values do not fit the table.
+            InvalidInputError: the condition, clauses or values are not valid for the table.
         """
         ...
 
@@ -226,25 +231,26 @@ class Engine(Protocol):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows to data files, without a commit; after a failure no file is left.
+        """Write rows to data files, without a commit; after a failure, delete the new files.
 
         Args:
-            spec: spec of the table.
-            rows: from `open_rows`; read once.
-            predicate: every row must match it.
-            tells_changes: whether change data files are written as well.
+            spec: describes the table and how files are written.
+            rows: the rows, from `open_rows`; they are read once.
+            predicate: a condition that every row must match.
+            tells_changes: whether to also write change data files.
 
         Raises:
-            SchemaMismatchError, ConstraintViolationError: the rows do not fit.
+            SchemaMismatchError, ConstraintViolationError: the rows do not match the table's schema
+                or constraints, or the predicate.
         """
         ...
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """Rewrite bins into new files; after a failure no file is left.
+        """Rewrite bins into new files; after a failure, delete the new files.
 
         Returns:
-            The new files of each bin, in order. Only the first bins if the job's commit interval
-            passed.
+            The new files of each bin, in order. If the job's commit interval ends before all bins
+            are rewritten, the result contains only the first bins.
         """
         ...
 
@@ -253,7 +259,8 @@ class Engine(Protocol):
 
         Args:
             snapshot: the version.
-            at_ms: milliseconds since 1970, UTC; tombstones that have expired by then are left out.
+            at_ms: milliseconds since 1970, UTC; tombstones that have expired at this time are
+                omitted.
         """
         ...
 
@@ -265,6 +272,6 @@ class Engine(Protocol):
         """Delete files; files that do not exist are ignored.
 
         Raises:
-            StorageError: some could not be deleted.
+            StorageError: some files could not be deleted.
         """
         ...

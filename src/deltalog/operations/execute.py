@@ -1,8 +1,7 @@
 """Run operations: stage, commit, retry after a conflict, and set the metrics.
 
-This module owns the only calls of `transaction.commit` outside of its package. So the same steps
-follow each commit, whether it came from the API, SQL, Spark or the command line. Only this module
-sets metrics.
+Only this module calls `transaction.commit`. So the same steps follow each commit, whether the
+operation came from the API, SQL, Spark or the command line. Only this module sets metrics.
 """
 
 from __future__ import annotations
@@ -45,16 +44,17 @@ def execute(
 
     Args:
         operation: the operation to run.
-        load: returns the version to begin with, once the operation's sources are open.
-        engine: does the work on rows and files.
+        load: returns the snapshot to stage on; it is called after the operation's sources are open.
+        engine: reads and writes rows and files.
         options: options of the commit. An operation that is not repeatable always raises on a
             conflict.
-        is_held: as for `stage_and_commit`.
-        progress: True shows a progress bar; a function is called with the numbers of files read and
-            of all files. An exception from it ends the work, and new files are deleted.
+        is_held: see `stage_and_commit`.
+        progress: True shows a progress bar. A function is called with the number of files read and
+            the total number of files. If the function raises, the operation stops and deletes its
+            new files.
 
     Raises:
-        DeltaError: from staging or committing.
+        DeltaError: staging or committing failed.
     """
     with operation.opened(engine) as opened:
         return stage_and_commit(
@@ -78,20 +78,20 @@ def execute_on(
     is_fresh: bool = False,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Run an operation on a snapshot's table, refreshed if it needs the latest version.
+    """Run an operation on a snapshot's table; refresh the snapshot first if the operation needs it.
 
     Args:
         operation: the operation to run.
-        shown: a version of the table, which may be old.
-        engine: does the work on rows and files.
-        options: of the commit.
-        is_fresh: whether the version was opened as the latest for this operation, so that a refresh
-            is not needed.
-        progress: as for `do`.
+        shown: a snapshot of the table; it need not be the latest version.
+        engine: reads and writes rows and files.
+        options: options of the commit.
+        is_fresh: whether the snapshot was just opened as the latest version, so that no refresh is
+            needed.
+        progress: see `execute`.
 
     Raises:
-        TableNotFoundError: the table is gone, or was replaced by another table.
-        DeltaError: as `do`.
+        TableNotFoundError: the table no longer exists, or was replaced by another table.
+        DeltaError: staging or committing failed.
     """
     if operation.needs_latest and not is_fresh:
         load = partial(shown.refresh, same_table=True)
@@ -108,7 +108,10 @@ def stage(
     *,
     progress: Progress | None = None,
 ) -> OutcomeT_co:
-    """Stage an operation into a transaction, which may contain others, and return its outcome."""
+    """Stage an operation into a transaction and return its outcome; nothing is committed.
+
+    The transaction may contain other staged operations.
+    """
     with operation.opened(engine) as opened:
         return _staged(opened, transaction, engine, progress)
 
@@ -134,7 +137,7 @@ def preview(operation: Operation[Any], snapshot: Snapshot, engine: Engine) -> di
 
 
 def explain(operation: Operation[Any], snapshot: Snapshot, engine: Engine) -> str:
-    """Describe how an operation would find its rows; nothing is written."""
+    """Describe how an operation would find the rows to change; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=operation.name)
     with operation.opened(engine) as opened:
         return opened.explain(transaction, engine)
@@ -152,12 +155,12 @@ def make_table(
     """Create a table, with an operation that stages the contents of version 0.
 
     Args:
-        operation: the operation that stages the contents besides the configuration.
+        operation: stages everything except the configuration, such as rows or clustering columns.
         context: context of the new table.
-        configuration: configuration of the new table.
-        engine: does the work on rows and files.
+        configuration: protocol and metadata of the new table.
+        engine: reads and writes rows and files.
         options: options of the commit.
-        progress: as for `do`.
+        progress: see `execute`.
 
     Raises:
         CommitFailedError: another writer created a table at the location.
@@ -179,7 +182,7 @@ def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
     """Commit a transaction with staged operations; if the commit is skipped, delete new files."""
-    transaction.checks_base = True  # it was begun some time ago
+    transaction.checks_base = True  # its base version may be old
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)
@@ -189,14 +192,14 @@ def commit_staged(
 def prepare_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> CommitLoop:
-    """Return the commit of a transaction with staged operations; the caller runs its steps."""
+    """Return the commit loop of a transaction with staged operations; the caller runs its steps."""
     transaction.checks_base = True
     return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
 
 
 @dataclass(frozen=True, slots=True)
 class EngineMaintenance:
-    """Run the maintenance after a commit that reads or writes files, with the operation's engine.
+    """Writes checkpoints and compacts files after a commit, with the operation's engine.
 
     Args:
         engine: engine of the operation.
@@ -213,7 +216,7 @@ class EngineMaintenance:
 
         The operation is already committed, so a failure is only logged.
         """
-        # Few tables enable it, and a first write should load little.
+        # Import here: most tables do not enable auto-compaction.
         from deltalog.operations.optimize.compact import (  # noqa: PLC0415
             AutoCompact,
             is_auto_compaction_due,

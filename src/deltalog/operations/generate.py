@@ -1,8 +1,7 @@
 """Generate symlink manifests: lists of live files for engines that cannot read the log.
 
-This module owns the form of a manifest: one plain text file per partition below
-`_symlink_format_manifest`, with the location of one data file per line. Commits do not update
-manifests; each call rewrites them.
+A manifest is a plain text file with the location of one data file per line. Each partition has a
+manifest below `_symlink_format_manifest`. Commits do not update manifests; each call rewrites them.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
         The paths of the manifests, relative to the root.
 
     Raises:
-        InvalidInputError: files have deletion vectors, which such engines would ignore.
+        InvalidInputError: files have deletion vectors, which readers of manifests would ignore.
 
-    Cost: one small file per partition, and a listing of the existing manifests.
+    Cost: writes one small file per partition, and lists the existing manifests.
     """
     configuration, store = snapshot.configuration, snapshot.store
     check_readable(
@@ -45,8 +44,8 @@ def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
     vectors: Any = files.column("deletionVector")
     if vectors.null_count < len(vectors):
         raise InvalidInputError(
-            f"cannot generate a manifest of {store.root}: rows are deleted by deletion vectors, "
-            "and who reads the manifest would see them; purge them first (optimize.purge())"
+            f"cannot generate a manifest of {store.root}: files have deletion vectors, and readers "
+            "of the manifest would return the deleted rows; run optimize.purge() first"
         )
     manifests = _manifests(snapshot, files)
     stale = {info.path for info in store.list_all(_DIRECTORY)} - manifests.keys()
@@ -78,7 +77,7 @@ def _manifests(snapshot: Snapshot, files: pa.Table) -> dict[str, bytes]:
 
 
 def _content(root: str, paths: Any) -> bytes:
-    """Return one decoded location per line; local ones as Hadoop writes them, `file:/x`."""
+    """Return one decoded location per line; a local path becomes `file:/x`, as in Hadoop."""
     texts: list[str] = paths.to_pylist()
     places = [join(root, decode_path(text)) for text in texts]
     lines = [f"file:{place}\n" if place.startswith("/") else f"{place}\n" for place in places]

@@ -32,7 +32,7 @@ class Merged:
 
     @property
     def num_output_rows(self) -> int:
-        """The number of rows that were written."""
+        """The number of rows that were inserted, updated or copied."""
         rows = self.changed.rows
         return rows.inserted + rows.all_updated + self.changed.files.num_copied_rows
 
@@ -86,7 +86,8 @@ class Merge(Operation[Merged]):
     """Merge rows of a source into the table.
 
     Args:
-        request: with a source in any form that the engine opens.
+        request: the source, conditions and clauses. The source may have any type that
+            `Engine.open_merge_source` accepts.
     """
 
     request: ChangeRequest
@@ -105,12 +106,12 @@ class Merge(Operation[Merged]):
 
     @contextmanager
     def opened(self, engine: Engine) -> Iterator[Merge]:
-        """Yield the merge with its source opened, so that rows can be read more than once."""
+        """Yield the merge with its source opened, so that its rows can be read more than once."""
         with engine.open_merge_source(self.request.source) as source:
             yield self.with_source(source)
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Merged:
-        """Match rows, write inserted and updated ones, and mask or rewrite the changed files."""
+        """Match rows, write new and updated rows, and mask or rewrite the changed files."""
         return Merged(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
@@ -131,14 +132,16 @@ def upsert(
     merge_schema: bool = False,
     use_deletion_vectors: bool | None = None,
 ) -> Merge:
-    """Return a merge that updates rows with the same key and inserts the others.
+    """Return a merge that updates rows whose key exists in the table and inserts other rows.
 
     Args:
         source: the rows.
-        key: the columns that identify a row, in source and table.
-        null_safe: NULL keys match each other; otherwise rows with a NULL key are always inserted.
-        merge_schema: add columns to the table that only the source has.
-        use_deletion_vectors: mask (True) or rewrite (False) files; None decides per file.
+        key: the columns that identify a row, with the same names in source and table.
+        null_safe: whether NULL keys match each other. Otherwise rows with a NULL key are always
+            inserted.
+        merge_schema: whether to add columns to the table that only the source has.
+        use_deletion_vectors: whether to write deletion vectors (True) or rewrite files (False);
+            None decides for each file.
     """
     names = [key] if isinstance(key, str) else list(key)
     if not names:

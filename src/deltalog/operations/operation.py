@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# The base class of operations: frozen values that stage themselves and return an outcome.
+# --- Base class of operations
 
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
@@ -34,7 +34,7 @@ class Outcome(Protocol[ResultT_co]):
         ...
 
     def result(self) -> ResultT_co:
-        """Return the result for the caller: deltalake's keys and deltalog's own."""
+        """Return the result for the caller. A dictionary has deltalake's keys and some more."""
         ...
 
 
@@ -58,7 +58,7 @@ class Operation(Generic[OutcomeT_co]):
     """An operation on a table, with the arguments of the user.
 
     Attributes:
-        name: the operation in the history, as Delta Spark names it.
+        name: name of the operation in the history, as Delta Spark writes it.
         doing: label of the progress bar.
         needs_latest: whether the table is refreshed before the operation is staged.
         skips_empty: whether the commit is skipped if nothing was staged.
@@ -73,11 +73,14 @@ class Operation(Generic[OutcomeT_co]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the operation can be staged again after a conflict; not with one-shot sources."""
+        """Whether the operation can be staged again after a conflict.
+
+        False if its source can be read only once.
+        """
         return True
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """Return the operationParameters that follow from the arguments; `stage` may add more."""
+        """Return the `operationParameters` for the history; `stage` may add more."""
         return _NOTHING
 
     def opened(self, engine: Engine) -> AbstractContextManager[Self]:
@@ -109,18 +112,18 @@ class Operation(Generic[OutcomeT_co]):
         )
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
-        """Describe how the operation would find its rows.
+        """Describe how the operation would find the rows to change.
 
         Raises:
-            InvalidInputError: the operation does not search rows.
+            InvalidInputError: the operation does not search for rows.
         """
         del engine
         raise InvalidInputError(
-            f"cannot explain {self.name} of {transaction.store.root}: it looks for no rows"
+            f"cannot explain {self.name} of {transaction.store.root}: it does not search for rows"
         )
 
 
-# The operation that wraps a caller's function.
+# --- Operation that wraps a caller's function
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -128,12 +131,12 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Staged(Generic[T]):
-    """The outcome of a caller's own operation: the return value of its `plan`."""
+    """The outcome of a `CustomOperation`: the return value of its `plan`."""
 
     value: T
 
     def metrics(self) -> Mapping[str, int | str]:
-        """Return no metrics: the operation sets them in the transaction."""
+        """Return no metrics: `plan` may set them in the transaction."""
         return _NOTHING
 
     def result(self) -> T:
@@ -143,21 +146,21 @@ class Staged(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomOperation(Operation[Staged[T]]):
-    """A caller's own operation.
+    """An operation that calls a function of the caller to stage itself.
 
     Args:
-        name: for the history.
-        plan: stages the operation; called again on the newest version after a conflict.
-        parameters: parameters of the operation, for the history.
+        name: name of the operation in the history.
+        plan: stages the operation. After a conflict, it is called again on the newest version.
+        parameters: parameters of the operation in the history.
         needs_latest: whether the table is refreshed first.
         skips_empty: whether the commit is skipped if nothing was staged.
     """
 
-    name: str  # type: ignore[misc]  # the caller's
+    name: str  # type: ignore[misc]  # set per instance
     plan: Callable[[PendingTransaction], T]
     parameters: Mapping[str, Any] | None = None
-    needs_latest: bool = True  # type: ignore[misc]  # the caller's
-    skips_empty: bool = False  # type: ignore[misc]  # the caller's
+    needs_latest: bool = True  # type: ignore[misc]  # set per instance
+    skips_empty: bool = False  # type: ignore[misc]  # set per instance
 
     def logged_parameters(self) -> Mapping[str, Any]:
         """Return the caller's parameters."""

@@ -1,7 +1,6 @@
-"""Repair: remove files from the table that the log references but the store no longer has.
+"""Repair: remove files from the table that the log references but that no longer exist.
 
-This module owns the search for such files. Their rows are already lost; once the files are removed,
-the other rows can be read again.
+The rows of these files are already lost. After the repair, the other rows can be read again.
 
 Protocol: Add File and Remove File
 """
@@ -30,8 +29,8 @@ class LostFiles:
 
     Args:
         files: rows of `snapshot.files` whose data file is missing.
-        without_vector: decoded paths of data files whose deletion vector file is missing, so that
-            it is unknown which of their rows are deleted.
+        without_vector: decoded paths of data files whose deletion vector file is missing. Which of
+            their rows are deleted is unknown.
     """
 
     files: pa.Table
@@ -44,7 +43,7 @@ class LostFiles:
         return [decode_path(text) for text in texts]
 
     def result(self) -> dict[str, Any]:
-        """Return the paths of removed files, and of files without their deletion vector."""
+        """Return the paths of removed files, and of files whose deletion vector file is missing."""
         return {
             "dry_run": False,
             "files_removed": self.paths,
@@ -62,10 +61,10 @@ class LostFiles:
 
 
 def find_lost_files(snapshot: Snapshot) -> LostFiles:
-    """Find the live files that the store does not have.
+    """Find the live files whose data file or deletion vector file is missing.
 
-    Cost: one listing of the table; a request for each file that is not in it, which includes all
-    files outside of the table's root, and for each deletion vector file.
+    Cost: one listing of the table, one request for each data file that is not in the listing (such
+    as files outside of the table's root), and one for each deletion vector file.
     """
     files = snapshot.files()
     listed = pa.array([info.path for info in snapshot.store.list_all("")], pa.string())
@@ -73,7 +72,7 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
     doubtful = files.filter(compute.invert(compute.is_in(paths, value_set=listed)))
     texts: list[Any] = doubtful.column("path").to_pylist()
     decoded = [decode_path(text) for text in texts]
-    there = existing(snapshot, decoded)  # a listing may be stale, or spell paths differently
+    there = existing(snapshot, decoded)  # the listing may be stale or spell paths differently
     lost = [path not in there for path in decoded]
     gone = doubtful.filter(pa.array(lost, pa.bool_()))
     return LostFiles(files=gone, without_vector=_without_vector(snapshot, files))
@@ -83,15 +82,15 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
 class Repair(Operation[LostFiles]):
     """Remove the files whose data file is missing.
 
-    A file that only lacks its deletion vector stays: removing it would lose rows, and removing the
-    vector would bring deleted rows back.
+    A file whose deletion vector file is missing is not changed: removing the file would lose rows,
+    and removing its deletion vector would restore deleted rows.
     """
 
     name: ClassVar[str] = "FSCK"
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> LostFiles:
-        """Find and remove the files."""
+        """Find the missing files and remove them from the table."""
         del engine
         lost = find_lost_files(transaction.read_snapshot)
         if lost.files.num_rows:
@@ -100,7 +99,7 @@ class Repair(Operation[LostFiles]):
         return lost
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Find the files."""
+        """Return the missing files; nothing is removed."""
         del engine
         return {**find_lost_files(transaction.read_snapshot).result(), "dry_run": True}
 

@@ -1,7 +1,7 @@
 """Restore: commit a new version with the contents of an older one.
 
-This module owns which files are added and removed: it commits only the difference. State that must
-not be rolled back stays: features, column ids, and high water marks of identity columns.
+The new version adds and removes only the files that differ. Table features, column ids and high
+water marks of identity columns are never rolled back.
 
 Protocol: Add File and Remove File, Column Mapping, Identity Columns
 """
@@ -45,13 +45,13 @@ class Restored:
     """The result of a RESTORE.
 
     Args:
-        num_restored_files: logical files that were added again.
-        restored_bytes: their size.
-        num_removed_files: logical files that were removed.
-        removed_bytes: their size.
-        num_files: live files afterwards.
-        num_bytes: their size.
-        num_missing_files: files of the older version that no longer exist.
+        num_restored_files: number of logical files that were added again.
+        restored_bytes: total size of the restored files.
+        num_removed_files: number of logical files that were removed.
+        removed_bytes: total size of the removed files.
+        num_files: number of live files after the restore.
+        num_bytes: total size of the live files after the restore.
+        num_missing_files: number of files of the older version that no longer exist.
     """
 
     num_restored_files: int
@@ -91,9 +91,9 @@ class Restore(Operation[Restored]):
     Args:
         target: an older version of the table.
         asked: the version or timestamp that the user gave.
-        ignore_missing_files: leave out files that no longer exist, instead of raising.
-        protocol_downgrade_allowed: whether the older protocol is restored as well; otherwise the
-            protocol is only upgraded.
+        ignore_missing_files: omit files that no longer exist, instead of raising.
+        protocol_downgrade_allowed: whether to restore the older protocol. Otherwise the protocol
+            keeps all current features.
     """
 
     target: Snapshot
@@ -111,12 +111,12 @@ class Restore(Operation[Restored]):
         }
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Restored:
-        """Add the files that were removed since, remove newer ones, and restore the metadata.
+        """Add files that were removed since, remove files that were added since, restore metadata.
 
         Raises:
-            DataFileMissingError: vacuum has deleted files of that version.
+            DataFileMissingError: files of the older version no longer exist.
 
-        Cost: the log's columns of both versions; a request for each file that is added again.
+        Cost: reads the file lists of both versions; one request for each file that is added again.
         """
         del engine
         snapshot = transaction.read_snapshot
@@ -138,7 +138,7 @@ class Restore(Operation[Restored]):
                 f"cannot restore {root} to version {self.target.version}: {len(missing)} of "
                 f"its files no longer exist ({shown}{', …' if len(missing) > _SHOWN else ''}"
                 "); vacuum has deleted them. "
-                "ignore_missing_files=True restores what is left"
+                "ignore_missing_files=True restores the files that still exist"
             )
         kept = _without(back, missing)
         transaction.record_read(None)
@@ -166,12 +166,13 @@ class Restore(Operation[Restored]):
 
 
 class Difference(NamedTuple):
-    """The logical files that differ between two versions of a table, `FILE_SCHEMA`.
+    """The logical files that differ between two versions of a table (schema `FILE_SCHEMA`).
 
     Args:
-        added: files that only the wanted version has.
-        removed: files that only the current version has.
-        renewed: files in both versions whose partition values must be written again.
+        added: files that are only in the wanted version.
+        removed: files that are only in the current version.
+        renewed: files in both versions whose `add` must be written again, because their partition
+            values differ.
     """
 
     added: pa.Table
@@ -179,7 +180,7 @@ class Difference(NamedTuple):
     renewed: pa.Table
 
     def stage(self, transaction: PendingTransaction) -> None:
-        """Add, remove and renew the files in the transaction; renewed ones change no row."""
+        """Add and remove the files in the transaction; renewed files have `dataChange` false."""
         transaction.add_again(_changing(self.added, data_change=True))
         transaction.add_again(_changing(self.renewed, data_change=False))
         transaction.remove_files(self.removed, data_change=True)
@@ -188,14 +189,14 @@ class Difference(NamedTuple):
 def difference(
     now: pa.Table, then: pa.Table, root: str, *, has_same_partitions: bool
 ) -> Difference:
-    """Return the logical files that only one of two versions has.
+    """Return the logical files that differ between two versions.
 
     Args:
         now: files of the current version.
         then: files of the wanted version.
         root: the table's location.
-        has_same_partitions: whether both have the same partition columns; otherwise the entries of
-            the files in both versions have values of other columns.
+        has_same_partitions: whether both versions have the same partition columns. Otherwise the
+            files in both versions have different partition values, and are `renewed`.
     """
     now_keys, then_keys = _keys(now, root), _keys(then, root)
     known = compute.is_in(then_keys, value_set=now_keys)
@@ -208,7 +209,7 @@ def difference(
 
 
 def has_same_partitions(now: TableConfiguration, then: TableConfiguration) -> bool:
-    """Return whether both configurations have the same partition columns for their files."""
+    """Return whether both configurations have the same physical partition columns."""
     return {*now.physical_partition_columns} == {*then.physical_partition_columns}
 
 
@@ -221,10 +222,15 @@ def _changing(files: pa.Table, *, data_change: bool) -> pa.Table:
 def restored_configuration(
     now: TableConfiguration, then: TableConfiguration, *, downgrades: bool = False
 ) -> TableConfiguration:
-    """Return protocol and metadata of an older version, adapted for the new one.
+    """Return protocol and metadata for the new version, which restores an older version.
 
-    Column ids and identity values must never be assigned twice, so their high water marks stay. The
-    protection of checkpoints stays, too.
+    Column ids and identity values must never be assigned twice, so their high water marks are not
+    restored. Nor is the property of checkpoint protection.
+
+    Args:
+        now: configuration of the current version.
+        then: configuration of the older version.
+        downgrades: whether to restore the older protocol.
     """
     if not downgrades:
         then = with_row_ids_of(then, now)
@@ -234,7 +240,7 @@ def restored_configuration(
     if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
         highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
         texts[_MAX_COLUMN_ID] = str(highest)
-    # "After it is set to `true` it must never be set back to `false` again."
+    # The protocol states: "After it is set to `true` it must never be set back to `false` again."
     tracked = current.get(HAS_DROPPED_OR_RENAMED_PROPERTY)
     if tracked is not None:
         lost = tracked == "true" or has_lost_names(now.schema, then.schema)
@@ -270,7 +276,7 @@ def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
 
 
 def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
-    """Restore the clustering domain only; the high water mark of row ids must not go back."""
+    """Restore only the clustering domain: the high water mark of row ids must never decrease."""
     if not pending.configuration.supports("domainMetadata"):
         return
     current = now.domain_metadata.get(CLUSTERING_DOMAIN)
@@ -293,7 +299,7 @@ def _missing(target: Snapshot, files: pa.Table) -> set[str]:
 
 
 def _places(files: pa.Table) -> list[tuple[str, str | None]]:
-    """Return each file's decoded path, and that of its deletion vector's file."""
+    """Return for each file its decoded path, and the path of its deletion vector file or None."""
     paths: list[Any] = files.column("path").to_pylist()
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     return [

@@ -1,4 +1,4 @@
-"""Truncate: remove all files from the table, without reading them.
+"""Truncate: remove all files from the table, without reading the files.
 
 Protocol: Add File and Remove File
 """
@@ -21,8 +21,8 @@ class Truncated:
     """The result of a TRUNCATE.
 
     Args:
-        num_removed_files: all live files.
-        num_removed_bytes: their size.
+        num_removed_files: number of removed files.
+        num_removed_bytes: total size of the removed files.
     """
 
     num_removed_files: int
@@ -46,13 +46,13 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Operation[Truncated]):
-    """Remove every file; schema, properties and history stay."""
+    """Remove all files from the table; schema, properties and history do not change."""
 
     name: ClassVar[str] = "TRUNCATE"
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Truncated:
-        """Stage the removal of all files. Cost: the log's columns that removes need."""
+        """Stage the removal of all files. Cost: reads the file list from the log."""
         del engine
         files = transaction.read_snapshot.files()
         transaction.record_read(None)

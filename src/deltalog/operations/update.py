@@ -62,7 +62,7 @@ class Update(Operation[Updated]):
     """Update rows.
 
     Args:
-        request: without a source, with one UPDATE clause.
+        request: a change without a source and with one UPDATE clause.
     """
 
     request: ChangeRequest
@@ -76,15 +76,15 @@ class Update(Operation[Updated]):
 
         Args:
             predicate: selects the rows to update.
-            values: column (a dotted path reaches into a struct) → its new value, computed from the
-                row as it was.
+            values: column → its new value, computed from the values before the update. A dotted
+                path names a field of a struct.
             options: options of `ChangeRequest`.
 
         Raises:
             InvalidInputError: no new values are given.
         """
         if not values:
-            raise InvalidInputError("an update needs at least one column = value")
+            raise InvalidInputError("cannot update: expected at least one column with a new value")
         clause = Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.UPDATE, values=values)
         return cls(ChangeRequest(condition=predicate, clauses=(clause,), **options))
 

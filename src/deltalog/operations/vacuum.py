@@ -1,10 +1,10 @@
 """Vacuum: delete files that no version within the retention period needs.
 
-This module owns which files are deleted, the order of the steps, and the records in the history.
+This module defines which files are deleted, the order of the steps, and the records in the history.
 Files are deleted last, after the plan was checked against the newest version. So a failure can
 leave unneeded files behind, but never deletes a needed file.
 
-Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 … D-49)
+Protocol: Vacuum Protocol Check. Other behaviour follows Delta Spark (requirements D-45 … D-49).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
-_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's
+_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's key
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
 
 
@@ -78,15 +78,18 @@ class VacuumPlan:
     """The files that a vacuum will delete, and its parameters.
 
     Args:
-        files: with `VACUUM_SCHEMA`; paths are relative to the root and decoded.
-        mode: how they were found.
-        cutoff_ms: files that were removed earlier may be deleted; milliseconds since 1970, UTC.
-        keep_versions: versions that stay readable.
-        retention_ms: how long removed files are kept, if the caller gave it.
-        default_retention_ms: how long the table's properties keep them.
-        enforces_retention: whether to raise for a retention shorter than the table's.
-        swept_version: the newest version up to which all removed files are deleted after a lite
-            vacuum; None if unknown, or if an earlier vacuum came further.
+        files: the files to delete (schema `VACUUM_SCHEMA`), with decoded paths relative to the
+            root.
+        mode: how the files were found.
+        cutoff_ms: only files that were removed before this time may be deleted; milliseconds since
+            1970, UTC.
+        keep_versions: versions whose files must not be deleted.
+        retention_ms: the retention period that the caller gave; None means the table's.
+        default_retention_ms: the table's retention period for removed files.
+        enforces_retention: whether a retention period shorter than the table's is an error.
+        swept_version: after this vacuum, all files that this version or older versions removed are
+            deleted. None if mode is not `lite`, if unknown, or if an earlier lite vacuum recorded a
+            newer version.
     """
 
     files: pa.Table
@@ -100,12 +103,12 @@ class VacuumPlan:
 
     @property
     def paths(self) -> list[str]:
-        """The files' decoded paths, relative to the root."""
+        """The decoded paths of the files, relative to the root."""
         return cast("list[str]", self.files.column("path").to_pylist())
 
     @property
     def size_bytes(self) -> int:
-        """The total size of the files, as far as known."""
+        """The total size of the files whose size is known."""
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
     def metrics(self) -> dict[str, int]:
@@ -137,23 +140,23 @@ def plan_vacuum(
             of failed writes and temporary files of killed writers. `inventory` uses a listing from
             the caller.
         inventory: the listing for mode `inventory`; see `inventory_files`.
-        retention_hours: how long removed files are kept; None is
+        retention_hours: retention period of removed files; None means the property
             `delta.deletedFileRetentionDuration`.
-        enforce_retention_duration: whether to raise for a retention shorter than the table's.
-        keep_versions: versions that stay readable, whatever their age.
+        enforce_retention_duration: whether a retention period shorter than the table's is an error.
+        keep_versions: versions whose files must not be deleted, whatever their age.
         now_ms: milliseconds since 1970, UTC; None means the current time.
         engine: lists files.
-        deletes: whether the plan will be executed, which the table's catalog must allow.
+        deletes: whether the plan will be executed. If so, the table's catalog must allow it.
 
     Raises:
-        InvalidInputError: the retention is negative, or shorter than the table's; or the table's
-            catalog does not allow it.
+        InvalidInputError: the retention period is negative, or shorter than the table's; or the
+            table's catalog does not allow vacuum.
         DeltaProtocolError: deltalog does not support a reader or writer feature of the table. Both
-            are checked, whether or not the table has the feature vacuumProtocolCheck.
-        VersionNotFoundError: a version to keep does not exist.
+            are checked even if the table does not have the feature vacuumProtocolCheck.
+        VersionNotFoundError: a version of `keep_versions` does not exist.
 
     Protocol: Vacuum Protocol Check
-    Cost: lite reads commits; full lists the whole table. Memory: a few bytes per file.
+    Cost: `lite` reads commits; `full` lists the whole table. Memory: a few bytes per file.
     """
     check_writable(
         snapshot.configuration,
@@ -165,7 +168,9 @@ def plan_vacuum(
     if deletes:
         check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
-        raise InvalidInputError("mode='inventory' needs an inventory, and other modes exclude it")
+        raise InvalidInputError(
+            "cannot vacuum: mode='inventory' needs inventory=…, and no other mode accepts it"
+        )
     default_ms = snapshot.configuration.properties.deleted_file_retention_ms
     asked_ms = _as_ms(retention_hours, snapshot.store.root)
     _check_retention(snapshot, asked_ms, default_ms, enforces=enforce_retention_duration)
@@ -192,10 +197,10 @@ def plan_vacuum(
 
 
 def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
-    """Return the plan without files that the newest version needs, such as restored ones.
+    """Return the plan without files that the newest version needs, such as restored files.
 
     Args:
-        plan: plan of the same table.
+        plan: plan for the same table.
         snapshot: the newest version.
     """
     needed = needed_files(snapshot, cutoff_ms=plan.cutoff_ms, keep_versions=plan.keep_versions)
@@ -216,13 +221,13 @@ def delete_planned(
 
     Args:
         store: store of the table.
-        plan: from `confirm_vacuum`.
+        plan: a plan that `confirm_vacuum` has returned.
         engine: deletes files.
-        progress: called after each batch with the numbers of deleted files and of all files; an
-            exception from it ends the deletion.
+        progress: called after each batch with the number of deleted files and the total number of
+            files. If it raises, the deletion stops.
 
     Raises:
-        StorageError: a batch failed; the next vacuum finds the files that are left.
+        StorageError: files of a batch could not be deleted; the next vacuum finds them again.
 
     Cost: deletions in batches of `Engine.files_per_deletion`.
     """
@@ -236,9 +241,9 @@ def delete_planned(
 
 
 def remember_lite(store: Store, plan: VacuumPlan) -> None:
-    """Record the last commit of a lite vacuum, so that the next one can skip earlier commits.
+    """Record `swept_version` of a lite vacuum, so that the next lite vacuum skips these commits.
 
-    The record only saves time, so a failure is only logged.
+    The record only saves time, so a failure is logged and not raised.
     """
     if plan.swept_version is None:
         return
@@ -246,19 +251,19 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
     try:
         store.put(_LAST_VACUUM_PATH, dumps(note))
     except DeltaError as error:
-        logger.warning("cannot note the last vacuum of %s: %s", store.root, error)
+        logger.warning("cannot record the last vacuum of %s: %s", store.root, error)
 
 
 @dataclass(frozen=True, slots=True)
 class VacuumStart(Operation[VacuumPlan]):
-    """Record the planned deletions in the history."""
+    """Record the start of a vacuum, with the planned deletions, in the history."""
 
     plan: VacuumPlan
     name: ClassVar[str] = START
     needs_latest: ClassVar[bool] = False  # the commit checks the plan again
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> VacuumPlan:
-        """Record the retention."""
+        """Set the retention period and the metrics of the plan in the transaction."""
         del engine
         plan = self.plan
         transaction.parameters |= {
@@ -272,7 +277,7 @@ class VacuumStart(Operation[VacuumPlan]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumEnd(Operation["VacuumEnd"]):
-    """Record in the history how a vacuum ended; the operation is its own outcome.
+    """Record the end of a vacuum in the history. The operation is also its own outcome.
 
     Args:
         num_deleted: number of deleted files; None if the vacuum failed.
@@ -283,7 +288,7 @@ class VacuumEnd(Operation["VacuumEnd"]):
     needs_latest: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Self:
-        """Record the status."""
+        """Set the status in the transaction: completed or failed."""
         del engine
         transaction.parameters["status"] = "FAILED" if self.num_deleted is None else "COMPLETED"
         return self
@@ -310,7 +315,9 @@ def _as_ms(hours: object, root: str) -> int | None:
 def _as_versions(versions: object) -> tuple[int, ...]:
     found: list[Any] = list(versions) if isinstance(versions, Iterable) else [None]
     if not all(type(version) is int for version in found):
-        raise InvalidInputError(f"keep_versions: expected a list of numbers, found {versions!r}")
+        raise InvalidInputError(
+            f"keep_versions: expected a list of version numbers, found {versions!r}"
+        )
     return tuple(sorted(set(found)))
 
 
@@ -326,23 +333,23 @@ def _check_retention(
     if enforces and asked_ms < default_ms:
         raise InvalidInputError(
             f"cannot vacuum {snapshot.store.root} with a retention of {asked_ms / _HOUR_MS:g} "
-            f"hours: the table keeps removed files for {default_ms / _HOUR_MS:g} "
-            "(delta.deletedFileRetentionDuration), and readers of old versions and writers under "
-            "way may need them; if there are none, pass enforce_retention_duration=False"
+            f"hours: the table keeps removed files for {default_ms / _HOUR_MS:g} hours "
+            "(delta.deletedFileRetentionDuration), because readers of old versions and running "
+            "writers may need them; if there are none, pass enforce_retention_duration=False"
         )
 
 
 def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
     last = _last_lite(snapshot.store)
     files, swept = removed_files(snapshot, cutoff_ms=plan.cutoff_ms, since=last)
-    # Files kept for a version are not deleted, so a later vacuum must read these commits again.
+    # With keep_versions, some removed files are not deleted. A later vacuum must find them again.
     is_behind = last is not None and swept is not None and swept < last.swept_version
     is_known = not plan.keep_versions and not is_behind
     return replace(plan, files=files, swept_version=swept if is_known else None)
 
 
 def _last_lite(store: Store) -> LiteVacuum | None:
-    """Return how far an earlier lite vacuum came; None if the record is absent or unreadable."""
+    """Return the record of the last lite vacuum; None if it is absent or unreadable."""
     try:
         node = JsonObject(loads(store.read(_LAST_VACUUM_PATH), "note"), _LAST_VACUUM_PATH)
         return LiteVacuum(
@@ -353,7 +360,7 @@ def _last_lite(store: Store) -> LiteVacuum | None:
         return None
 
 
-# Candidates for vacuum: from a listing of the table's directory, an inventory, or the log.
+# --- Candidates for vacuum: from a listing of the table's directory, an inventory, or the log
 
 
 _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
@@ -363,7 +370,7 @@ _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("reason", pa.string(), nullable=False),
 ]
 VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
-"""Files that vacuum deletes, one per row; in lite mode, times and some sizes are NULL."""
+"""Files to delete, one per row. In lite mode, modification times and some sizes are NULL."""
 
 REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"
@@ -382,10 +389,10 @@ _INVENTORY_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteVacuum:
-    """How far an earlier lite vacuum came.
+    """The record of an earlier lite vacuum.
 
     Args:
-        swept_version: all files that this version and older ones removed are deleted.
+        swept_version: all files that this version or older versions removed are deleted.
         cutoff_ms: all files that were removed before this time are deleted; milliseconds since
             1970, UTC; None if unknown.
     """
@@ -400,9 +407,9 @@ def inventory_files(
     """Return a listing of files from the caller's table, such as a bucket's inventory.
 
     Args:
-        inventory: `path` (a location, or relative to the root; not percent-encoded), `length` in
-            bytes, `modificationTime` in milliseconds or as a timestamp, and optionally `isDir`.
-            Files outside of the root are left out.
+        inventory: the listing. Columns: `path` (absolute, or relative to the root; not
+            percent-encoded), `length` in bytes, `modificationTime` in milliseconds or as a
+            timestamp, and optionally `isDir`. Files outside of the root are ignored.
         store: store of the table.
         configuration: configuration of the table.
 
@@ -470,20 +477,20 @@ def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Tab
 def removed_files(
     snapshot: Snapshot, *, cutoff_ms: int, since: LiteVacuum | None
 ) -> tuple[pa.Table, int | None]:
-    """Return the files of expired removes in the log, and old change data files.
+    """Return the files of expired tombstones in the log, and old change data files.
 
-    Checkpoints leave out expired tombstones, so older commits are read as well.
+    Checkpoints do not contain expired tombstones, so commits before the checkpoint are read, too.
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: earlier removes have expired; milliseconds since 1970, UTC.
-        since: an earlier lite vacuum; the files that it deleted are left out.
+        cutoff_ms: tombstones before this time have expired; milliseconds since 1970, UTC.
+        since: an earlier lite vacuum; files that it deleted are not returned.
 
     Returns:
-        A table with `VACUUM_SCHEMA` of distinct paths below the root; and the newest version whose
-        removes have all expired.
+        The files (schema `VACUUM_SCHEMA`, distinct paths below the root), and the newest version
+        whose tombstones have all expired; None if there is no such version.
 
-    Cost: reads the commits since that vacuum which the log still has; lists no data files.
+    Cost: reads the existing commits since that vacuum; lists no data files.
     """
     listing = list_log(
         snapshot.store,
@@ -508,14 +515,14 @@ def removed_files(
         cdc.filter(is_old),
         may_repeat=older.removes.num_rows > 0,
     )
-    # A malformed log may contain a `remove` for a file of `_delta_log` itself: never delete that.
+    # A malformed log may contain a `remove` for a file in `_delta_log`, which must not be deleted.
     return visible(files, snapshot.configuration), max(old_versions, default=None)
 
 
 def _read_behind_checkpoint(snapshot: Snapshot, commits: Mapping[int, LogFile]) -> CommitTable:
-    """Read actions of commits before the checkpoint that the checkpoint does not contain.
+    """Read actions from the commits before the checkpoint that are not in the checkpoint.
 
-    These are removes that had expired when it was written, and all `cdc` actions.
+    These are tombstones that had expired when the checkpoint was written, and all `cdc` actions.
     """
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
@@ -537,7 +544,7 @@ def _read_behind_checkpoint(snapshot: Snapshot, commits: Mapping[int, LogFile]) 
 
 
 def _lines_with(words: Sequence[bytes], data: bytes) -> bytes:
-    """Return the lines that contain any of the words, to avoid parsing most commits."""
+    """Return the lines that contain any of the words, so that most commits need not be parsed."""
     if not any(word in data for word in words):
         return b""
     lines = data.split(b"\n")
@@ -548,7 +555,7 @@ def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.
     times = deletion_times(removes)
     expired = compute.less(times, pa.scalar(cutoff_ms, pa.int64()))
     if since is not None and since.cutoff_ms is not None:
-        # Removes without a time may be newer than the earlier vacuum, so they stay candidates.
+        # A remove without a time may be newer than the earlier vacuum, so it is a candidate, too.
         later = compute.greater_equal(times, pa.scalar(since.cutoff_ms, pa.int64()))
         timeless = removes.column("deletionTimestamp").is_null()
         expired = compute.and_(expired, compute.or_(later, timeless))
@@ -563,13 +570,13 @@ def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) 
         _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
     ]
     files = pa.concat_tables(parts)
-    # A snapshot's tombstones have distinct paths, except those with different deletion vectors.
+    # A snapshot's tombstones have distinct paths, unless their deletion vectors differ.
     has_vectors = removes.column("deletionVector").null_count < removes.num_rows
     return confined(_distinct(files) if may_repeat or has_vectors else files)
 
 
 def confined(files: pa.Table) -> pa.Table:
-    """Return the files whose canonical paths are certainly below the root."""
+    """Return the files whose canonical paths are below the root."""
     paths = files.column("path")
     odd = compute.match_substring_regex(paths, r"^[A-Za-z][A-Za-z0-9+.-]*:/|\.\.|[\\\x00]|^/|^$")
     return files.filter(compute.invert(odd)) if compute.any(odd).as_py() else files
@@ -595,7 +602,7 @@ def _distinct(files: pa.Table) -> pa.Table:
     return files.filter(first)
 
 
-# The physical files that a version still needs: data files and deletion vector files.
+# --- Files that versions still need: data files and deletion vector files
 
 
 Paths = pa.StringArray
@@ -608,16 +615,16 @@ class NeededFiles:
     """Files that must not be deleted.
 
     Args:
-        paths: canonical.
-        names: file names of the paths outside of the table's root. Such a path may be an unknown
-            spelling of the root, so files with these names are kept, too.
+        paths: canonical paths.
+        names: file names of the paths outside of the table's root. Such a path may be another
+            spelling of a path below the root, so files with these names must not be deleted either.
     """
 
     paths: Paths
     names: Paths
 
     def are_needed(self, paths: Any) -> Any:
-        """Return a mask of the canonical paths below the root that must not be deleted."""
+        """Return for each canonical path below the root whether the file must not be deleted."""
         needed = compute.is_in(paths, value_set=self.paths)
         if not len(self.names):
             return needed
@@ -627,20 +634,22 @@ class NeededFiles:
 def needed_files(
     snapshot: Snapshot, *, cutoff_ms: int, keep_versions: Sequence[int] = ()
 ) -> NeededFiles:
-    """Return the files of live adds, of unexpired tombstones, and of versions to keep.
+    """Return the files of live adds, of unexpired tombstones, and of `keep_versions`.
 
-    A tombstone without a time has expired; one at exactly the cutoff has not (ledger D-17).
+    A tombstone without a time has expired. A tombstone whose time equals the cutoff has not
+    (requirement D-17).
 
     Args:
         snapshot: the newest version.
         cutoff_ms: older tombstones have expired; milliseconds since 1970, UTC.
-        keep_versions: versions of the same table that must stay readable.
+        keep_versions: versions of the same table that must remain readable.
 
     Raises:
-        VersionNotFoundError, MalformedLogError: a version to keep cannot be read.
+        VersionNotFoundError, MalformedLogError: a version of `keep_versions` cannot be read.
         DeltaProtocolError: a deletion vector has an unknown storage type.
 
-    Cost: paths and deletion vectors of the log, once; Python touches only distinct vector files.
+    Cost: reads the columns for paths and deletion vectors from the log. Python objects exist only
+    for distinct deletion vector files.
     """
     root = snapshot.store.root
     tombstones = snapshot.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
@@ -658,7 +667,7 @@ def paths_of(files: pa.Table, root: str) -> Paths:
     """Return canonical paths of data files and of their deletion vectors' files.
 
     Args:
-        files: with `FILE_COLUMNS` as in the log.
+        files: files with the columns `FILE_COLUMNS`, as in the log.
         root: the table's location.
     """
     data: Any = canonical_paths(files.column("path"), root)
@@ -668,7 +677,7 @@ def paths_of(files: pa.Table, root: str) -> Paths:
 
 
 def vector_paths(vectors: Any, root: str) -> Paths:
-    """Return distinct canonical paths of deletion vector files; inline vectors have none."""
+    """Return distinct canonical paths of deletion vector files; inline vectors are ignored."""
     present = vectors.filter(vectors.is_valid())
     if not len(present):
         return pa.array([], pa.string())
@@ -683,14 +692,14 @@ def vector_path(row: dict[str, Any]) -> str | None:
     """Return the decoded path of one deletion vector's file; None if it is inline.
 
     Args:
-        row: value of a `deletionVector` column; `storageType` and `pathOrInlineDv` are enough.
+        row: value of a `deletionVector` column. Only `storageType` and `pathOrInlineDv` are used.
     """
     descriptor = descriptor_of({"offset": None, "sizeInBytes": 0, "cardinality": 0, **row})
     return None if descriptor is None else location(descriptor)
 
 
 def deletion_times(tombstones: pa.Table) -> Any:
-    """Return the time of each removal; 0 if `deletionTimestamp` is absent (ledger D-17)."""
+    """Return the time of each removal; 0 if `deletionTimestamp` is absent (requirement D-17)."""
     return compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
 
 
@@ -700,9 +709,9 @@ def names_of(paths: Any) -> Any:
 
 
 def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
-    """Return the decoded paths at which the store has a file.
+    """Return those of the decoded paths at which a file exists.
 
-    Cost: one request each, several at a time.
+    Cost: one request for each path, several at a time.
     """
     asked = sorted(paths)
     store = snapshot.store
@@ -719,7 +728,7 @@ def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
 
 
 def _changes_of(kept: Snapshot) -> pa.Table:
-    """Return the files that the change feed of a version also needs: cdc and removed files."""
+    """Return the files that only the change data feed of a version needs: cdc and removed files."""
     empty = kept.files(FILE_COLUMNS).slice(0, 0)
     if not kept.configuration.change_data_feed_enabled:
         return empty

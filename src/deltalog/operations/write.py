@@ -1,7 +1,7 @@
 """Write new rows: append, or overwrite.
 
-This module owns the four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and
-overwrite of the partitions that the new rows belong to (dynamic partition overwrite).
+There are four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of
+the partitions that the new rows belong to (dynamic partition overwrite).
 
 Protocol: Add File and Remove File, Add CDC File
 """
@@ -52,9 +52,11 @@ class RowsWritten:
 
     Args:
         written: the new files.
-        removed: removed files, rows of `snapshot.files`; None for an append or `replaceWhere`.
-        replaced: the deletion of rows that matched the predicate; None without a predicate.
-        num_change_files: change data files.
+        removed: the removed files, as rows of `snapshot.files`; None for an append or
+            `replaceWhere`.
+        replaced: metrics of the deletion of rows that matched the predicate; None without a
+            predicate.
+        num_change_files: number of new change data files.
     """
 
     written: WrittenFiles
@@ -63,7 +65,7 @@ class RowsWritten:
     num_change_files: int = 0
 
     def metrics(self) -> dict[str, int | str]:
-        """Return Delta Spark's operationMetrics; as there, copied rows count as output."""
+        """Return Delta Spark's operationMetrics. Output rows include copied rows, as in Spark."""
         written, removed, replaced = self.written, self.removed, self.replaced
         found: dict[str, int | str] = {
             "numFiles": len(written.adds),
@@ -101,19 +103,20 @@ class Write(Operation[RowsWritten]):
     """Write rows.
 
     Args:
-        data: rows in any form that the engine opens.
+        data: rows of any type that `Engine.open_rows` accepts.
         mode: `append`, or `overwrite`, which removes existing rows.
-        schema_mode: `merge` adds the columns that only the data has; `overwrite` takes the schema
-            of the data (with mode `overwrite`; with a predicate it only adds columns).
-        predicate: only rows for which it is true are replaced, and every new row must match it.
+        schema_mode: `merge` adds the columns that only the data has. `overwrite` replaces the
+            table's schema with that of the data; it needs mode `overwrite`. With a predicate,
+            `overwrite` only adds columns.
+        predicate: remove only existing rows that match this condition. Every new row must match it.
         parameters: values for `?` or `:name` in an SQL predicate.
-        dynamic: only the partitions are replaced that new rows belong to.
-        keeps_null_partitions: whether a partition stays in which a column is NULL: `dynamic` then
-            adds to it.
-        partition_by: the new partition columns; with `schema_mode="overwrite"` only.
+        dynamic: whether to replace only the partitions that the new rows belong to.
+        keeps_null_partitions: with `dynamic`: whether to append to a partition with a NULL value
+            instead of replacing it.
+        partition_by: the new partition columns; only with `schema_mode="overwrite"`.
         file_options: how new files are written.
-        logged: operationParameters, instead of those that follow from the arguments.
-        name: for the history.
+        logged: `operationParameters` for the history; None derives them from the arguments.
+        name: name of the operation in the history.
     """
 
     data: Any
@@ -126,14 +129,14 @@ class Write(Operation[RowsWritten]):
     partition_by: Sequence[str] | None = None
     file_options: FileOptions = field(default_factory=FileOptions)
     logged: Mapping[str, Any] | None = None
-    name: str = "WRITE"  # type: ignore[misc]  # streams have a name of their own
+    name: str = "WRITE"  # type: ignore[misc]  # streaming writes have another name
     doing: ClassVar[str] = "writing"
 
     def __post_init__(self) -> None:
         """Check that the arguments can be combined.
 
         Raises:
-            InvalidInputError: a mode is unknown, or an option belongs to another mode.
+            InvalidInputError: a mode is unknown, or an option cannot be used in this mode.
         """
         check_given(self.predicate)
         for name, value, known in (
@@ -151,17 +154,17 @@ class Write(Operation[RowsWritten]):
                 raise InvalidInputError(f"{name} needs mode='overwrite', found mode={self.mode!r}")
         if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
             raise InvalidInputError(
-                "partition_overwrite='dynamic' excludes a predicate and "
-                "schema_mode='overwrite': the new rows select the replaced partitions"
+                "partition_overwrite='dynamic' excludes a predicate and schema_mode='overwrite': "
+                "the partitions of the new rows define what is replaced"
             )
         if self.schema_mode == "overwrite" and self.mode == "append":
             raise InvalidInputError(
-                "an append keeps the table's schema: schema_mode='overwrite' needs mode='overwrite'"
+                "schema_mode='overwrite' needs mode='overwrite', found mode='append'"
             )
 
     @property
-    def needs_latest(self) -> bool:  # type: ignore[override]  # it depends on the mode
-        """Whether the table is refreshed first; an append does not depend on existing rows."""
+    def needs_latest(self) -> bool:  # type: ignore[override]  # depends on the mode
+        """Whether the table is refreshed first: only if existing rows are removed."""
         return self.mode == "overwrite"
 
     @property
@@ -180,8 +183,8 @@ class Write(Operation[RowsWritten]):
         """Write the rows, and remove the rows that they replace.
 
         Raises:
-            SchemaMismatchError, ConstraintViolationError: the rows do not fit the table, or do not
-                match the predicate; no new file is left behind.
+            SchemaMismatchError, ConstraintViolationError: the rows do not match the table's schema
+                or constraints, or the predicate. New files are deleted.
 
         Cost: one pass over the rows; an append reads no file of the table.
         """
@@ -199,7 +202,7 @@ class Write(Operation[RowsWritten]):
         return self._replace_all(transaction, engine, rows)
 
     def _condition(self, transaction: PendingTransaction) -> Expression | None:
-        """The predicate that every new row must match, even if no row is replaced."""
+        """Return the predicate that every new row must match, even if no row is replaced."""
         if self.predicate is None:
             return None
         return as_condition(
@@ -231,7 +234,7 @@ class Write(Operation[RowsWritten]):
         if self.schema_mode == "overwrite":
             if not rows.schema.names:
                 raise InvalidInputError(
-                    f"cannot give {transaction.store.root} the schema of the data: it has no "
+                    f"cannot overwrite the schema of {transaction.store.root}: the data has no "
                     "columns"
                 )
             _check_partitions(transaction, rows, self.partition_by)
@@ -251,7 +254,7 @@ class Write(Operation[RowsWritten]):
         return RowsWritten(written=written, removed=removed)
 
     def _check_columns_that_stay(self, transaction: PendingTransaction, rows: RowSource) -> None:
-        """Raise if rows that do not match the predicate would lose a column, or move."""
+        """Raise if the change of schema or partitions would affect rows that are not replaced."""
         if self.schema_mode != "overwrite":
             return
         configuration = transaction.configuration
@@ -260,9 +263,9 @@ class Write(Operation[RowsWritten]):
         asked = self.partition_by
         if lost or (asked is not None and list(asked) != list(configuration.partition_columns)):
             raise InvalidInputError(
-                "rows that do not match the predicate keep the table's columns and partitions: "
-                f"schema_mode='overwrite' with a predicate only adds columns, found none of {lost} "
-                f"in the data, and partition_by={asked!r}"
+                "cannot overwrite the schema with a predicate: rows that do not match it remain in "
+                "the table, so columns can only be added and partition columns cannot change; the "
+                f"data lacks the columns {lost}, and partition_by={asked!r}"
             )
 
     def _replace_partitions(
@@ -293,7 +296,7 @@ class Write(Operation[RowsWritten]):
         self._check_columns_that_stay(transaction, rows)
         if self.schema_mode is not None:
             self._add_columns_of(rows, transaction)
-        from deltalog.operations.changes.request import deletion  # noqa: PLC0415  # what most writes do not do
+        from deltalog.operations.changes.request import deletion  # noqa: PLC0415  # rarely needed
 
         request = deletion(predicate, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
@@ -318,10 +321,10 @@ def with_columns_of(
     Args:
         configuration: configuration of the table.
         schema: schema of the data.
-        casts: whether to cast the data of existing columns.
+        casts: whether the data of existing columns will be cast, so that their types may differ.
 
     Raises:
-        SchemaMismatchError: a column has another type than the table's.
+        SchemaMismatchError: a column's type differs from the type in the table.
     """
     merged = merge_schemas(
         configuration.schema,
@@ -345,12 +348,12 @@ def _check_partitions(
         raise InvalidInputError(
             f"cannot overwrite the schema of {transaction.store.root}: it is partitioned by "
             f"{', '.join(map(repr, kept))}, and the data has no {', '.join(map(repr, missing))}; "
-            "partition_by=[] writes a table without partitions, partition_by=[…] one with others"
+            "pass the new partition columns as partition_by, [] for none"
         )
 
 
 def _check_clustering(transaction: PendingTransaction) -> None:
-    """Raise if the new schema lacks clustering columns, or they cannot cluster any more."""
+    """Raise if the new schema lacks clustering columns, or their types do not allow clustering."""
     clustered = clustering_columns(transaction.read_snapshot.domain_metadata)
     if not clustered:
         return
@@ -361,8 +364,8 @@ def _check_clustering(transaction: PendingTransaction) -> None:
     if missing:
         raise InvalidInputError(
             f"cannot overwrite the schema of {transaction.store.root}: it is clustered by "
-            f"{', '.join(missing)}, which the new schema lacks; end or change that first with "
-            "alter.set_clustering_columns"
+            f"{', '.join(missing)}, which the new schema lacks; change the clustering columns "
+            "first with alter.set_clustering_columns"
         )
     check_clustering_columns(
         [logical[path] for path in clustered],
@@ -373,13 +376,13 @@ def _check_clustering(transaction: PendingTransaction) -> None:
 
 
 def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Table:
-    """Return the live files whose partition has a new file."""
+    """Return the live files in the partitions of the new files."""
     files, zone = snapshot.files(), snapshot.context.time_zone
     new = pa.array([list(add.partition_values.items()) for add in adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields
-    # Compares parsed values, as writers serialise the same value differently. A partition is one
-    # number, made of the index of each of its values among the new files' distinct values.
+    # Compare parsed values, because writers serialise the same value differently. Each partition
+    # becomes one number, computed from the index of each value among the new files' values.
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
     for column, name in zip(fields, configuration.physical_partition_columns, strict=True):
@@ -400,7 +403,7 @@ def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Tabl
     return files.filter(pc.is_in(codes, pc.unique(new_codes), skip_nulls=True))
 
 
-# Append the rows of several callers in one version; each of them has an answer of its own.
+# --- Appends of the rows of several callers in one version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,7 +412,7 @@ class PartsAppended:
 
     Args:
         written: the new files.
-        errors: for each part its error, or None if its rows are in the version.
+        errors: for each part its error, or None if its rows were written.
     """
 
     written: WrittenFiles
@@ -425,18 +428,18 @@ class PartsAppended:
         }
 
     def result(self) -> Sequence[Exception | None]:
-        """Return the errors."""
+        """Return the error of each part, or None."""
         return self.errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendParts(Operation[PartsAppended]):
-    """Append the rows of several callers, without those that break a rule of the table.
+    """Append the rows of several callers. Parts with an invalid row are not written.
 
-    Nothing is committed if all of them do.
+    Nothing is committed if no part is valid.
 
     Args:
-        parts: rows of one caller each, in memory.
+        parts: the rows of each caller, in memory.
         file_options: how new files are written.
     """
 
@@ -455,7 +458,7 @@ class AppendParts(Operation[PartsAppended]):
 
         Cost: one pass over the rows; no file of the table is read.
         """
-        del engine  # few rows, and they are in this process
+        del engine  # the rows are few and already in this process
         written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
         if written.adds:
             transaction.add_files(written)

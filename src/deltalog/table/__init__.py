@@ -1,4 +1,4 @@
-"""The public API: `DeltaTable`, `write_deltalake` and what they return.
+"""The public API: `DeltaTable`, `write_deltalake`, and the types that they return.
 
 Each method builds an operation of `deltalog.operations` from its arguments and runs it. Operations
 are imported on first use, so that opening a table stays fast.
@@ -47,5 +47,5 @@ _ORIGINS = {
     "deltalog.table.write": ["write_deltalake", "write_files"],
 }
 
-if not TYPE_CHECKING:  # type checkers report wrong names themselves
+if not TYPE_CHECKING:  # so that type checkers report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -1,7 +1,8 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
 Each method builds an operation of `operations.alter` and runs it in one commit, except
-`drop_feature`, which may need several. Names and semantics are deltalake's where it has the method.
+`drop_feature`, which may need several commits. Methods that deltalake also has have the same names
+and semantics.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class TableAlterer:
-    """Changes metadata of a table, and no rows; an attribute of tables, `DeltaTable.alter`.
+    """Changes the metadata of a table, but no rows: the type of `DeltaTable.alter`.
 
-    A column is named by its path: `"a.b"` is the field `b` of the struct `a`, `"list.element.b"`
-    reaches into containers, and a tuple of parts names a column whose name has dots. `DeltaTable`
-    explains `commit_properties` and `post_commithook_properties`. Every method raises
-    `InvalidInputError` for a change that the table or the protocol does not allow.
+    Arguments name a column by its path: `"a.b"` is the field `b` of the struct `a`, and
+    `"list.element.b"` is a field of the structs in a list. A tuple of names is needed if a name
+    contains dots. See `DeltaTable` for `commit_properties` and `post_commithook_properties`. Every
+    method raises `InvalidInputError` for a change that the table or the protocol does not allow.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -55,9 +56,10 @@ class TableAlterer:
         """Add nullable columns; existing rows have NULL in them.
 
         Args:
-            fields: one or several; an existing struct gets the fields that it lacks.
-            parent: path of the struct that gets the fields; empty is the table itself.
-            where: `first`, `last` or `("after", name)`.
+            fields: a field or a list of fields. For a struct that already exists, its missing
+                fields are added.
+            parent: path of the struct to which the fields are added; empty means the table.
+            where: position of the new columns: `first`, `last` or `("after", name)`.
         """
         wanted = [fields] if isinstance(fields, Field) else list(fields)
         if not all(isinstance(field, Field) for field in wanted):
@@ -90,7 +92,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Drop columns without rewriting files; the table needs column mapping."""
-        # A tuple is one path; only a list is several.
+        # A tuple is one path; a list contains several paths.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
         self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
 
@@ -129,8 +131,9 @@ class TableAlterer:
 
         Args:
             column: path of a column of strings, or of lists or maps that contain strings.
-            collation: its SQL name, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
-            at: path of the strings inside the column, such as `element`; empty is the column.
+            collation: name of the collation in SQL, such as `UTF8_LCASE`. `UTF8_BINARY` is the
+                default of a column.
+            at: path of the strings inside the column, such as `element`; empty means the column.
         """
         inner = tuple(at.split(".")) if at else ()
         self._do(
@@ -158,7 +161,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set entries of a column's metadata; entries of table features have their own methods."""
+        """Set entries of a column's metadata, except entries that table features define."""
         self._do(
             alter.SetColumnMetadata(column, metadata), commit_properties, post_commithook_properties
         )
@@ -170,7 +173,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the SQL expression for rows that are written without the column; None removes it."""
+        """Set the default value of a column, as an SQL expression; None removes it."""
         self._do(
             alter.SetColumnDefault(column, default), commit_properties, post_commithook_properties
         )
@@ -181,7 +184,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Forbid NULL in a column, after a check of the existing rows."""
+        """Forbid NULL in a column. Existing rows are checked first."""
         self._do(alter.SetColumnNotNull(column), commit_properties, post_commithook_properties)
 
     def drop_column_not_null(
@@ -201,12 +204,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add CHECK constraints (name → Spark SQL), after a check of the existing rows.
+        """Add CHECK constraints (name → Spark SQL). Existing rows are checked first.
 
-        Columns may be in double quotes, as for deltalake; they are stored in backticks.
+        Column names may be in double quotes, as in deltalake; they are stored in backticks.
 
         Raises:
-            ConstraintViolationError: rows violate it; the message has their number and examples.
+            ConstraintViolationError: rows violate a constraint. The message contains the number of
+                such rows, and examples.
         """
         spelled = as_constraints(constraints, self._table.snapshot.configuration.schema.names)
         self._do(alter.AddConstraints(spelled), commit_properties, post_commithook_properties)
@@ -235,9 +239,9 @@ class TableAlterer:
         """Set table properties, and add the table features that they need.
 
         Args:
-            properties: key → string; `delta.feature.<name>=supported` and `delta.minReaderVersion`
-                change the protocol.
-            raise_if_not_exists: whether an unknown `delta.` property raises.
+            properties: key → string value. The keys `delta.feature.<name>` (value `supported`) and
+                `delta.minReaderVersion` change the protocol.
+            raise_if_not_exists: whether to raise for an unknown `delta.` property.
         """
         self._do(
             alter.SetTableProperties(properties, raise_if_not_exists),
@@ -248,7 +252,7 @@ class TableAlterer:
     def unset_table_properties(
         self,
         keys: str | Sequence[str],
-        raise_if_not_exists: bool = True,  # noqa: FBT001, FBT002  # as for setting them
+        raise_if_not_exists: bool = True,  # noqa: FBT001, FBT002  # as in set_table_properties
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -286,7 +290,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the clustering columns of new files; None ends clustering."""
+        """Set the clustering columns of new files; None disables clustering."""
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def add_feature(
@@ -296,11 +300,11 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add table features to the protocol; engines that lack them lose access.
+        """Add table features to the protocol. Engines without them can no longer use the table.
 
         Args:
-            feature: one or several, by name.
-            allow_protocol_versions_increase: whether to allow higher reader and writer versions.
+            feature: name of a feature, or a list of names.
+            allow_protocol_versions_increase: whether the reader and writer versions may increase.
         """
         self._do(
             alter.AddFeature(feature, allow_protocol_versions_increase),
@@ -317,27 +321,29 @@ class TableAlterer:
     ) -> None:
         """Drop a table feature: remove all uses of it, then remove it from the protocol.
 
-        This makes one to three commits. Checkpoints and the feature `checkpointProtection`
-        protect the history that stays.
+        This makes one to three commits. Older versions remain readable: checkpoints and the feature
+        `checkpointProtection` protect them.
 
         Args:
-            feature: by name.
-            truncate_history: instead, delete the history that needs the feature; refused while
-                it is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
+            feature: name of the feature.
+            truncate_history: whether to delete the history that needs the feature, instead of
+                protecting it. This history must be older than
+                `delta.dropFeatureTruncateHistory.retentionDuration`.
 
         Raises:
-            InvalidInputError: the feature cannot be dropped, or not yet. If not yet, the table does
-                not use it any more, and the same call continues later.
+            InvalidInputError: the feature cannot be dropped; or the history is too young. In the
+                second case, the table no longer uses the feature, and a later call completes the
+                drop.
 
-        Cost: files that need the feature are rewritten; one checkpoint; with
-        `truncate_history`, every commit of the log is read.
+        Cost: rewrites files that need the feature, and writes one checkpoint. With
+        `truncate_history`, also reads all commits of the log.
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
 
         def commit(operation: Operation[Any]) -> Snapshot:
             return self._table.execute(operation, options).committed.snapshot
 
-        # Even without a change, this looks for newer versions and refuses a table at an old one.
+        # An empty operation: it refreshes the table, and raises if the table shows an old version.
         look = CustomOperation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
         drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 
@@ -348,7 +354,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Raise the protocol to these versions; this never lowers it."""
+        """Increase the reader and writer versions of the protocol; they are never decreased."""
         self._do(
             alter.UpgradeProtocol(reader_version, writer_version),
             commit_properties,
@@ -360,13 +366,13 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Convert the row ids of a protocol draft to row tracking; every row keeps its id.
+        """Convert row ids of a protocol draft to row tracking, without changing the ids.
 
-        Other engines support row tracking, but not the draft's table feature `rowIds`. Row commit
-        versions, which the draft lacks, begin with this commit.
+        Other engines support row tracking, but not the draft's table feature `rowIds`. The draft
+        has no row commit versions, so all rows get the version of this commit.
 
         Raises:
-            InvalidInputError: the table does not have the draft's row ids, or has too many files
+            InvalidInputError: the table does not have the feature `rowIds`, or has too many files
                 for one commit.
         """
         self._do(alter.UpgradeRowIds(), commit_properties, post_commithook_properties)
@@ -377,20 +383,20 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> int:
-        """Assign row ids to files that have none, in one commit, and return how many these were.
+        """Assign row ids to files without row ids, in one commit; return the number of files.
 
-        Setting `delta.enableRowTracking` does this for up to 100,000 files. For more, add the
-        feature
-        `rowTracking`, call this until it returns 0, and then set the property. Others can write
-        meanwhile.
+        Setting `delta.enableRowTracking` does this for up to 100,000 files. For more files, add the
+        feature `rowTracking`, call this method until it returns 0, and then set the property. Other
+        writers can commit at the same time.
 
         Args:
-            max_files: the maximum number of files.
+            max_files: the maximum number of files in the commit.
 
         Raises:
             InvalidInputError: the table does not have the feature `rowTracking`.
 
-        Cost: the log's columns of the files; one commit that adds them again.
+        Cost: reads the file list from the log, and makes one commit that adds the files again. No
+        data file is read.
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
         done = self._table.execute(alter.BackfillRowIds(max_files), options)

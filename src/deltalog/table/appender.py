@@ -1,7 +1,7 @@
-"""Append rows of many threads and tasks in few versions: a version per window, not per caller.
+"""Append rows of many threads and tasks in few versions: one version per window, not per caller.
 
-This module owns the window, the limit on waiting rows, and the answer to each caller.
-`operations.write` writes and commits a window.
+This module collects rows in a window, limits the number of queued rows, and returns a result to
+each caller. `operations.write` writes and commits the rows of a window.
 
 Protocol: none
 """
@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendWindow:
-    """When waiting rows become a version.
+    """Limits that define when queued rows are committed as a version.
 
     Args:
-        wait_ms: how long the first rows wait for others. Rows that arrive during a commit go into
-            the next version, also with 0.
-        most_rows: most rows of a version; only a single call may exceed it.
-        most_bytes: most bytes in memory of the rows of a version, likewise.
-        waiting_bytes: most bytes of uncommitted rows; above it, callers wait.
+        wait_ms: how long the first rows of a version wait for further rows. With 0, they do not
+            wait, but rows that arrive during a commit still share the next version.
+        most_rows: maximum number of rows in a version. The rows of one call are never split, so
+            they may exceed it.
+        most_bytes: maximum size of the rows of a version in memory, in bytes. The rows of one call
+            may exceed it.
+        waiting_bytes: maximum size of uncommitted rows, in bytes. At this limit, callers block.
     """
 
     wait_ms: float = 2.0
@@ -76,26 +78,25 @@ class _Request:
         return self.rows.nbytes
 
     def take_back(self) -> None:
-        """Leave the rows out of the next version, unless it has begun; nobody waits for them."""
+        """Withdraw the rows if their version has not begun: the caller no longer waits."""
         self.admitted.cancel()
         self.answer.cancel()
 
 
 class Appender:
-    """Appends rows of many threads and tasks in few versions; a context manager.
+    """A context manager that appends rows of many threads and tasks in few versions.
 
-    `DeltaTable.appender` makes it and explains its arguments. Several threads may call any
-    method.
+    See `DeltaTable.appender`, which creates it. All methods are thread-safe.
 
     Args:
-        table: shows the latest version.
-        window: when rows become a version.
+        table: the table, at the latest version.
+        window: limits that define when rows are committed.
         writer_properties: Parquet options of new files.
-        options: apply to each commit.
+        options: options of each commit.
 
     Raises:
-        InvalidInputError: the options name an application transaction, which belongs to one
-            version only.
+        InvalidInputError: the options contain an application transaction, but an appender makes
+            several commits.
     """
 
     def __init__(
@@ -108,16 +109,16 @@ class Appender:
     ) -> None:
         if options.properties is not None and options.properties.app_transactions:
             raise InvalidInputError(
-                "an appender makes several versions; an application transaction belongs to one: "
-                "record it with write_deltalake or in a transaction()"
+                "an appender cannot record an application transaction, because it makes several "
+                "commits; use write_deltalake or a transaction() instead"
             )
         self._table = table
         self._window = window
         self._file_options = FileOptions(writer_properties=writer_properties)
         self._options = options
         self._changed = threading.Condition()
-        self._outside: deque[_Request] = deque()  # the queue is full
-        self._inside: deque[_Request] = deque()  # for the next versions
+        self._outside: deque[_Request] = deque()  # wait until the queue has space
+        self._inside: deque[_Request] = deque()  # queued for the next versions
         self._committing: list[_Request] = []
         self._inside_rows = 0
         self._held_bytes = 0
@@ -131,20 +132,20 @@ class Appender:
     def append(self, data: Rows) -> Future[int]:
         """Queue rows, and return a future of the version that will contain them.
 
-        Blocks while too many rows wait. Cancelling the future before its version begins withdraws
+        Blocks while the queue is full. Cancelling the future before its version begins withdraws
         the rows.
 
         Args:
-            data: as `write_deltalake` accepts it; it is read at once.
+            data: rows of any type that `write_deltalake` accepts; they are read at once.
 
         Returns:
-            A future. Its result is the version, once that is committed and the rows are durable.
-            Its exception is this caller's own, if the rows break a rule of the table
-            (`SchemaMismatchError`, `ConstraintViolationError`), or the commit's. After
-            `CommitOutcomeUnknownError` the rows may be in the table.
+            A future. Its result is the version, after it was committed and the rows are durable.
+            Its exception is `SchemaMismatchError` or `ConstraintViolationError` if these rows are
+            invalid, or the error of the commit. After `CommitOutcomeUnknownError`, the rows may be
+            in the table.
 
         Raises:
-            InvalidInputError: the data is of an unknown type, or the appender is closed.
+            InvalidInputError: the data is of an unsupported type, or the appender is closed.
         """
         request = _Request(_table_of(data))
         self._hand_over(request)
@@ -159,10 +160,10 @@ class Appender:
         """Append rows, and return the version that contains them.
 
         Args:
-            data: as for `append`; it is read in this thread.
+            data: rows, as for `append`; they are read in the current thread.
 
         Raises:
-            DeltaError: as `append` and its future.
+            DeltaError: see `append`.
         """
         request = _Request(_table_of(data))
         self._hand_over(request)
@@ -174,10 +175,10 @@ class Appender:
             raise
 
     def flush(self) -> None:
-        """Commit all queued rows without waiting for more; return when every caller has its answer.
+        """Commit all queued rows without waiting for more; return after all their futures are done.
 
         Raises:
-            InvalidInputError: a callback of a future calls this method; it would wait for itself.
+            InvalidInputError: a callback of a future called this method, which would be a deadlock.
         """
         self._refuse_callbacks("flush")
         with self._changed:
@@ -193,10 +194,10 @@ class Appender:
                 self._hurries -= 1
 
     def close(self) -> None:
-        """Commit all queued rows and accept no more; return when every caller has its answer.
+        """Accept no more rows, and commit all queued rows; return after all futures are done.
 
         Raises:
-            InvalidInputError: as `flush`.
+            InvalidInputError: a callback of a future called this method, which would be a deadlock.
         """
         self._refuse_callbacks("close")
         with self._changed:
@@ -226,7 +227,7 @@ class Appender:
     def _hand_over(self, request: _Request) -> None:
         if os.getpid() != self._pid:
             raise InvalidInputError(
-                "this appender belongs to the parent process; make a new one after the fork"
+                "cannot use an appender of the parent process; create a new one after the fork"
             )
         with self._changed:
             if self._is_closed:
@@ -241,8 +242,8 @@ class Appender:
     def _refuse_callbacks(self, method: str) -> None:
         if threading.get_ident() == self._committer_thread:
             raise InvalidInputError(
-                f"cannot {method} an appender in a callback of its future: the callback runs in "
-                "the thread that it would wait for"
+                f"cannot {method} an appender in a callback of its future: this would be a "
+                "deadlock, because the callback runs in the appender's thread"
             )
 
     def _has_space(self, request: _Request) -> bool:
@@ -269,14 +270,14 @@ class Appender:
     # --- the committer's thread
 
     def _run(self) -> None:
-        """Commit window after window until no rows are left."""
+        """Commit one window after the other until the appender is closed and no rows are queued."""
         self._committer_thread = threading.get_ident()
         while self._take():
             self._commit(self._committing)
             self._let_in()
 
     def _take(self) -> bool:
-        """Take the rows of the next version; False if there are none."""
+        """Move the queued rows of the next version to `_committing`; False if none are queued."""
         window = self._window
         with self._changed:
             if not self._inside:
@@ -308,13 +309,13 @@ class Appender:
         )
 
     def _commit(self, window: list[_Request]) -> None:
-        """Commit rows, and answer their callers."""
+        """Commit rows, and set the results of their futures."""
         wanted = [request for request in window if request.answer.set_running_or_notify_cancel()]
         if not wanted:
             return
         try:
             version, errors = self._append([request.rows for request in wanted])
-        except BaseException as failure:  # noqa: BLE001  # every caller waits for an answer
+        except BaseException as failure:  # noqa: BLE001  # every future must get a result
             for request in wanted:
                 request.answer.set_exception(failure)
             return
@@ -332,7 +333,7 @@ class Appender:
         return ran.committed.version, ran.value.errors
 
     def _let_in(self) -> None:
-        """Forget committed rows, and admit waiting rows."""
+        """After a commit, move waiting requests into the queue."""
         with self._changed:
             self._held_bytes -= sum(request.num_bytes for request in self._committing)
             self._committing.clear()
@@ -341,5 +342,5 @@ class Appender:
 
 
 def _table_of(data: object) -> pa.Table:
-    """Copy all rows of `data`; the caller may change `data` afterwards."""
+    """Copy all rows of `data`, because the caller may change `data` afterwards."""
     return open_batches(data).read_all()

@@ -1,14 +1,15 @@
 """Transactions over several tables of a catalog: prepared together, committed one after the other.
 
-First everything is staged and checked, then a journal is written, then each table gets its commit.
-If the run ends early, its journal stays, and `recover` completes it. Each table keeps its own log,
-so readers may see the commit of one table before that of the next.
+First all changes are staged and checked, then a journal is written, then each table is committed.
+If the process ends before the last commit, the journal remains, and `recover` completes the
+transaction. Each table has its own log, so readers may see the commit of one table before the
+commit of the next table.
 
-Any number of runs and recoveries may work at the same time, because
-- each commit records the transaction in its table, so that no table gets it twice;
-- commits are made in the order of the journal, and each only after the one before it;
-- files are deleted only before the journal exists, or when the first table's commit conflicts:
-  a recovery assumes that the whole table was read, so it meets the same conflict.
+Any number of transactions and recoveries may run at the same time, because
+- each commit records an application transaction, so that no commit is made twice;
+- commits are made in the order of the journal;
+- data files are deleted only before the journal exists, or if the first commit conflicts. In the
+  second case, a recovery has the same conflict, because it treats the whole table as read.
 
 Protocol: Transaction Identifiers
 """
@@ -78,17 +79,17 @@ _VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMe
 
 
 class CatalogTransactions:
-    """Transactions over several tables of a catalog, and the journals of unfinished ones.
+    """Transactions over several tables of a catalog, and recovery of unfinished transactions.
 
     Args:
         catalog: resolves the names of tables.
-        journals: path or URL of the journal folder, or its `Store`. A `FileCatalog` has a journal
-            folder of its own; other catalogs need this argument. Whoever can write journals can
-            change tables through whoever recovers: protect the folder like the tables.
-        storage_options: options of that folder's store.
+        journals: path or URL of the journal directory, or its `Store`. Required for all catalogs
+            except `FileCatalog`, which has a default journal directory. Protect the directory like
+            the tables: `recover` makes the commits that journals contain.
+        storage_options: storage options of the journal directory.
 
     Raises:
-        InvalidInputError: the catalog has no journal folder of its own, and none is given.
+        InvalidInputError: `journals` is missing, and the catalog has no default journal directory.
     """
 
     def __init__(
@@ -99,13 +100,13 @@ class CatalogTransactions:
     ) -> None:
         self._catalog = catalog
         if journals is not None:
-            store = open_store(journals, storage_options)  # type: ignore[arg-type]  # a path is one
+            store = open_store(journals, storage_options)  # type: ignore[arg-type]  # open_store accepts paths
         elif isinstance(catalog, KeepsJournals):
             store = catalog.journal_store()
         else:
             raise InvalidInputError(
-                f"cannot journal transactions of {catalog!r}: it has no place for files; name a "
-                "folder with journals="
+                f"cannot use transactions of {catalog!r}: the catalog has no default journal "
+                "directory; pass a directory as journals="
             )
         self._journals = Journals(store)
 
@@ -117,16 +118,16 @@ class CatalogTransactions:
         """Begin a transaction: `with transactions.begin() as tx: tx.table("a.b").append(…)`.
 
         Args:
-            commit_properties: properties of each table's commit.
-            post_commithook_properties: maintenance of each table after all commits.
+            commit_properties: properties of the commit of each table.
+            post_commithook_properties: options of the steps after all commits, for each table.
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
         return CatalogTransaction(self._catalog, self._journals, options)
 
     def unfinished(self) -> list[TransactionReport]:
-        """Return the transactions that have a journal, including those that still run.
+        """Return the transactions that have a journal, including running transactions.
 
-        Cost: one listing, two requests per journal, and opening each of its tables.
+        Cost: one listing, two requests for each journal, and opening each table in the journals.
         """
         return [
             report
@@ -135,18 +136,18 @@ class CatalogTransactions:
         ]
 
     def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
-        """Complete transactions whose run has ended, or report why that is impossible.
+        """Complete interrupted transactions, or report why that is impossible.
 
-        This is safe at any time, also beside the run itself and other recoveries. A commit that
-        only appends is possible unless the table's schema or properties have changed. A commit
-        that has read rows is possible only if nobody has changed or added rows since. All staged
+        This is safe at any time, even while the transactions or other recoveries run. A commit that
+        only appends can be made unless the table's schema or properties have changed. A commit that
+        depends on existing rows can be made only if no rows were changed or added since. All staged
         files must still exist.
 
         Args:
             transaction_id: the transaction to complete; None means all.
 
         Returns:
-            A report of each transaction; the journals of complete ones are removed.
+            A report for each transaction. The journals of complete transactions are deleted.
         """
         wanted = self._journals.ids() if transaction_id is None else [transaction_id]
         found: list[TransactionReport] = []
@@ -160,9 +161,10 @@ class CatalogTransactions:
         return found
 
     def forget(self, transaction_id: str) -> None:
-        """Remove the journal of a transaction that shall not be completed.
+        """Delete the journal of a transaction, so that it is never completed.
 
-        Its run must have ended. Its commits stay, and `vacuum` removes its other files.
+        The transaction must not be running. Its commits are not undone; `vacuum` deletes the files
+        of its missing commits.
         """
         self._journals.remove([transaction_id])
 
@@ -170,19 +172,19 @@ class CatalogTransactions:
         return report_on(self._catalog, self._journals, transaction_id, completes=completes)
 
     def __repr__(self) -> str:
-        """Show the catalog and the folder."""
+        """Show the catalog and the journal directory."""
         return f"CatalogTransactions({self._catalog!r}, {self._journals.store.root!r})"
 
 
 class CatalogTransaction:
-    """One transaction over several tables: a context manager, made by `CatalogTransactions.begin`.
+    """A context manager for one transaction over several tables; see `CatalogTransactions.begin`.
 
-    The end of the block checks every table, and commits them in the order in which `table` named
-    them first. An exception in the block leaves all tables as they were.
+    At the end of the block, all tables are checked, then committed in the order of their first call
+    of `table`. After an exception in the block, no table is changed.
 
     Attributes:
-        transaction_id: names its journal.
-        versions: the version that each table got, by name, after the block.
+        transaction_id: id of the transaction; its journal has this name.
+        versions: after the block: table name → new version.
     """
 
     def __init__(self, catalog: TableCatalog, journals: Journals, options: CommitOptions) -> None:
@@ -197,18 +199,20 @@ class CatalogTransaction:
     def table(self, name: str | Name) -> TransactionTable:
         """Return a table of the catalog, whose operations are staged.
 
-        They see the table as it was when it was named first, and not each other.
+        All operations see the table as it was at the first call for this table. They do not see
+        the changes of each other.
 
         Args:
-            name: `schema.table`, with backticks where necessary, or a tuple of its parts.
+            name: `schema.table`, with backticks where necessary, or a tuple of the parts.
 
         Raises:
             TableNotFoundError: the catalog has no such table; create it before the transaction.
-            InvalidInputError: called outside of the block, or the table already has another name.
+            InvalidInputError: called outside of the block, or the same table was opened by another
+                name.
         """
         if not self._is_open:
             raise InvalidInputError(
-                "a transaction works inside of its block: with transactions.begin() as tx: …"
+                "a transaction can be used only in its block: with transactions.begin() as tx: …"
             )
         parts = QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
         if parts not in self._tables:
@@ -216,8 +220,8 @@ class CatalogTransaction:
             for other in self._tables.values():
                 if other.table_id == found.table_id:
                     raise InvalidInputError(
-                        f"cannot stage {shown_name(parts)}: it is the table "
-                        f"{shown_name(other.name)} of this transaction; use one name"
+                        f"cannot open {shown_name(parts)}: it is the same table as "
+                        f"{shown_name(other.name)} in this transaction; use one of the names"
                     )
             self._tables[parts] = found
         return self._tables[parts]
@@ -225,17 +229,17 @@ class CatalogTransaction:
     def __enter__(self) -> Self:
         """Begin."""
         if self._is_open or self._tables:
-            raise InvalidInputError("cannot begin a transaction twice: begin() makes another one")
+            raise InvalidInputError("cannot begin a transaction twice: call begin() again")
         self._is_open = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commit; after an exception, delete the files that were written instead.
+        """Commit; after an exception in the block, delete the new files instead.
 
         Raises:
             CommitConflictError: one of the tables has a conflicting commit; nothing was committed.
-            TransactionIncompleteError: it failed after the first commit, or the outcome is unknown;
-                the journal is kept.
+            TransactionIncompleteError: an error occurred after the first commit, or the outcome is
+                unknown; the journal is not deleted.
         """
         self._is_open = False
         tables = list(self._tables.values())
@@ -273,7 +277,7 @@ class CatalogTransaction:
             commits=tuple(commits),
         )
         for one in staged:
-            one.pending.is_sent = True  # from here on, an interrupt must not delete its files
+            one.pending.is_sent = True  # from now on, an interrupt must not delete the new files
         is_kept = self._keep(journal)
         discards.pop_all()
         if not is_kept:
@@ -282,12 +286,12 @@ class CatalogTransaction:
         try:
             self._journals.remove([self.transaction_id])
         except DeltaError as error:
-            logger.warning("the journal of complete transaction %s stays: %s", journal.path, error)
+            logger.warning("cannot delete the journal %s: %s", journal.path, error)
         for one, loop in zip(staged, loops, strict=True):
             self._finish(one, loop)
 
     def _keep(self, journal: Journal) -> bool:
-        """Write the journal; return whether it is known to exist.
+        """Write the journal; return whether it certainly exists.
 
         Raises:
             DeltaError: the journal was certainly not written.
@@ -301,7 +305,7 @@ class CatalogTransaction:
                 raise
             except StorageError as error:
                 logger.warning("writing journal %s: %s", journal.path, error)
-                # A write that a local store refuses cannot happen later.
+                # A failed write to a local store cannot take effect later.
                 if is_local(self._journals.store) and self._is_absent():
                     raise
             else:
@@ -315,7 +319,7 @@ class CatalogTransaction:
             return False
 
     def _send(self, staged: list[_Staged], loops: list[CommitLoop]) -> None:
-        """Make the commits, in order."""
+        """Make the commits, in the order of the journal."""
         done: list[_Staged] = []
         for one, loop in zip(staged, loops, strict=True):
             try:
@@ -323,7 +327,7 @@ class CatalogTransaction:
             except CommitConflictError as error:
                 if done:
                     raise self._incomplete(str(error), staged, done) from error
-                # No recovery can have made this commit: it meets the same conflict.
+                # No recovery can have made this commit, because it would have the same conflict.
                 self._undo(staged, error)
                 raise
             except DeltaError as error:
@@ -344,26 +348,27 @@ class CatalogTransaction:
         committed = [one.name for one in done]
         left = [one.name for one in staged[len(done) :]]
         return TransactionIncompleteError(
-            f"transaction {self.transaction_id} over {len(staged)} tables is incomplete: committed "
-            f"are {', '.join(committed) or 'none'}, left are {', '.join(left)}: {why}; its journal "
-            f"is in {self._journals.store.root}: recover() completes it, or reports why it cannot",
+            f"transaction {self.transaction_id} over {len(staged)} tables is incomplete: {why}; "
+            f"committed: {', '.join(committed) or 'none'}; not committed: {', '.join(left)}; the "
+            f"journal is in {self._journals.store.root}; recover() completes the transaction, or "
+            "reports why that is impossible",
             transaction_id=self.transaction_id,
             committed=committed,
             left=left,
         )
 
     def _finish(self, staged: _Staged, loop: CommitLoop) -> None:
-        """Run the maintenance after a commit; a failure here does not undo the commit."""
+        """Run the steps after a commit; if they fail, the commit is still valid."""
         try:
             committed = loop.finish()
         except DeltaError as error:
-            logger.warning("%s has its commit, and cannot be read: %s", staged.name, error)
+            logger.warning("%s was committed, but cannot be read: %s", staged.name, error)
             return
         staged.table.shown.show(committed)
         self.versions[staged.name] = committed.version
 
     def __repr__(self) -> str:
-        """Show the id and the tables."""
+        """Show the id of the transaction and the names of its tables."""
         names = ", ".join(map(shown_name, self._tables))
         return f"<transaction {self.transaction_id} over {names or 'no table yet'}>"
 
@@ -377,18 +382,18 @@ class _Staged:
 
     @property
     def name(self) -> str:
-        """The name of the table, for messages."""
+        """The name of the table, for error messages."""
         return shown_name(self.table.name)
 
     def prepared(self, loop: CommitLoop) -> PreparedCommit:
         """Prepare the commit on top of the table's latest version.
 
         Raises:
-            CommitConflictError: a newer commit conflicts with it.
+            CommitConflictError: a newer commit conflicts with this one.
         """
         made = loop.prepare()
         if made is None:
-            raise InternalError(f"{self.name} has the commit of a transaction that begins")
+            raise InternalError(f"{self.name} already contains the commit of a new transaction")
         return PreparedCommit(
             name=self.table.name,
             table_id=self.table.table_id,
@@ -398,9 +403,10 @@ class _Staged:
 
 
 class TransactionTable(StagedOperations):
-    """A table in a transaction over several: its operations are staged; made by `tx.table(…)`.
+    """A table in a transaction over several tables; see `CatalogTransaction.table`.
 
-    Possible are `append`, `overwrite`, `delete`, `update`, `merge`, `upsert` and metadata domains.
+    The operations `append`, `overwrite`, `delete`, `update`, `merge` and `upsert`, and changes of
+    metadata domains, can be staged.
     """
 
     def __init__(self, name: Name, table: DeltaTable) -> None:
@@ -413,20 +419,21 @@ class TransactionTable(StagedOperations):
     def do(
         self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """Stage an operation as `TableTransaction.do` does, if it is one that the class names."""
+        """Stage an operation, see `StagedOperations.do`; raise for unsupported operations."""
         if not isinstance(operation, _VERBS):
             raise InvalidInputError(
                 f"cannot stage {operation.name} of {shown_name(self.name)} in a transaction over "
-                "several tables: only changes of rows and metadata domains; run it on the table"
+                "several tables, which supports only changes of rows and metadata domains; run the "
+                "operation on the table itself"
             )
         return super().do(operation, dry_run=dry_run, progress=progress)
 
     def __repr__(self) -> str:
-        """Show the name."""
+        """Show the name of the table."""
         return f"<{shown_name(self.name)} in a transaction>"
 
 
-# Reports on transactions over several tables, and their completion.
+# --- Reports on transactions over several tables, and their completion
 
 
 class PartState(Enum):
@@ -442,9 +449,10 @@ class TransactionPart:
     """The commit of one table in a transaction.
 
     Args:
-        table: its name.
-        state: `OPEN` may still be committed; `IMPOSSIBLE` never.
-        reason: why it is not committed; empty if it is committed.
+        table: name of the table.
+        state: `COMMITTED`, `OPEN` (the commit may still be made) or `IMPOSSIBLE` (it cannot be
+            made).
+        reason: why the commit was not made; empty if it was made.
     """
 
     table: str
@@ -457,10 +465,10 @@ class TransactionReport:
     """State of a transaction over several tables.
 
     Args:
-        transaction_id: names its journal.
-        created: when its commits were prepared; None if the journal cannot be read.
-        parts: the tables, in the order of their commits.
-        problem: why the journal cannot be read; empty if it is readable.
+        transaction_id: id of the transaction.
+        created: time when the commits were prepared; None if the journal cannot be read.
+        parts: the commits of the tables, in order.
+        problem: why the journal cannot be read; empty if the journal is readable.
     """
 
     transaction_id: str
@@ -470,20 +478,20 @@ class TransactionReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every table has its commit."""
+        """Whether all commits were made."""
         return not self.problem and all(part.state is PartState.COMMITTED for part in self.parts)
 
 
 def report_on(
     catalog: TableCatalog, journals: Journals, transaction_id: str, *, completes: bool
 ) -> TransactionReport | None:
-    """Return the report of a transaction; None if it is complete and its journal gone.
+    """Return the report of a transaction; None if it has no journal because it is complete.
 
     Args:
         catalog: resolves the names of tables.
-        journals: contains the transaction's journal.
-        transaction_id: names the journal.
-        completes: whether to make missing commits, in their order.
+        journals: the directory of the journal.
+        transaction_id: id of the transaction.
+        completes: whether to make missing commits, in the order of the journal.
     """
     try:
         journal = journals.read(transaction_id)
@@ -494,7 +502,7 @@ def report_on(
     parts: list[TransactionPart] = []
     for commit in journal.commits:
         if parts and parts[-1].state is not PartState.COMMITTED:
-            part = _part(commit, PartState.OPEN, f"it comes after {parts[-1].table}")
+            part = _part(commit, PartState.OPEN, f"{parts[-1].table} must be committed first")
         else:
             part = _part_of(catalog, journal, commit, completes=completes)
         parts.append(part)
@@ -508,11 +516,11 @@ def report_on(
 def _part_of(
     catalog: TableCatalog, journal: Journal, commit: PreparedCommit, *, completes: bool
 ) -> TransactionPart:
-    """Return the state of a table's commit; first make a missing commit if requested."""
+    """Return the state of a table's commit. With `completes`, first make a missing commit."""
     try:
         latest = load_snapshot(catalog.open(commit.name))
         if latest.metadata.id != commit.table_id:
-            return _part(commit, PartState.IMPOSSIBLE, "its name belongs to another table now")
+            return _part(commit, PartState.IMPOSSIBLE, "another table now has this name")
         if journal.app_id in latest.recorded_app_transactions:
             return _part(commit, PartState.COMMITTED)
         if not completes:
@@ -531,12 +539,12 @@ def _part_of(
 
 
 def _complete(latest: Snapshot, journal: Journal, commit: PreparedCommit) -> None:
-    """Make the commit."""
+    """Make a prepared commit."""
     retention_ms = latest.configuration.properties.deleted_file_retention_ms
     if latest.context.clock.now_ms() > journal.created_ms + retention_ms:
         raise DataFileMissingError(
-            f"cannot commit the prepared changes of {shown_name(commit.name)}: they are older "
-            "than the table's retention of unreferenced files"
+            f"cannot make the prepared commit of {shown_name(commit.name)}: it is older than the "
+            "table's retention period, so vacuum may have deleted its files"
         )
     before = load_snapshot(latest.context, version=commit.base_version)
     pending = pending_again(commit, before, journal.app_id)

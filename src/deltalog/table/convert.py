@@ -1,4 +1,4 @@
-"""`convert_to_deltalake`: make a Delta table of existing Parquet files or an Iceberg table.
+"""`convert_to_deltalake`: create a Delta table from existing Parquet files or an Iceberg table.
 
 Protocol: none
 """
@@ -56,7 +56,7 @@ class IcebergTable(Protocol):
 
     @property
     def metadata_location(self) -> str:
-        """The location of the metadata file that its catalog names."""
+        """The location of the table's current metadata file."""
         ...
 
 
@@ -78,53 +78,54 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     progress: Progress | None = None,
     default_timezone: str = "UTC",
 ) -> None:
-    """Create a Delta table of existing Parquet files, which stay as they are.
+    """Create a Delta table from existing Parquet files, without changing or copying them.
 
-    From an Iceberg table (extra `iceberg`), the Delta table gets the files of the current snapshot.
-    Columns keep their ids. The Iceberg metadata stays, but does not follow the Delta table. Deleted
-    rows become deletion vectors, and promoted types become widened types.
+    From an Iceberg table (needs the extra `iceberg`), the Delta table gets the files of the current
+    snapshot and the column ids. Row-level deletes become deletion vectors, and promoted types
+    become widened types. The Iceberg metadata is not deleted, but later commits do not update it.
 
     Args:
-        uri: the directory; for an Iceberg table also the metadata file that its catalog names, or
-            the PyIceberg table.
-        mode: if there is a Delta table, `error` fails and `ignore` leaves it as it is.
-        partition_by: the partition columns as a schema. None infers them from directories such as
-            `p=1`: `long` or `date` where all values fit, else `string`.
+        uri: the directory. For an Iceberg table, also the path of a metadata file, or a PyIceberg
+            table.
+        mode: what to do if a Delta table already exists: `error` raises, `ignore` does nothing.
+        partition_by: the partition columns, as a schema. None infers them from directory names such
+            as `p=1`. The type is `long` or `date` if all values have this form, otherwise `string`.
         partition_strategy: `hive` for directories such as `year=2020/month=1`, `directory` for
-            `2020/1`, in the order of `partition_by`.
+            directories such as `2020/1`, in the order of `partition_by`.
         name: name of the table.
         description: description of the table.
         configuration: table properties.
-        storage_options: as for `DeltaTable`.
-        source_format: `parquet` or `iceberg`; None means Iceberg where there is Iceberg metadata.
-        collect_stats: whether to read data for statistics. Footers do not suffice: their bounds may
-            be truncated or missing. Without it, only the number of rows of each file is recorded.
-        commit_properties: as for `DeltaTable`.
-        post_commithook_properties: maintenance after the commit, as for `DeltaTable`.
-        filesystem: replaces `storage_options`.
-        progress: counts files.
-        default_timezone: zone of times in directory names, which have none.
+        storage_options: see `DeltaTable`.
+        source_format: `parquet` or `iceberg`. None means `iceberg` if there is Iceberg metadata,
+            otherwise `parquet`.
+        collect_stats: whether to read the data to compute statistics, because the bounds in footers
+            may be truncated or missing. False records only the number of rows of each file.
+        commit_properties: see `DeltaTable`.
+        post_commithook_properties: see `DeltaTable`.
+        filesystem: a file system to use instead of `storage_options`.
+        progress: see `DeltaTable`; counts files.
+        default_timezone: time zone of timestamps in directory names.
 
     Raises:
-        TableExistsError: there is a Delta table, and the mode is `error`.
+        TableExistsError: a Delta table already exists, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
-        InvalidInputError: there is no Parquet file, a path lacks a partition column, or the
-            Iceberg table uses something that Delta lacks, such as default values.
+        InvalidInputError: there are no Parquet files, a path lacks a partition column, or the
+            Iceberg table uses a feature that Delta lacks, such as default values.
 
-    Cost: one listing and all footers; with statistics, also the columns that get them. An Iceberg
-    table needs its metadata instead of the listing, all files with deletes, and for equality
-    deletes their columns of older files.
+    Cost: one listing, and reading all footers. With statistics, also reading the columns that have
+    statistics. For an Iceberg table: its metadata instead of the listing, all files with row-level
+    deletes, and for equality deletes also their columns of older data files.
     """
     source = ForeignSource.at(uri, source_format, storage_options, filesystem)
     store = source.store
     if mode not in {"error", "ignore"}:
         raise InvalidInputError(
-            f"cannot convert {store.root} with mode={mode!r}: expected the mode error or ignore"
+            f"cannot convert {store.root} with mode={mode!r}: expected 'error' or 'ignore'"
         )
     if has_table(store):
         if mode == "ignore":
             return
-        raise TableExistsError(f"cannot convert {store.root}: it is a Delta table already")
+        raise TableExistsError(f"cannot convert {store.root}: it is already a Delta table")
     wanted = Wanted(
         configuration=configuration,
         name=name,
@@ -151,7 +152,7 @@ def convert_source(
     options: CommitOptions = USUAL,
     progress: Progress | None = None,
 ) -> None:
-    """Write the log of a table of existing files; `convert_to_deltalake` explains the arguments."""
+    """Write the log of a table of existing files; see `convert_to_deltalake` for the arguments."""
     conversion, configuration = source.planned(context, wanted)
     make_table(
         Convert(conversion=conversion, collect_stats=collect_stats),
@@ -165,7 +166,7 @@ def convert_source(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The table that a conversion shall make."""
+    """The table that a conversion creates; see `convert_to_deltalake` for the fields."""
 
     configuration: Mapping[str, str | None] | None = None
     name: str | None = None
@@ -179,10 +180,10 @@ class ForeignSource:
     """Files that are not yet a Delta table.
 
     Args:
-        store: at the location of the files.
-        format: format of the files; None means Iceberg where there is Iceberg metadata, else
-            Parquet.
-        metadata_name: file in `metadata/` of an Iceberg table; None means the newest.
+        store: store of the directory that contains the files.
+        format: `parquet` or `iceberg`; None means `iceberg` if there is Iceberg metadata, otherwise
+            `parquet`.
+        metadata_name: name of the Iceberg metadata file in `metadata/`; None means the newest file.
     """
 
     store: Store
@@ -197,14 +198,14 @@ class ForeignSource:
         storage_options: StorageOptions | None = None,
         filesystem: Any = None,
     ) -> Self:
-        """Return the files at a location; `convert_to_deltalake` explains the arguments.
+        """Return the files at a location; see `convert_to_deltalake` for the arguments.
 
         Raises:
             InvalidInputError: the location contains a version, or the format is unknown.
         """
         if source_format not in {"parquet", "iceberg", None}:
             raise InvalidInputError(
-                f"cannot convert files of the format {source_format!r}: expected parquet or iceberg"
+                f"source_format: expected parquet or iceberg, found {source_format!r}"
             )
         given: Any = uri
         location = getattr(given, "metadata_location", None)
@@ -222,10 +223,10 @@ class ForeignSource:
     def planned(
         self, context: TableContext, wanted: Wanted
     ) -> tuple[Conversion, TableConfiguration]:
-        """Return the plan of a table of the files, and its configuration.
+        """Return the plan of the conversion, and the configuration of the new table.
 
         Raises:
-            InvalidInputError: as `convert_to_deltalake`, or PyIceberg is missing.
+            InvalidInputError: see `convert_to_deltalake`; or PyIceberg is not installed.
         """
         if not self._is_iceberg():
             conversion = plan_conversion(
@@ -237,7 +238,7 @@ class ForeignSource:
         if wanted.partition_by is not None or wanted.partition_strategy is not None:
             raise InvalidInputError(
                 f"cannot convert {self.store.root} with partition_by or partition_strategy: the "
-                "partition spec of the Iceberg table defines the partitions; leave them out"
+                "partition spec of the Iceberg table defines the partitions; omit these arguments"
             )
         conversion = plan_iceberg_conversion(context, self.metadata_name)
         mapped = replace(
@@ -254,9 +255,9 @@ class ForeignSource:
         return any(info.name.endswith(_METADATA_ENDING) for info in listed)
 
     def snapshot(self) -> tuple[Conversion, Snapshot]:
-        """Return the plan of a table of the files, and the version that it would have.
+        """Return the plan of the conversion, and a snapshot of the table that it would create.
 
-        Cost: as a conversion without statistics; nothing is written.
+        Cost: that of a conversion without statistics; nothing is written.
         """
         context = TableContext(store=self.store, time_zone="UTC")
         conversion, configuration = self.planned(context, Wanted())
@@ -266,7 +267,7 @@ class ForeignSource:
 def divided_location(location: str) -> tuple[str, str | None]:
     """Split the location of an Iceberg metadata file into the table's location and the file name.
 
-    Any other location is returned unchanged, with None.
+    For any other location, return the location and None.
     """
     table, sign, name = location.rpartition(f"/{_METADATA_DIRECTORY}/")
     is_file = bool(sign) and "/" not in name and name.endswith(_METADATA_ENDING)

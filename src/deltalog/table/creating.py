@@ -1,6 +1,6 @@
-"""New tables: their first commit, and clones.
+"""Create and clone tables.
 
-`defaults` makes the configuration of new tables.
+`defaults` builds the configuration of new tables.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlace:
-    """Location of a table or of a new table.
+    """The location of an existing or new table, and its new name in a catalog.
 
     Args:
         context: context of the table.
-        new: the catalog's entry for a table that does not exist yet; None without a catalog.
+        new: the catalog entry of a table that does not exist yet; None without a catalog.
     """
 
     context: TableContext
@@ -58,7 +58,7 @@ class TablePlace:
         storage_options: StorageOptions | None = None,
         filesystem: Any = None,
     ) -> Self:
-        """Return the place of a location or of a name in a catalog.
+        """Return the place for a location or for a name in a catalog.
 
         Raises:
             InvalidInputError: the location contains a version.
@@ -77,10 +77,10 @@ class TablePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """Definition of a new table; `DeltaTable.create` explains the fields.
+    """Definition of a new table; see `DeltaTable.create` for the fields.
 
     Args:
-        schema: None means the schema of the rows.
+        schema: schema of the table; None means the schema of the rows.
     """
 
     schema: Any = None
@@ -98,7 +98,7 @@ class TableDefinition:
 
         Args:
             schema: schema of the table.
-            new: its entry in a catalog, which may require properties and features.
+            new: the table's entry in a catalog, which may require properties and features.
         """
         given = self.constraints or {}
         checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
@@ -127,16 +127,16 @@ def create_table(
 ) -> TableContext:
     """Create a table, or replace one, in one commit.
 
-    If a new name of a catalog points to an existing table, that table is shown under the name. As
-    in Spark, it must match the definition.
+    If a table already exists at the location of a new catalog entry, the existing table gets the
+    name. As in Spark, it must match the definition.
 
     Args:
         place: location of the table.
-        definition: of the table.
-        mode: if there is a table, `error` fails, `ignore` keeps it, and `overwrite` replaces its
-            schema, properties and rows.
+        definition: definition of the table.
+        mode: what to do if the table already exists: `error` raises, `ignore` does nothing, and
+            `overwrite` replaces its schema, properties and rows.
         options: options of the commit.
-        rows: rows of the table, in any form that the engine opens; None means no rows.
+        rows: rows of any type that `Engine.open_rows` accepts; None means no rows.
         engine: writes the rows; None means this process.
         file_options: options of the data files.
 
@@ -144,21 +144,22 @@ def create_table(
         The context of the table.
 
     Raises:
-        TableExistsError: there is a table, and the mode is `error` or rows were given for it.
-        InvalidInputError: the table at the location differs from the definition.
+        TableExistsError: the table already exists, and the mode is `error`; or a new catalog entry
+            with rows refers to an existing table.
+        InvalidInputError: the existing table differs from the definition.
     """
     context, store = place.context, place.context.store
     if mode not in {"error", "overwrite", "ignore"}:
         raise InvalidInputError(
-            f"cannot create a table at {store.root} with mode={mode!r}: expected the mode error, "
-            "overwrite or ignore"
+            f"cannot create a table at {store.root} with mode={mode!r}: expected 'error', "
+            "'overwrite' or 'ignore'"
         )
     exists = has_table(store)
     if exists and place.new is not None and mode != "overwrite":
         if rows is not None:
             raise TableExistsError(
-                f"cannot create {shown_name(place.new.staged.name)} from rows: there is a table at "
-                f"{store.root}; leave out the query to use that table under this name"
+                f"cannot create {shown_name(place.new.staged.name)} from rows: a table already "
+                f"exists at {store.root}; omit the query to give this name to the existing table"
             )
         snapshot = load_snapshot(context)
         _check_same(place.new, definition, snapshot)
@@ -167,8 +168,8 @@ def create_table(
         return context
     if exists and mode == "error":
         raise TableExistsError(
-            f"cannot create a table at {store.root}: there is one; use mode='overwrite' to "
-            "replace it or mode='ignore' to open it"
+            f"cannot create a table at {store.root}: a table already exists; use mode='overwrite' "
+            "to replace it or mode='ignore' to open it"
         )
     engine = engine or LocalEngine()
     source = None if rows is None else engine.open_rows(rows)
@@ -192,7 +193,7 @@ def create_table(
 
 
 def keep_table(place: TablePlace) -> TableContext:
-    """Return the context of the table at a place; publish its new name in the catalog, if any."""
+    """Return the context of an existing table; register its new catalog entry, if there is one."""
     if place.new is None:
         return place.context
     return place.new.register(load_snapshot(place.context))
@@ -214,8 +215,8 @@ def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snaps
         if one != other:
             raise InvalidInputError(
                 f"cannot create {shown_name(new.staged.name)} at {snapshot.store.root}: {what} of "
-                f"the table there differ: expected {one!r}, found {other!r}; leave them out "
-                "to use that table under this name"
+                f"the existing table differ: expected {one!r}, found {other!r}; omit them from the "
+                "definition to give this name to the existing table"
             )
 
 
@@ -232,22 +233,22 @@ def clone_table(
     options: CommitOptions = USUAL,
     progress: Progress | None = None,
 ) -> TableContext:
-    """Clone a version of a table to a location; `DeltaTable.clone` explains the arguments.
+    """Clone a version of a table to a location; see `DeltaTable.clone` for the arguments.
 
     Returns:
-        The context of the clone, which reads values without a zone as the source does.
+        The context of the clone, with the default time zone of the source.
 
     Raises:
-        TableExistsError: there is a table, and `replace` is false.
-        InvalidInputError: the catalog requires table features of the clone.
+        TableExistsError: a table already exists at the target, and `replaces` is false.
+        InvalidInputError: the target is a managed table, for which the catalog requires features.
     """
     from deltalog.operations.clone import DELTA, Clone, cloned_configuration
 
     new = place.new
     if new is not None and (new.staged.features or new.staged.properties):
         raise InvalidInputError(
-            f"cannot clone {source.store.root} to a managed table: the catalog requires table "
-            "features of it; give the clone a location, or create the table AS SELECT"
+            f"cannot clone {source.store.root} to a managed table: its catalog requires table "
+            "features that a clone may lack; clone to a location, or use CREATE TABLE … AS SELECT"
         )
     store = place.context.store
     context = replace(place.context, time_zone=source.context.time_zone, clock=source.context.clock)
@@ -261,7 +262,7 @@ def clone_table(
     exists = has_table(store)
     if exists and not replaces:
         raise TableExistsError(
-            f"cannot clone to {store.root}: there is a table; replace=True replaces it"
+            f"cannot clone to {store.root}: a table already exists; replace=True replaces it"
         )
     if exists:
         ran = execute(operation, lambda: load_snapshot(context), engine, options, progress=progress)
@@ -277,11 +278,11 @@ def clone_table(
     return context if new is None else new.register(ran.committed.snapshot)
 
 
-# The protocols through which builders run operations on their table.
+# --- Interfaces through which builders such as `TableMerger` run operations
 
 
 class OperationTarget(Protocol):
-    """Something that runs operations: a `DeltaTable`, or one transaction of it."""
+    """An object that runs operations: a `DeltaTable`, or a transaction of a table."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -290,27 +291,27 @@ class OperationTarget(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """The engine for work on rows and files."""
+        """The engine, which reads and writes rows and files."""
         ...
 
     @property
     def do(self) -> Callable[..., Any]:
-        """Run an operation and return its result; `DeltaTable.do` explains the arguments."""
+        """Run an operation and return its result; see `DeltaTable.do`."""
         ...
 
 
 class LatestTable(OperationTarget, Protocol):
-    """A `DeltaTable`, whose operations are commits."""
+    """A `DeltaTable`, which commits each operation."""
 
     @property
     def execute(self) -> Callable[..., Ran[Any]]:
-        """Run an operation, show the committed version, and return the outcome and the commit."""
+        """Run an operation, and return its outcome and its commit; see `DeltaTable.execute`."""
         ...
 
     def show(self, committed: Committed) -> None:
-        """Show the version of a new commit."""
+        """Make the version of a new commit the current version of this object."""
         ...
 
     def update_incremental(self, *, same_table: bool = False) -> None:
-        """Show the latest version; with `same_table`, raise if another table has replaced it."""
+        """Refresh to the latest version; see `DeltaTable.update_incremental`."""
         ...

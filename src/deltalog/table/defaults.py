@@ -1,4 +1,4 @@
-"""Default configuration of new tables, with the properties that the caller sets for all of them.
+"""Configuration of new tables, with the default properties that `table_defaults` sets.
 
 `table_change` decides which protocol and metadata a table may have.
 """
@@ -28,10 +28,10 @@ _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", d
 
 @contextmanager
 def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
-    """Set default properties of the tables that are created in this block.
+    """Set default properties of the tables that are created in the `with` block.
 
-    The arguments of a table take precedence. Blocks can be nested; the inner one's properties win.
-    A block affects the current thread or task.
+    Properties of a table take precedence over defaults, and the defaults of an inner block over
+    those of an outer block. A block affects only the current thread or task.
 
     Args:
         properties: key → string, such as `{"delta.enableDeletionVectors": "true"}`.
@@ -62,8 +62,8 @@ def new_table_with_defaults(
     """Return `table_change.new_table` with the current defaults.
 
     Args:
-        configuration: table properties; None removes a default.
-        place: entry in a catalog, which may require properties and features.
+        configuration: table properties; the value None removes a default.
+        place: the table's entry in a catalog, which may require properties and features.
     """
     asked = dict(configuration or {})
     if place is not None:

@@ -1,7 +1,7 @@
 """`DeltaTable`: the public facade of one table.
 
-It has the current snapshot. Each method runs an operation or calls a function of another package.
-Names are deltalake's where the semantics are the same.
+Each method runs an operation, or calls a function of another package with the current snapshot.
+Methods with the same semantics as in deltalake have the same names.
 """
 
 from __future__ import annotations
@@ -75,56 +75,57 @@ if TYPE_CHECKING:
 class DeltaTable:
     """A Delta table: reads and changes its rows, metadata and history.
 
-    The object shows one version at a time. Reads use that version until `update_incremental` or
-    `load_as_version` shows another one. An operation that changes the table shows the version that
-    it commits. `write_deltalake` or a `transaction()` appends and overwrites rows. The object can
-    be shared by threads, pickled, and used after a fork.
+    The object shows one version of the table. Reads use this version until `update_incremental` or
+    `load_as_version` loads another version. After an operation that changes the table, the object
+    shows the committed version. Use `write_deltalake` or `transaction()` to append or overwrite
+    rows. The object can be shared by threads, pickled, and used after a fork.
 
     These arguments occur in many methods and are explained only here:
 
-    - a `Version` is a number, a timestamp string (ISO 8601; without a zone: UTC) or a datetime.
-    - `predicate`: Spark SQL, an expression (`col("id") > 1`), deltalake's filter tuples or a
-      pyarrow expression. None means all rows.
+    - `Version`: a version number, a timestamp string (ISO 8601; UTC by default) or a datetime.
+    - `predicate`: a Spark SQL string, an expression (`col("id") > 1`), deltalake's filter tuples or
+      a pyarrow expression. None means all rows.
     - `parameters`: values for `?` or `:name` in SQL.
-    - `file_pruning_predicate`: a predicate that chooses files. Filter tuples, such as
-      `[("year", "=", 2024)]`, match null partition values with `''`; a list of lists is an OR of
-      ANDs. `partitions` and `partition_filters` are deprecated names of it.
-    - `columns`: names in the order of the result; None means all.
-    - `filesystem` of methods that read: a file system whose root is the table; data files are read
-      from it. The constructor's `filesystem` reads the log, too.
+    - `file_pruning_predicate`: a predicate that selects files. In filter tuples such as
+      `[("year", "=", 2024)]`, the value `''` means a null partition value; a list of lists is an OR
+      of ANDs. `partitions` and `partition_filters` are deprecated names of this argument.
+    - `columns`: column names in the order of the result; None means all columns.
+    - `filesystem` of methods that read: a file system for data files, whose root is the table. The
+      `filesystem` of the constructor is also used for the log.
     - `commit_properties`: metadata, application transactions and retries of the commit.
-    - `post_commithook_properties`: which maintenance runs after the commit.
+    - `post_commithook_properties`: options of the maintenance after the commit.
     - `writer_properties`: Parquet options of new files.
     - `use_deletion_vectors`: whether to mark rows as deleted instead of rewriting files. With None,
-      if `delta.enableDeletionVectors` is set, the cost decides for each file
-      (`deltalog.maxDeletedRowsRatio`); otherwise files are rewritten.
-    - `dry_run`: change nothing; the result also has `files`, an Arrow table of the files that would
-      change: how, and why.
-    - `progress`: True shows a bar. A function is called with the number of finished parts and
-      the total; an exception in it stops the work and deletes its new files.
+      files are rewritten unless `delta.enableDeletionVectors` is set; if it is set, the share of
+      deleted rows decides for each file (`deltalog.maxDeletedRowsRatio`).
+    - `dry_run`: whether to change nothing. The result then also contains `files`: an Arrow table of
+      the files that would change, with the kind of change and its reason.
+    - `progress`: True shows a progress bar. A function is called with the number of finished parts
+      and the total number of parts. If it raises, the operation stops and deletes its new files.
 
     Args:
         table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and
-            `table@20240131120000000` name a version or a timestamp, unless a directory has exactly
-            that name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
-            `Store` works too, and a `NamedTable` of any catalog.
-        version: None means the latest.
-        storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
-            callable that returns fresh options when credentials expire.
-        without_files: deprecated, and without effect: file columns are read on demand.
-        log_buffer_size: likewise.
-        skip_stats: likewise.
-        filesystem: an fsspec or pyarrow file system to use instead.
-        log_tail: the newest commits of a table whose commits a catalog manages.
-        default_timezone: the zone of values without one where a zone matters: partition values,
-            and `timestamp_ntz` compared with `timestamp`.
+            `table@20240131120000000` select a version or a timestamp, unless a directory has
+            exactly this name. `uc://catalog.schema.table` is a table of the Unity Catalog that the
+            environment configures. A `Store`, or a `NamedTable` of any catalog, is also accepted.
+        version: the version to load; None means the latest.
+        storage_options: options with the names of the cloud SDKs, of deltalake or of fsspec; or a
+            function that returns new options when credentials expire.
+        without_files: deprecated and ignored: file columns are read on demand.
+        log_buffer_size: deprecated and ignored.
+        skip_stats: deprecated and ignored.
+        filesystem: an fsspec or pyarrow file system to use instead of `storage_options`.
+        log_tail: the newest commits, for a table whose commits a catalog manages.
+        default_timezone: the time zone of values without a zone: of timestamps in partition values,
+            and of `timestamp_ntz` in a comparison with `timestamp`.
 
     Raises:
-        TableNotFoundError: there is no Delta table.
+        TableNotFoundError: there is no Delta table at the location.
         VersionNotFoundError: the version does not exist, or was cleaned up.
-        MalformedLogError: the log breaks the protocol; its subclasses name the fault.
+        MalformedLogError: the log violates the protocol; subclasses name the kind of fault.
 
-    Cost: one hint, one listing, the commits after the checkpoint, a few leaves of the checkpoint.
+    Cost: reads `_last_checkpoint`, lists the log once, and reads the commits after the checkpoint
+    and a few columns of the checkpoint.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class DeltaTable:
 
         Args:
             context: context of the table.
-            engine: works on rows and files; None means threads of this process.
+            engine: reads and writes rows and files; None means threads of this process.
         """
         table = cls.__new__(cls)
         cls._open(table, context, engine, None)
@@ -185,9 +186,9 @@ class DeltaTable:
     def is_deltatable(
         table_uri: str | PurePath | NamedTable, storage_options: StorageOptions | None = None
     ) -> bool:
-        """Return whether a Delta table is at a location, even one that deltalog cannot read.
+        """Return whether there is a Delta table at a location, even if deltalog cannot read it.
 
-        Cost: one listing, which ends at the first commit.
+        Cost: one listing, which stops at the first commit.
         """
         if (named := locations.named_table(table_uri, storage_options)) is not None:
             return named.is_delta_table()
@@ -218,21 +219,21 @@ class DeltaTable:
 
         Args:
             table_uri: location of the new table.
-            schema: a `Schema`, fields, or an Arrow schema of any library. Field metadata declares
-                comments, defaults, generated and identity columns.
-            mode: if there is a table, `error` fails, `ignore` opens it, and `overwrite` replaces
-                its schema, properties and rows.
+            schema: a `Schema`, a list of fields, or an Arrow schema of any library. Field metadata
+                declares comments, defaults, generated columns and identity columns.
+            mode: what to do if the table already exists: `error` raises, `ignore` opens the table,
+                and `overwrite` replaces its schema, properties and rows.
             partition_by: partition columns.
             name: name of the table.
             description: description of the table.
-            configuration: table properties; None removes a default of `table_defaults`.
-            cluster_by: clustering columns, instead of partitions.
-            features: table features to support beyond what is needed.
-            constraints: CHECK constraints, name → Spark SQL; columns may be in double quotes.
-            raise_if_key_not_exists: whether an unknown `delta.` property raises.
+            configuration: table properties; the value None removes a default of `table_defaults`.
+            cluster_by: clustering columns; not together with partition columns.
+            features: additional table features to enable in the protocol.
+            constraints: CHECK constraints (name → Spark SQL). Column names may be in double quotes.
+            raise_if_key_not_exists: whether to raise for an unknown `delta.` property.
 
         Raises:
-            TableExistsError: there is a table, and the mode is `error`.
+            TableExistsError: the table already exists, and the mode is `error`.
             InvalidInputError: schema, columns and properties contradict each other.
         """
         from deltalog.operations.create import as_schema
@@ -263,7 +264,7 @@ class DeltaTable:
 
     @property
     def engine(self) -> Engine:
-        """The engine for work on rows and files: threads of this process, or tasks of a cluster."""
+        """The engine, which reads and writes rows and files, in this process or on a cluster."""
         if self._engine is None:
             from deltalog.operations.engine import LocalEngine
 
@@ -280,24 +281,24 @@ class DeltaTable:
         return self._snapshot.version
 
     def load_as_version(self, version: Version) -> None:
-        """Show another version from now on.
+        """Load another version, which this object shows from now on.
 
         Raises:
-            VersionNotFoundError: the version does not exist; the message names the first and last
-                one.
+            VersionNotFoundError: the version does not exist. The message contains the first and the
+                last existing version.
         """
         if version is None:
             raise InvalidInputError(
                 "cannot load version None: expected a number, an ISO 8601 string or a datetime; "
-                "update_incremental() goes to the latest version"
+                "update_incremental() loads the latest version"
             )
         self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
 
     def update_incremental(self, *, same_table: bool = False) -> None:
-        """Show the latest version; with `same_table`, raise if another table has replaced this one.
+        """Load the latest version; with `same_table`, raise if the table was replaced by another.
 
-        Cost: one listing and the new commits.
+        Cost: one listing, and reading the new commits.
         """
         with locations.naming(self.table_uri):
             self._snapshot = self._snapshot.refresh(same_table=same_table)
@@ -317,7 +318,7 @@ class DeltaTable:
         if self._travelled:
             raise InvalidInputError(
                 f"cannot {operation} at version {self.version()} of {self.table_uri}: the table "
-                "was opened at that version; update_incremental() moves it to the latest"
+                "was opened at this version; update_incremental() loads the latest version"
             )
 
     def schema(self) -> Schema:
@@ -329,34 +330,34 @@ class DeltaTable:
         return self._snapshot.metadata
 
     def protocol(self) -> Protocol:
-        """Return what readers and writers of the table must support."""
+        """Return the protocol: the versions and features that readers and writers must support."""
         return self._snapshot.protocol
 
     @property
     def properties(self) -> TableProperties:
-        """The table properties, typed."""
+        """The table properties, as typed values."""
         return self._snapshot.configuration.properties
 
     def domain_metadata(self) -> dict[str, str]:
-        """Return the configuration of each metadata domain, including unknown domains.
+        """Return domain name → configuration of all metadata domains.
 
-        A domain in the form of the protocol draft is a mapping; it is returned as JSON.
+        A configuration that is a JSON object, as in the protocol's draft, is returned as a string.
         """
         domains = self._snapshot.domain_metadata
         return {name: domain.text for name, domain in domains.items()}
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the last version that an application has recorded; None if there is none."""
+        """Return the last version that an application has recorded, or None."""
         found = self._snapshot.app_transactions.get(app_id)
         return None if found is None else found.version
 
     def history(self, limit: int | None = None) -> CommitHistory:
-        """Return the commits, newest first: version, timestamp (ms), operation and its details.
+        """Return the commits, newest first, as a list of dictionaries.
 
-        The result is a list of dictionaries with `to_pandas()`, which converts timestamps to
-        datetimes.
+        Each dictionary contains the version, the timestamp in milliseconds, and the members of
+        `commitInfo`. The method `to_pandas()` of the list returns timestamps as datetimes.
 
-        Cost: one request per commit, sent together.
+        Cost: one request for each commit, several at a time.
         """
         from deltalog.table.inspect.description import CommitHistory
 
@@ -365,7 +366,7 @@ class DeltaTable:
     def detail(self) -> dict[str, Any]:
         """Return a summary of the table: Spark's `DESCRIBE DETAIL`.
 
-        Cost: the sizes of all files, from the log.
+        Cost: reads the sizes of all files from the log.
         """
         return describe(self._snapshot)
 
@@ -373,7 +374,7 @@ class DeltaTable:
     def plot(self) -> TablePlots:
         """Plots of the version that this object shows: `commits()`, `file_sizes()` and others.
 
-        They need matplotlib, which the extra `plot` installs.
+        Plots need matplotlib (extra `plot`).
         """
         from deltalog.table.inspect.plot import TablePlots
 
@@ -388,23 +389,23 @@ class DeltaTable:
         limit: int | None = None,
         order_by: Any = None,
     ) -> Scan:
-        """Plan a read of rows: to be streamed, counted, explained, or split into picklable tasks.
+        """Plan a read of rows. The `Scan` streams, counts or explains it, or splits it into tasks.
 
         Args:
-            columns: `a.b` keeps only that part of the struct `a`; `_metadata.file_path`,
-                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time` return
-                the position of a row. None means all columns of the table.
-            limit: most rows to return.
-            order_by: with a limit, returns the first rows of an order: SQL such as `at DESC, id`,
-                or a list of columns and of pairs `("at", "descending")`. NULL comes first and NaN
-                last; DESC reverses both, as in Spark.
+            columns: names of columns; None means all columns of the table. `a.b` returns the struct
+                `a` with only the field `b`. Metadata columns are `_metadata.file_path`,
+                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time`.
+            limit: maximum number of rows.
+            order_by: with a limit: return the first rows in this order. SQL such as `at DESC, id`,
+                or a list of column names and pairs such as `("at", "descending")`. NULL is first
+                and NaN last; with DESC, NaN is first and NULL last, as in Spark.
 
         Raises:
             InvalidInputError: a column does not exist, or the predicate is invalid.
             UnsupportedFeatureError: reading rows requires a table feature that deltalog lacks.
 
-        Cost: none before a result is requested. With `order_by`, files are read in the order of
-        their bounds, until no other file can contain one of the first rows.
+        Cost: none until a result is requested. With `order_by`, files are read in the order of
+        their statistics, until no other file can contain one of the first rows.
         """
         condition = arguments.as_condition(
             self.schema(), predicate, session=self._session, parameters=parameters
@@ -422,34 +423,35 @@ class DeltaTable:
         )
 
     def count(self) -> int:
-        """Return the number of rows, without deleted ones.
+        """Return the number of rows, without deleted rows.
 
-        Cost: no data where the log has the number of rows of every file.
+        Cost: reads `numRecords` of every file from the log; reads data only of files without it.
         """
         return self.scan().count()
 
     def head(
         self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
     ) -> pa.Table:
-        """Return some arbitrary rows in memory, as a preview.
+        """Return a few arbitrary rows, as a preview.
 
         Args:
-            num_rows: most rows to return.
+            num_rows: maximum number of rows.
 
-        Cost: files are read one after the other until there are enough rows.
+        Cost: reads one file after the other until there are enough rows.
         """
         return self.scan(columns, predicate, limit=num_rows).to_table()
 
     def describe(self) -> TableDescription:
-        """Return number of rows, and nulls, minimum and maximum of each column, from the log.
+        """Return the number of rows, and for each column the nulls, minimum and maximum.
 
-        A statistic is returned only if the log has its exact value; `missing` names the others,
-        with the reason.
+        The values are computed from the statistics in the log. A value that cannot be computed
+        exactly is in `missing`, with the reason.
 
         Returns:
-            A `TableDescription`: `num_rows`, `columns`, `to_table()`, `to_pandas()`, and a card.
+            A `TableDescription`: `num_rows`, `columns`, `to_table()`, `to_pandas()`; a notebook
+            shows it as a card.
 
-        Cost: no data; every statistic of every file.
+        Cost: reads all statistics of all files from the log, but no data.
         """
         from deltalog.table.inspect.description import describe_columns
 
@@ -467,10 +469,11 @@ class DeltaTable:
         """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
         Args:
-            parquet_read_options: pyarrow's options; `dictionary_columns` are
-                dictionary-encoded. Timestamps are read exactly as stored, in any unit.
-            schema: other Arrow types for the columns.
-            as_large_types: whether to return Arrow's large strings, binaries and lists.
+            parquet_read_options: pyarrow's `ParquetReadOptions`. Columns in `dictionary_columns`
+                are returned dictionary-encoded. `coerce_int96_timestamp_unit` has no effect,
+                because timestamps are always read exactly.
+            schema: the Arrow types of the result, if they differ from the default types.
+            as_large_types: whether to return large strings, binaries and lists.
         """
         from deltalog.data.scan.dataset import DeltaDataset  # takes half a second
 
@@ -487,7 +490,7 @@ class DeltaTable:
         filesystem: Any = None,
         filters: Any = None,
     ) -> pa.Table:
-        """Return the rows in memory; `filters` is a predicate."""
+        """Return the rows as an Arrow table; `filters` is a predicate."""
         arguments.warn_of_deprecated(partitions=partitions)
         return self._filtered(partitions, columns, filters, filesystem).to_table()
 
@@ -504,10 +507,10 @@ class DeltaTable:
         """Return the rows as a pandas data frame.
 
         Args:
-            types_mapper: as in pyarrow's `to_pandas`.
-            dtype_backend: as in pandas' readers. `pyarrow` keeps each column in Arrow.
-                `numpy_nullable` uses dtypes with NA, and Arrow where there is none. None uses
-                NumPy's dtypes, where integers with NULL become floating-point numbers.
+            types_mapper: see pyarrow's `Table.to_pandas`.
+            dtype_backend: see `pandas.read_parquet`. `pyarrow` uses Arrow dtypes. `numpy_nullable`
+                uses pandas' nullable dtypes, and Arrow dtypes for other types. None uses NumPy
+                dtypes, in which integers with NULL become floating-point numbers.
         """
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
@@ -533,8 +536,8 @@ class DeltaTable:
         """Return the rows as a Polars data frame.
 
         Args:
-            lazy: return a lazy frame, which reads only the columns, files and rows that its query
-                needs, batch by batch. It keeps the version that this object shows now.
+            lazy: whether to return a lazy frame, which reads only the columns, files and rows that
+                its query needs, in batches. It always reads the version that this object shows now.
         """
         if not lazy:
             return self._filtered(None, columns, filters).to_polars()
@@ -546,7 +549,7 @@ class DeltaTable:
         )
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """Return the table as a DuckDB relation, which reads only what a query needs."""
+        """Return a DuckDB relation, which reads only the columns and files that a query needs."""
         from deltalog.data.scan.rows import duckdb_relation
 
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
@@ -554,11 +557,11 @@ class DeltaTable:
     def sql(
         self, query: str, parameters: Mapping[str, object] | None = None
     ) -> pa.RecordBatchReader:
-        """Return the result of a query over the version that this object shows, named `this`.
+        """Return the result of an SQL query, in which `this` is the version that this object shows.
 
         Args:
-            query: in Spark's dialect, such as `SELECT count(*) FROM this`, or
-                `FROM this VERSION AS OF 3`; `deltalog.sql` runs statements over several tables.
+            query: a query in Spark's dialect, such as `SELECT count(*) FROM this`, or
+                `SELECT * FROM this VERSION AS OF 3`. `deltalog.sql` supports several tables.
             parameters: values for `:name`.
 
         Raises:
@@ -569,7 +572,7 @@ class DeltaTable:
         return query_table(self, query, parameters or {})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows for any library that accepts Arrow streams."""
+        """Return the rows as an Arrow C stream, for any library that supports Arrow."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def load_cdf(  # noqa: PLR0917  # deltalake's signature
@@ -589,17 +592,19 @@ class DeltaTable:
 
         Args:
             starting_version: the first version; 0 if no start is given.
-            ending_version: the last version, inclusive; the latest if no end is given, or if this
-                version does not exist yet.
-            starting_timestamp: instead of a version: start at the first version from this time on.
-            ending_timestamp: instead of a version: end at the last version up to this time.
-            allow_out_of_range: whether a range after the latest version is empty instead of an
-                error.
+            ending_version: the last version, inclusive. The default, and the maximum, is the latest
+                version.
+            starting_timestamp: instead of `starting_version`: start with the first version at or
+                after this time.
+            ending_timestamp: instead of `ending_version`: end with the last version at or before
+                this time.
+            allow_out_of_range: whether a range after the latest version returns no rows instead of
+                raising.
 
         Raises:
-            VersionNotFoundError: the range is not in the log.
-            ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
-            IncompatibleChangesError: the schema changed in between.
+            VersionNotFoundError: versions of the range are not in the log.
+            ChangeDataFeedNotEnabledError: the feed was disabled in a version of the range.
+            IncompatibleChangesError: the schema changed incompatibly within the range.
         """
         bound = arguments.as_one_bound
         first = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
@@ -649,7 +654,7 @@ class DeltaTable:
     ) -> list[str]:
         """Return the locations of the data files that may contain a matching row.
 
-        Cost: the paths, and the statistics of the columns in the filters.
+        Cost: reads from the log the paths, and the statistics of the columns in the predicate.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
@@ -660,7 +665,7 @@ class DeltaTable:
     def partitions(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[dict[str, str | None]]:
-        """Return the partitions that may contain a matching row; values are as in the log."""
+        """Return the partitions that may contain a matching row, with values as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
@@ -671,18 +676,20 @@ class DeltaTable:
         """Return one row per data file: path, size, time, partition values, statistics.
 
         Args:
-            flatten: return a column for each statistic instead of structs.
+            flatten: whether to return a column for each statistic instead of structs.
 
-        Cost: every statistic of every file.
+        Cost: reads all statistics of all files from the log.
         """
         from deltalog.data.scan import file_reports
 
         return file_reports.add_actions(self._snapshot, flatten=flatten)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
-        """Return `filepath` and `selection_vector` (true: live) of each file with deleted rows.
+        """Return the deletion vectors of all files that have deleted rows.
 
-        Cost: one request per deletion vector.
+        Columns: `filepath`; `selection_vector`: for each physical row, false if it is deleted.
+
+        Cost: one request for each deletion vector.
         """
         from deltalog.data.scan import file_reports
 
@@ -699,10 +706,10 @@ class DeltaTable:
         """Compare two versions: rows, schema, settings. No change feed is needed.
 
         Args:
-            before: one version.
-            after: the other version; None means the version that this object shows.
-            key: columns that identify a row. Without them row ids identify rows, if both versions
-                have them; otherwise a changed row is one removed and one added row.
+            before: the first version.
+            after: the second version; None means the version that this object shows.
+            key: columns that identify a row. Without a key, row ids identify a row if both versions
+                have row ids; otherwise a changed row appears as a removed and an added row.
 
         Returns:
             A `TableDiff`: rows with `_change_type`, and tables of schema and setting changes.
@@ -711,7 +718,7 @@ class DeltaTable:
             VersionNotFoundError: a version does not exist.
             InvalidInputError: a column does not exist.
 
-        Cost: a file is not read if both versions have it with the same deletion vector.
+        Cost: reads all files except those that are in both versions with the same deletion vector.
         """
         from deltalog.table.inspect.diff import diff_snapshots
 
@@ -731,13 +738,14 @@ class DeltaTable:
     ) -> Report:
         """Check the table, and report problems with their severity and a remedy.
 
-        The log is checked against the protocol, features against properties, checkpoints and
-        checksums against the log, statistics against samples of the data; then deletion vectors,
-        missing and unknown files, and which engines can read and write the table.
+        The checks compare the log with the protocol, features with properties, checkpoints and
+        checksums with the log, and statistics with samples of the data. They also find damaged
+        deletion vectors, missing files and unknown files, and report which engines can read and
+        write the table.
 
         Args:
-            checks: one or several names of checks; None means all.
-            samples: how many data files and deletion vectors are read.
+            checks: names of the checks to run; None means all.
+            samples: the number of data files and deletion vectors to read.
 
         Returns:
             A `Report`: `findings`, `is_healthy`, `to_table()`.
@@ -773,33 +781,36 @@ class DeltaTable:
         poll_seconds: float = 1.0,
         clock: Clock | None = None,
     ) -> Follower:
-        """Stream the table in steps: its rows, then those of new commits; each row exactly once.
+        """Stream the rows of the table in steps, then the rows of new commits, each exactly once.
 
-        `for step in table.follow()` waits for new commits, and so does `async for`; `available()`
-        ends when no commit is left. A step returns rows as a scan does. After processing them,
-        store `step.offset.to_json()`, and pass it as `start` to continue there.
+        `for step in table.follow()` and `async for` wait for new commits; `available()` ends when
+        there are no more commits. A step returns its rows like a `Scan`. After processing the rows,
+        store `step.offset.to_json()`, and pass it as `start` to continue after this step.
 
         Args:
-            start: a stored offset, or the first version whose changes to return; `latest` starts
-                with the next commit. None returns all rows first.
-            changes: return the change data feed (`_change_type` and so on) instead of new rows.
-            columns: as for `scan`.
-            predicate: as for `scan`.
-            max_files_per_step: most files of a step.
-            max_bytes_per_step: most bytes of a step; a single file may be larger.
-            ignore_deletes: skip commits that only delete.
-            ignore_changes: return all rows of rewritten files, including unchanged rows.
-            skip_change_commits: skip commits that delete or rewrite.
-            on_schema_change: `raise` stops before the first row of another schema, and a new
-                follower continues from the offset; `evolve` continues.
-            poll_seconds: seconds between two polls when there is nothing new.
-            clock: sleeps between two polls.
+            start: a stored offset, or the first version whose changes to return. `latest` starts
+                with the next commit. None first returns all existing rows.
+            changes: whether to return the change data feed, with `_change_type` and other columns,
+                instead of new rows.
+            columns: see `scan`.
+            predicate: see `scan`.
+            max_files_per_step: maximum number of files in a step.
+            max_bytes_per_step: maximum size of the files in a step, in bytes; a step contains at
+                least one file.
+            ignore_deletes: whether to skip commits that only delete rows.
+            ignore_changes: whether to return all rows of rewritten files, including unchanged rows.
+            skip_change_commits: whether to skip commits that delete or update rows.
+            on_schema_change: `raise` raises before the first row with another schema; a new
+                follower can continue from the offset. `evolve` continues with the new schema.
+            poll_seconds: seconds between two polls if there are no new commits.
+            clock: the clock that waits between two polls.
 
         Raises:
-            InvalidInputError: the offset is of another table, or a column does not exist.
+            InvalidInputError: the offset belongs to another table, or a column does not exist.
             VersionNotFoundError: the version does not exist.
 
-        Cost: one listing per poll, one request per commit, and the files whose rows are requested.
+        Cost: one listing for each poll, one request for each commit, and reading the files whose
+        rows are requested.
         """
         from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
 
@@ -828,24 +839,24 @@ class DeltaTable:
         dry_run: bool = False,
         on_conflict: Literal["retry", "raise"] = "retry",
     ) -> ResultT:
-        """Run an operation of `deltalog.operations`, and show the committed version.
+        """Run an operation of `deltalog.operations`, and load the committed version.
 
         Args:
             operation: the operation.
-            on_conflict: `raise` does not stage the operation again after a conflict.
+            on_conflict: `retry` stages the operation again after a conflict; `raise` raises.
 
         Returns:
-            The operation's result; an empty dictionary if the table already contains the
-            application transaction.
+            The operation's result; an empty dictionary if the application transaction of the commit
+            is already recorded.
 
         Raises:
-            InvalidInputError: the table shows an old version.
+            InvalidInputError: this object was opened at an old version.
         """
         options = _options(commit_properties, post_commithook_properties, on_conflict)
         if dry_run:
             from deltalog.operations.execute import preview
 
-            # A dry run uses the newest version, unless the table was opened at an old one.
+            # A dry run uses the latest version, unless the table was opened at an old version.
             is_old = self._travelled or not operation.needs_latest
             seen = self._snapshot if is_old else self._snapshot.refresh(same_table=True)
             return as_facts(cast("ResultT", preview(operation, seen, self.engine)), operation.name)
@@ -862,7 +873,10 @@ class DeltaTable:
         engine: Engine | None = None,
         is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
-        """Execute an operation, and return its outcome and its commit; see `execute_on`."""
+        """Run an operation, load the committed version, and return outcome and commit.
+
+        See `execute_on` for the arguments.
+        """
         from deltalog.operations.execute import execute_on
 
         self._check_latest(operation.name)
@@ -885,21 +899,21 @@ class DeltaTable:
         hooks: PostCommitHookProperties | None = None,
         skip_empty: bool = False,
     ) -> Ran[T]:
-        """Stage an operation of your own, commit it, and show its version.
+        """Stage an operation with a function of your own, commit it, and load its version.
 
-        Its interface is only as stable as the modules that `stage` uses.
+        The interface of `PendingTransaction` is not stable.
 
         Args:
-            operation: name for the history.
-            stage: stages the operation; called again on the newest version after a conflict.
-            parameters: parameters for the history.
+            operation: name of the operation in the history.
+            stage: stages the operation. After a conflict, it is called again on the newest version.
+            parameters: parameters of the operation in the history.
             refresh: whether to refresh the table first; not necessary for an append.
-            on_conflict: as for `do`.
+            on_conflict: see `do`.
             hooks: the `post_commithook_properties`.
-            skip_empty: skip the commit if nothing was staged.
+            skip_empty: whether to skip the commit if nothing was staged.
 
         Raises:
-            InvalidInputError: the table shows an old version.
+            InvalidInputError: this object was opened at an old version.
         """
         from deltalog.operations.operation import CustomOperation
         from deltalog.transaction.commit import Ran
@@ -916,7 +930,7 @@ class DeltaTable:
         return Ran(value=None if done.value is None else done.value.value, committed=done.committed)
 
     def show(self, committed: Committed) -> None:
-        """Show the version of a new commit."""
+        """Make the version of a new commit the current version of this object."""
         self._snapshot = committed.snapshot
         self._travelled = False
 
@@ -925,9 +939,9 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> TableTransaction:
-        """Begin several operations in one commit: `with table.transaction() as tx: tx.append(…)`.
+        """Begin a transaction with one commit: `with table.transaction() as tx: tx.append(…)`.
 
-        All of them see the table as it was at the beginning.
+        All operations see the table as it was at the beginning of the transaction.
         """
         from deltalog.table.transaction import TableTransaction
 
@@ -946,20 +960,23 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> Appender:
-        """Begin to append rows of many threads or tasks, in a version per window.
+        """Return an appender, which commits the rows of many threads or tasks in few versions.
 
         `with table.appender() as appender: version = appender.append(rows).result()`; in a
-        coroutine `await appender.append_async(rows)`. Each caller gets its own result; once that is
-        a version, the rows are durable. Leaving the block commits all queued rows.
+        coroutine: `await appender.append_async(rows)`. Each caller gets its own result: the version
+        that durably contains its rows, or an error. At the end of the block, all queued rows are
+        committed.
 
         Args:
-            wait_ms: how long the first rows of a version wait for others. Rows that arrive during a
-                commit go into the next version, also with 0.
-            most_rows: most rows of a version; only a single call may exceed it.
-            most_bytes: most bytes in memory of the rows of a version, likewise.
-            waiting_bytes: most bytes of uncommitted rows; above it, callers wait.
+            wait_ms: how long the first rows of a version wait for further rows. With 0, they do not
+                wait, but rows that arrive during a commit still share the next version.
+            most_rows: maximum number of rows in a version. The rows of one call are never split, so
+                they may exceed it.
+            most_bytes: maximum size of the rows of a version in memory, in bytes. The rows of one
+                call may exceed it.
+            waiting_bytes: maximum size of uncommitted rows, in bytes. At this limit, callers block.
 
-        Cost: one data file per window and partition, and one commit.
+        Cost: for each version, one commit, and one data file for each partition.
         """
         from deltalog.table.appender import Appender, AppendWindow
 
@@ -985,13 +1002,13 @@ class DeltaTable:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Delete the rows for which a predicate is true; all rows without one.
+        """Delete the rows for which a predicate is true; without a predicate, delete all rows.
 
         Returns:
             Counts of rows and files, and times in milliseconds.
 
-        Cost: the predicate's columns of the files that pruning leaves; then deletion vectors of
-        some kilobytes, or a rewrite of the files with matching rows.
+        Cost: after pruning, reads the predicate's columns of the remaining files. Then writes
+        deletion vectors of a few kilobytes, or rewrites the files with matching rows.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.delete import Delete
@@ -1022,23 +1039,25 @@ class DeltaTable:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Update the rows for which a predicate is true; all rows without one.
+        """Update the rows for which a predicate is true; without a predicate, update all rows.
 
         Args:
-            updates: column → Spark SQL or expression, computed from the row as it was; a dotted
-                name reaches into a struct. The SQL may use `parameters` as `:name`.
-            new_values: column → Python value; never interpreted as SQL.
-            error_on_type_mismatch: False replaces values that do not fit the column's type by NULL.
+            updates: column → Spark SQL string or expression, computed from the values before the
+                update. A dotted name is a field of a struct. SQL may use parameters as `:name`.
+            new_values: column → Python value, which is never interpreted as SQL.
+            error_on_type_mismatch: whether to raise for a value that cannot be converted to the
+                column's type. False replaces such values with NULL.
 
         Returns:
             Counts of rows and files, and times in milliseconds.
 
         Raises:
             InvalidInputError: a column does not exist, or cannot be assigned.
-            ConstraintViolationError: new rows break a rule of the table.
+            ConstraintViolationError: new rows violate a constraint of the table.
 
-        Cost: the predicate's columns of the files that pruning leaves; then all columns of the
-        row groups with matching rows, or of their files where there are no deletion vectors.
+        Cost: after pruning, reads the predicate's columns of the remaining files. Then reads all
+        columns of the row groups with matching rows, or of the whole files without deletion
+        vectors.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.update import Update
@@ -1075,18 +1094,22 @@ class DeltaTable:
         parameters: Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
-        """Begin a merge: rows of a source update, delete and insert rows of the table.
+        """Begin a merge: update, delete and insert rows of the table with the rows of a source.
+
+        Add clauses to the result, then call `execute()`.
 
         Args:
-            source: anything that `write_deltalake` accepts; it may be larger than memory.
-            predicate: Spark SQL or expression over both rows: the condition of a match.
-            source_alias: name of the source in SQL, besides `source`.
-            target_alias: name of the table in SQL, besides `target`.
+            source: rows of any type that `write_deltalake` accepts; they may be larger than memory.
+            predicate: the condition for a match of a source row and a table row, as a Spark SQL
+                string or an expression.
+            source_alias: additional name of the source in SQL; `source` is always a name.
+            target_alias: additional name of the table in SQL; `target` is always a name.
             merge_schema: whether to add columns to the table that only the source has.
-            error_on_type_mismatch: False replaces values that do not fit a column's type by NULL.
-            streamed_exec: accepted as in deltalake; the table is always streamed and pruned.
-            max_spill_size: accepted likewise.
-            max_temp_directory_size: accepted likewise.
+            error_on_type_mismatch: whether to raise for a value that cannot be converted to the
+                column's type. False replaces such values with NULL.
+            streamed_exec: ignored; accepted for compatibility with deltalake.
+            max_spill_size: ignored; accepted for compatibility with deltalake.
+            max_temp_directory_size: ignored; accepted for compatibility with deltalake.
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.changes.request import ChangeRequest
@@ -1122,16 +1145,17 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Replace rows of the table with new rows of the same key, and insert the other new rows.
+        """Update the rows whose key is in the data, and insert rows with new keys.
 
         Args:
-            data: anything that `write_deltalake` accepts.
+            data: rows of any type that `write_deltalake` accepts.
             key: the columns that identify a row.
-            null_safe: NULL is a key like any other; otherwise rows without a key are inserted.
+            null_safe: whether NULL keys match each other. Otherwise rows with a NULL key are always
+                inserted.
             merge_schema: whether to add columns to the table that only the data has.
 
         Returns:
-            The counts of a merge.
+            The counts of a merge; see `TableMerger.execute`.
         """
         from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger
@@ -1162,7 +1186,7 @@ class DeltaTable:
         target_file_size: int | None = None,
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
-        """Return picklable settings for `write_files` on another machine."""
+        """Return a picklable description of the table, for `write_files` on another machine."""
         from deltalog.operations.changes.file_options import FileOptions
 
         options = FileOptions(
@@ -1180,18 +1204,18 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> int:
-        """Commit files that `write_files` wrote, on any machines; return the new version.
+        """Commit files that `write_files` has written, on any machine; return the new version.
 
         With application transactions in `commit_properties`, a repeated call is skipped.
 
         Args:
-            written: results of one worker or of many.
-            mode: `append`, or `overwrite`, which removes all previous rows.
+            written: the result of one `write_files` call, or a list of results.
+            mode: `append`, or `overwrite`, which removes all existing rows.
 
         Raises:
             InvalidInputError: the files were written for another table or schema.
-            CommitFailedError: another writer has won; the files stay, and you can commit them
-                again.
+            CommitFailedError: a concurrent commit conflicts. The files are not deleted, so that you
+                can commit them again.
         """
         from deltalog.data.write.written import WrittenFiles
         from deltalog.operations.commit_files import CommitFiles
@@ -1211,24 +1235,25 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Commit Parquet files that are in the table's directory already.
+        """Commit Parquet files that already exist in the table's directory.
 
-        Their rows are not read: the caller is responsible for columns and statistics. `commit` is
-        the safe alternative: it checks the files of `write_files`.
+        The files are not read, so the caller is responsible for their columns and statistics.
+        `commit` is the safe alternative for files of `write_files`.
 
         Args:
-            actions: `deltalog.transaction.AddAction` and, with `append`, `RemoveAction`.
-            mode: `append`, or `overwrite`, which removes the current files.
-            schema: schema of the files; it must be the table's.
+            actions: the files to add (`deltalog.transaction.AddAction`) and, with `append`, to
+                remove (`RemoveAction`).
+            mode: `append`, or `overwrite`, which removes the existing files.
+            schema: schema of the files; it must be the table's schema.
             partition_by: the table's partition columns.
-            partition_filters: with `overwrite`, only the files of these partitions are removed.
+            partition_filters: with `overwrite`: remove only the files of these partitions.
 
         Raises:
-            InvalidInputError: the files do not fit the table, or the table has constraints,
-                generated or identity columns, for which rows would have to be checked.
+            InvalidInputError: an action is not valid for the table; or the table has constraints,
+                generated columns or identity columns, which cannot be checked here.
             DataFileMissingError: a file does not exist.
 
-        Cost: one request per added file.
+        Cost: one request for each added file.
         """
         from deltalog.operations.commit_files import CommitActions
         from deltalog.operations.create import as_schema
@@ -1256,7 +1281,7 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set a user-controlled metadata domain; the table needs `domainMetadata`."""
+        """Set a user-controlled metadata domain; the table needs the feature `domainMetadata`."""
         from deltalog.operations.alter import SetDomainMetadata
 
         operation = SetDomainMetadata(domain, configuration)
@@ -1293,32 +1318,34 @@ class DeltaTable:
         inventory: Rows | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Delete files that no version within the retention needs; by default only list them.
+        """Delete files that no version within the retention period needs; by default, list them.
 
-        These files stay: live files; files that were removed within the retention, and their
-        deletion vectors; and all files younger than the retention, because a concurrent writer may
-        need them. Versions older than the retention can't be read afterwards.
+        Vacuum never deletes live files, files that were removed within the retention period, their
+        deletion vectors, or files younger than the retention period, which a concurrent writer may
+        need. Afterwards, versions older than the retention period cannot be read.
 
         Args:
-            retention_hours: how long removed files are kept; None means
-                `delta.deletedFileRetentionDuration`, a week by default.
-            dry_run: delete nothing.
-            enforce_retention_duration: whether a retention shorter than the table's raises.
-            full: list all files below the root, to also find files of failed writes. Otherwise only
-                files with a `remove` action in the log are found.
-            keep_versions: versions that stay readable, whatever their age.
-            inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) that
-                replaces the listing, in any form that `write_deltalake` accepts.
+            retention_hours: retention period of removed files; None means
+                `delta.deletedFileRetentionDuration`, by default one week.
+            dry_run: whether to only list the files.
+            enforce_retention_duration: whether to raise for a retention period shorter than the
+                table's.
+            full: whether to list all files below the root, to also find files of failed writes.
+                Otherwise only files with a `remove` action in the log are found.
+            keep_versions: versions that must remain readable, whatever their age.
+            inventory: a table of all files that replaces the listing, of any type that
+                `write_deltalake` accepts. Columns: `path`, `length`, `modificationTime`, `isDir`.
 
         Returns:
-            The paths of the files, relative to the root; `vacuum_report()` has the reasons.
+            The paths of the files, relative to the root. `vacuum_report()` returns the reasons.
 
         Raises:
-            InvalidInputError: the retention is too short, or the table shows an old version.
+            InvalidInputError: the retention period is too short, or this object was opened at an
+                old version.
             DeltaProtocolError: the table has a feature that deltalog does not support.
 
         Protocol: Vacuum Protocol Check
-        Cost: commits since the last such vacuum; with `full`, a listing of the whole table.
+        Cost: reads the commits since the last such vacuum; with `full`, lists the whole table.
         """
         from deltalog.table.optimize import TableVacuum
 
@@ -1346,8 +1373,8 @@ class DeltaTable:
         """Return the files that `vacuum` would delete with these arguments.
 
         Returns:
-            One row per file: `path`, `size_bytes`, `modification_time` (both may be NULL if only
-            the log was read) and `reason`.
+            One row for each file. Columns: `path`; `size_bytes` and `modification_time`, which may
+            be NULL unless `full` is set; `reason`.
         """
         return self._plan_vacuum(
             retention_hours,
@@ -1375,24 +1402,24 @@ class DeltaTable:
         """Restore an older version of the table, by committing a new version.
 
         Args:
-            target: the version.
-            ignore_missing_files: leave out files that vacuum has deleted, instead of raising.
+            target: the version to restore.
+            ignore_missing_files: whether to omit files that vacuum has deleted, instead of raising.
             protocol_downgrade_allowed: whether to remove table features that were added later.
 
         Returns:
-            Numbers and sizes of restored and removed files.
+            The number and size of restored and removed files.
 
         Raises:
             VersionNotFoundError: the version does not exist.
-            DataFileMissingError: vacuum has deleted files of that version.
+            DataFileMissingError: vacuum has deleted files of the version.
 
-        Cost: paths of both versions, and a request for each restored file; the commit contains only
-        the difference.
+        Cost: reads the file lists of both versions, and makes one request for each restored file.
+        The commit contains only the files that differ.
         """
         from deltalog.operations.restore import Restore
 
         self.update_incremental(same_table=True)
-        arguments.as_bound(target)  # None is nothing to go back to
+        arguments.as_bound(target)  # raises for None
         operation = Restore(
             target=self._load(self._snapshot.context, target),
             asked=target,
@@ -1408,11 +1435,11 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
-        """Remove files from the table that are missing in the store.
+        """Remove files from the table that no longer exist in storage.
 
         Returns:
-            `dry_run`, `files_removed`, and `files_without_deletion_vector`: files whose deletion
-            vector is missing. These cannot be read, but stay in the table.
+            A dictionary: `dry_run`; `files_removed`; `files_without_deletion_vector`: files whose
+            deletion vector file is missing. They cannot be read, but are not removed.
 
         Cost: one listing of the table.
         """
@@ -1444,20 +1471,20 @@ class DeltaTable:
 
         Args:
             target: location of the clone.
-            shallow: reference this table's files instead of copying them. They must exist as long
-                as the clone is read, but vacuum of this table ignores the clone.
-            replace: whether to replace a table at the target; its history stays. A repeated
-                clone is incremental: only files that the target lacks are copied.
-            properties: set on the clone in addition to this table's.
+            shallow: whether to reference this table's files instead of copying them. Vacuum of this
+                table does not know the clone, and may delete files that the clone needs.
+            replace: whether to replace an existing table at the target, by a new version in its
+                history. A repeated clone copies only files that the target lacks.
+            properties: table properties of the clone, in addition to those of this table.
             storage_options: storage options of the target.
             filesystem: file system of the target.
-            allow_foreign_files: whether to clone files outside of this table that its log names,
-                such as the files of a shallow clone. A malicious log could name any file that you
-                can read.
+            allow_foreign_files: whether to also clone files outside of this table's directory. They
+                exist if this table is a shallow clone. The log of an untrusted table could name any
+                file that you can read.
 
         Raises:
-            TableExistsError: there is a table, and `replace` is False.
-            UnsafePathError: the log names files outside of the table.
+            TableExistsError: a table already exists at the target, and `replace` is False.
+            UnsafePathError: the log names files outside of the table's directory.
         """
         from deltalog.table.creating import TablePlace, clone_table
 
@@ -1479,8 +1506,8 @@ class DeltaTable:
     def generate(self) -> None:
         """Write symlink manifests of the version that this object shows.
 
-        The manifests list the live files for engines that read Parquet but not Delta. Commits do
-        not update them.
+        The manifests list the live files, for engines that read Parquet but not Delta. Commits do
+        not update the manifests.
 
         Raises:
             InvalidInputError: files have deletion vectors.
@@ -1492,7 +1519,7 @@ class DeltaTable:
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version that this object shows.
 
-        Cost: every column of the log's files, once; see `deltalog.transaction.maintenance`.
+        Cost: reads all columns of the file list once; see `deltalog.transaction.maintenance`.
         """
         from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 
@@ -1501,19 +1528,19 @@ class DeltaTable:
     def sync_iceberg(self) -> IcebergVersion:
         """Write Iceberg metadata of the newest version, if it is missing.
 
-        Tables with `delta.universalFormat.enabledFormats = iceberg` get Iceberg metadata after each
-        commit. This method repeats a failed write, or writes metadata for a table without the
-        property. It needs the extra `iceberg`.
+        With the property `delta.universalFormat.enabledFormats = iceberg`, each commit writes
+        Iceberg metadata. Use this method if such a write failed, or without the property. It needs
+        the extra `iceberg`.
 
         Returns:
-            The current state; Iceberg readers open its `metadata_location`.
+            The newest Iceberg version; Iceberg readers open its `metadata_location`.
 
         Raises:
             InvalidInputError: the table is not compatible with Iceberg, or a file has a deletion
                 vector.
 
         Protocol: Iceberg Compatibility V1, V2
-        Cost: as `deltalog.iceberg.sync`: small after a commit, a pass over all files at first.
+        Cost: at first, a pass over the list of all files; later, only over the changed files.
         """
         self.update_incremental(same_table=True)
         try:
@@ -1526,18 +1553,18 @@ class DeltaTable:
         return sync(self._snapshot)
 
     def cleanup_metadata(self) -> list[str]:
-        """Delete log files that are older than `delta.logRetentionDuration` and not needed.
+        """Delete log files that are older than `delta.logRetentionDuration` and no longer needed.
 
         Returns:
             The deleted paths, relative to the table.
         """
         from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
-        # The newest version defines the retention, also if this object shows an old one.
+        # The newest version defines the retention period, even if this object shows an old version.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
-        """Write one compacted log file for a range of commits; the commit files stay."""
+        """Write one compacted log file for a range of commits; the commits are not deleted."""
         from deltalog.transaction.maintenance.cleanup import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
@@ -1551,10 +1578,10 @@ class DeltaTable:
         )
 
     def _repr_html_(self) -> str:
-        """Return the notebook card."""
+        """Return the HTML that notebooks show."""
         return card(self._snapshot)
 
-    if not TYPE_CHECKING:  # a `__getattr__` would hide wrong names from type checkers
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""

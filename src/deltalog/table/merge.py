@@ -1,6 +1,6 @@
 """`DeltaTable.merge`: a builder that collects clauses, and runs the merge with `execute`.
 
-The builder has deltalake's methods; `operations.changes` defines the meaning of clauses.
+The builder has the same methods as in deltalake. `operations.changes` defines what clauses do.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ def check_condition(predicate: object) -> str | Expression:
     """Return the condition of a merge; raise InvalidInputError if it is of another type."""
     if not isinstance(predicate, str | Expression):
         raise InvalidInputError(
-            f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "
-            "such as 'source.id = target.id'"
+            f"cannot merge with the predicate {predicate!r}: expected SQL or an expression over "
+            "both rows, such as 'source.id = target.id'"
         )
     return predicate
 
 
 class TableMerger:
-    """A merge under construction; nothing runs before `execute`.
+    """A builder of a merge; nothing runs before `execute`.
 
-    In every group of clauses (matched, not matched, not matched by source) the first clause whose
-    predicate is true for a row applies. Values are Spark SQL strings, expressions or Python values.
+    There are three groups of clauses: matched, not matched, and not matched by source. In each
+    group, the first clause whose predicate is true for a row applies. New values are Spark SQL
+    strings, expressions or Python values.
 
     Args:
-        target: a table, or a transaction on it.
-        merge: without clauses; its source is anything that `write_deltalake` accepts.
+        target: the table, or a transaction on the table.
+        merge: the merge without clauses. Its source has any type that `write_deltalake` accepts.
         options: options of `DeltaTable.do`.
     """
 
     def __init__(self, target: OperationTarget, merge: Merge, **options: Any) -> None:
         self._target = target
         self._merge = merge
-        self._kept = ExitStack()  # the rows of a source that can be read only once
+        self._kept = ExitStack()  # closes the copy of a source that can be read only once
         self._is_merged = False
         self._options = options
         source = merge.request.source
@@ -69,11 +70,11 @@ class TableMerger:
     def when_matched_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Update rows that match.
+        """Update rows of the table that match a source row.
 
         Args:
             updates: column of the table → SQL over both rows, expression or Python value.
-            predicate: over both rows; the clause applies only where it is true.
+            predicate: condition on both rows. The clause applies only to rows for which it is true.
         """
         return self._with(When.MATCHED, Action.UPDATE, predicate, values=updates)
 
@@ -82,31 +83,32 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Update rows that match with all values of the source's row.
+        """Update rows of the table that match a source row, with all values of the source row.
 
         Args:
-            predicate: over both rows; the clause applies only where it is true.
-            except_cols: columns of the source to leave out.
+            predicate: condition on both rows. The clause applies only to rows for which it is true.
+            except_cols: columns of the source that are not updated.
         """
         return self._with(When.MATCHED, Action.UPDATE, predicate, except_cols=except_cols)
 
     def when_matched_delete(self, predicate: str | Expression | None = None) -> Self:
-        """Delete rows that match.
+        """Delete rows of the table that match a source row.
 
         Args:
-            predicate: over both rows; the clause applies only where it is true.
+            predicate: condition on both rows. The clause applies only to rows for which it is true.
         """
         return self._with(When.MATCHED, Action.DELETE, predicate)
 
     def when_not_matched_insert(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Insert rows of the source that match no row.
+        """Insert rows of the source that match no row of the table.
 
         Args:
-            updates: column of the table → SQL over the source's row, expression or Python value;
-                other columns get their default, or NULL.
-            predicate: over the source's row; the clause applies only where it is true.
+            updates: column of the table → SQL over the source row, expression or Python value.
+                Other columns get their default value, or NULL.
+            predicate: condition on the source row. The clause applies only to rows for which it is
+                true.
         """
         return self._with(When.NOT_MATCHED, Action.INSERT, predicate, values=updates)
 
@@ -115,11 +117,12 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Insert rows of the source that match no row, with all their values.
+        """Insert rows of the source that match no row of the table, with all their values.
 
         Args:
-            predicate: over the source's row; the clause applies only where it is true.
-            except_cols: columns of the source to leave out.
+            predicate: condition on the source row. The clause applies only to rows for which it is
+                true.
+            except_cols: columns of the source that are not inserted.
         """
         return self._with(When.NOT_MATCHED, Action.INSERT, predicate, except_cols=except_cols)
 
@@ -129,8 +132,9 @@ class TableMerger:
         """Update rows of the table that match no row of the source.
 
         Args:
-            updates: column of the table → SQL over the table's row, expression or Python value.
-            predicate: over the table's row; the clause applies only where it is true.
+            updates: column of the table → SQL over the table row, expression or Python value.
+            predicate: condition on the table row. The clause applies only to rows for which it is
+                true.
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, predicate, values=updates)
 
@@ -138,30 +142,33 @@ class TableMerger:
         """Delete rows of the table that match no row of the source.
 
         Args:
-            predicate: over the table's row; the clause applies only where it is true.
+            predicate: condition on the table row. The clause applies only to rows for which it is
+                true.
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
     def execute(self, *, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
-        """Merge and commit.
+        """Run the merge and commit it.
 
         Args:
-            dry_run: only count the rows and files that would change; values are not computed.
-            progress: as in `DeltaTable`.
+            dry_run: whether to only count the rows and files that would change; new values are not
+                computed.
+            progress: see `DeltaTable`.
 
         Returns:
-            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
-            Arrow table of the files that would change: how, and why.
+            Counts of rows and files, and times in milliseconds. The result of a dry run also
+            contains `files`: an Arrow table of the files that would change, with the kind of change
+            and its reason.
 
         Raises:
-            AmbiguousMergeError: several rows of the source would change the same row.
+            AmbiguousMergeError: several source rows would change the same table row.
             InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other;
-                or the source can be read only once, and was merged already.
-            ConstraintViolationError: new rows break a rule of the table.
+                or the source can be read only once, and was already merged.
+            ConstraintViolationError: new rows violate a constraint of the table.
 
-        Cost: the columns of condition and predicates, of the files that may match the source's
-        keys; then all columns of the row groups with changing rows, or of their files where there
-        are no deletion vectors. A source that is larger than memory goes to a temporary file.
+        Cost: reads the columns of the conditions, from files that may match the source's keys. Then
+        reads all columns of the row groups with changed rows, or of the whole files without
+        deletion vectors. A source that is larger than memory is written to a temporary file.
         """
         found: dict[str, Any] = self._target.do(
             self._with_rows(), dry_run=dry_run, progress=progress, **self._options
@@ -176,7 +183,7 @@ class TableMerger:
         return explain(self._with_rows(), self._target.snapshot, self._target.engine)
 
     def _with_rows(self) -> Merge:
-        """Return the merge; it keeps the rows of a source that can be read only once."""
+        """Return the merge. A source that can be read only once is copied, for further calls."""
         source = self._merge.request.source
         if is_rereadable(source):
             return self._merge
@@ -185,7 +192,7 @@ class TableMerger:
             self._merge = self._merge.with_source(kept)
         elif self._is_merged:
             raise InvalidInputError(
-                f"cannot merge into {self._target!r} again: its source could be read only once; "
+                f"cannot merge into {self._target!r} again: the source can be read only once; "
                 "begin a new merge with a new source"
             )
         return self._merge
@@ -201,7 +208,7 @@ class TableMerger:
     ) -> Self:
         if values is not None and not isinstance(values, Mapping):
             raise InvalidInputError(
-                f"cannot {action.value} with {values!r}: expected a dictionary from column to value"
+                f"cannot {action.value} with {values!r}: expected a dictionary (column: value)"
             )
         left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()
         clause = Clause(
@@ -216,7 +223,7 @@ class TableMerger:
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:
-    """Return an empty table with all columns that a row may have; an empty list has no columns."""
+    """Return the source for an empty list: no rows, but all columns of the table."""
     configuration = snapshot.configuration
     assigned = {column.name for column in identity_columns(configuration.schema)}
     given = [name for name in configuration.schema.names if name not in assigned]

@@ -1,6 +1,6 @@
 """`table.optimize`: compaction, z-ordering, clustering and purging of files.
 
-Names and semantics are deltalake's where it has the method.
+Methods that deltalake also has have the same names and semantics.
 """
 
 from __future__ import annotations
@@ -52,24 +52,29 @@ if TYPE_CHECKING:
 
 
 class TableOptimizer:
-    """Rewrites files without changing rows; an attribute of tables, `DeltaTable.optimize`.
+    """Rewrites files without changing rows: the type of `DeltaTable.optimize`.
 
-    Rows keep their ids, and the change data feed shows nothing. A call without work to do makes no
-    version. Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`,
+    Row ids do not change, and the change data feed contains no rows for such commits. If there is
+    nothing to do, no commit is made. Every method returns a dictionary with deltalake's keys:
+    `numFilesAdded`, `numFilesRemoved`,
     `filesAdded` and `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`),
     `partitionsOptimized`, `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and also
     `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
 
     These arguments occur in several methods; `DeltaTable` explains others:
 
-    - `partition_filters`: only these partitions: deltalake's tuples, SQL or an expression.
-    - `target_size`: bytes of the new files; None means `delta.targetFileSize`, or else 128 MiB.
-    - `max_concurrent_tasks`: how many groups of files to rewrite, or partitions to sort, at a
+    - `partition_filters`: a condition that selects partitions: deltalake's tuples, an SQL string or
+      an expression.
+    - `target_size`: size of new files in bytes. None means `delta.targetFileSize`, or 128 MiB
+      without the property.
+    - `max_concurrent_tasks`: the number of groups of files to rewrite, or partitions to sort, at a
       time; None means one per core, at most 8.
-    - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None means 512 MiB.
-    - `max_temp_directory_size`: bytes of temporary files; None means no limit.
-    - `min_commit_interval`: seconds or a timedelta; after this time the finished part is committed,
-      and the rest follows in further commits. 0 means one commit per partition.
+    - `max_spill_size`: maximum size of rows in memory, in bytes; further rows are written to
+      temporary files. None means 512 MiB.
+    - `max_temp_directory_size`: maximum size of temporary files, in bytes; None means no limit.
+    - `min_commit_interval`: seconds or a timedelta. After this time, the finished part is
+      committed, and the operation continues with another commit. 0 means one commit for each
+      partition.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -93,25 +98,25 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Rewrite small files as larger ones, without their deleted rows.
+        """Rewrite small files as larger files, without deleted rows.
 
-        Rows keep their order within a partition. A second call has nothing to do. A table
-        with clustering columns is clustered, as with `cluster()`.
+        The order of rows within a partition does not change. A repeated call changes nothing. For a
+        table with clustering columns, this is the same as `cluster()`.
 
         Args:
-            max_spill_size: accepted as in deltalake; nothing is sorted here.
-            max_temp_directory_size: accepted likewise.
+            max_spill_size: ignored; accepted for compatibility with deltalake.
+            max_temp_directory_size: ignored; accepted for compatibility with deltalake.
 
         Raises:
             InvalidInputError: a filter names a column that is not a partition column.
-            CommitConflictError: other writers kept changing the same files.
+            CommitConflictError: other writers repeatedly changed the same files.
 
-        Cost: each chosen file is read and written once.
+        Cost: reads and writes each selected file once.
         """
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
-        _limits(max_spill_size, max_temp_directory_size)  # checked only
+        _limits(max_spill_size, max_temp_directory_size)  # only to raise for invalid values
         operation = Compact(filters=partition_filters, options=options)
         return self._run(operation, commit_properties, post_commithook_properties, progress)
 
@@ -132,18 +137,19 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Sort rows by several columns at once, so that predicates on any of them skip most files.
 
-        Every call rewrites all files of the partitions. NULL comes first.
+        Every call rewrites all files of the selected partitions. NULL is ordered first.
 
         Args:
-            columns: at least one name or path; a dotted name reaches into structs.
+            columns: names or paths of at least one column; a dotted name is a field of a struct.
 
         Raises:
-            InvalidInputError: a column partitions the table or has no order, the table is
-                clustered, or a filter names a column that is not a partition column.
+            InvalidInputError: a column is a partition column or has a type without an order; or the
+                table has clustering columns; or a filter names a column that is not a partition
+                column.
             StorageError: the temporary files would exceed their limit.
-            CommitConflictError: other writers kept changing the same files.
+            CommitConflictError: other writers repeatedly changed the same files.
 
-        Cost: two passes over the files; the first reads only these columns.
+        Cost: two passes over the files; the first pass reads only the columns of the order.
         """
         wanted = [columns] if isinstance(columns, str) else list(columns)
         limits = _limits(max_spill_size, max_temp_directory_size)
@@ -175,19 +181,20 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Sort the rows of a clustered table by its clustering columns.
 
-        Only files added since the last run are rewritten, together with groups of files
-        (ZCUBEs) that are not full. Delta Spark can continue the work of deltalog, and vice
-        versa.
+        Sorted files form groups (ZCubes). A call rewrites the files that were added since the last
+        call, together with ZCubes that are still small. Delta Spark and deltalog can both cluster
+        the same table.
 
         Args:
-            full: rewrite all files: useful after the clustering columns were changed.
-            curve: `hilbert`, or `zorder`.
-            full_cube_size: size in bytes from which a group is not rewritten; None means 100 GiB.
-            target_cube_size: bytes to sort at once; None means 150 GiB.
+            full: whether to rewrite all files, for example after a change of clustering columns.
+            curve: the space-filling curve, `hilbert` or `zorder`.
+            full_cube_size: ZCubes of at least this size in bytes are not rewritten; None means
+                100 GiB.
+            target_cube_size: size of new ZCubes in bytes; None means 150 GiB.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
-            StorageError, CommitConflictError: as for `z_order`.
+            StorageError, CommitConflictError: see `z_order`.
         """
         limits = _limits(max_spill_size, max_temp_directory_size)
         usual = CubeSizes()
@@ -215,16 +222,17 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Rewrite only the files that contain deleted rows or dropped columns.
+        """Rewrite the files that contain deleted rows or dropped columns, without these data.
 
-        `vacuum` then deletes the old files with the data (`REORG TABLE … APPLY (PURGE)`).
+        Run `vacuum` afterwards to delete the old files. In Spark SQL, this is
+        `REORG TABLE … APPLY (PURGE)`.
 
         Args:
-            dropped_columns: whether to look for dropped columns, too. They exist only with column
-                mapping; then every file's footer is read.
+            dropped_columns: whether to also purge dropped columns. Only files of tables with column
+                mapping can contain them; then the footer of every file is read.
 
         Raises:
-            InvalidInputError, CommitConflictError: as for `compact`.
+            InvalidInputError, CommitConflictError: see `compact`.
         """
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
@@ -250,26 +258,26 @@ class TableOptimizer:
     ) -> UniformUpgrade:
         """Make a table readable by Iceberg (`REORG … APPLY (UPGRADE UNIFORM …)`).
 
-        This sets the missing properties and rewrites incompatible files. For 1 and 2 those are the
-        files with deletion vectors, rewritten in an earlier commit. For 3 they are the files whose
-        row ids Iceberg would not find, rewritten in the commit that switches it on;
-        `min_commit_interval` does not divide that commit. If this stops before the last commit, the
-        earlier commits do no harm.
+        This sets the missing properties and rewrites incompatible files. Versions 1 and 2 rewrite
+        files with deletion vectors, in a commit before the properties are set. Version 3 rewrites
+        files whose row ids Iceberg would not find, in the commit that sets the properties;
+        `min_commit_interval` does not split this commit. If an error occurs before the last commit,
+        the table is still valid, and the call can be repeated.
 
         Args:
-            iceberg_compat_version: 1, 2 or 3.
+            iceberg_compat_version: version of the Iceberg compatibility feature: 1, 2 or 3.
             dry_run: whether to only report the necessary changes.
 
         Raises:
-            InvalidInputError: the table cannot have that version; nothing was changed.
-            CommitConflictError: as for `compact`.
+            InvalidInputError: the table does not allow this version; nothing was changed.
+            CommitConflictError: see `compact`.
         """
         plan = plan_upgrade(self._table.snapshot, iceberg_compat_version)
         if dry_run:
             return plan
         metrics = Optimized(strategy="none").result()
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
-        # Only the last commit records an application transaction: it counts as the whole call.
+        # Only the last commit records application transactions, because it completes the call.
         early = _without_app_transactions(commit_properties)
         if plan.num_files_to_rewrite and plan.preparation:
             self._table.execute(
@@ -306,18 +314,18 @@ class TableOptimizer:
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Run an operation in one or several commits, until no groups of files are left."""
+        """Run an operation, in one or more commits, until all groups of files are rewritten."""
         options = CommitOptions(properties=commit_properties, hooks=hooks)
         total: Optimized | None = None
         while total is None or total.left:
             if total is not None:
                 operation = replace(operation, left=total.left)
             found = self._table.execute(operation, options, progress=progress).value
-            if found is None:  # the table already contains the application transaction
+            if found is None:  # the application transaction is already recorded
                 break
             total = found if total is None else total.and_then(found)
-            # The first commit recorded the application transactions: with them, the later commits
-            # would be skipped as repeated.
+            # The first commit has recorded the application transactions. Later commits must not
+            # contain them, or they would be skipped.
             options = replace(options, properties=_without_app_transactions(options.properties))
         return as_facts((total or Optimized(strategy="none")).result(), operation.name)
 
@@ -360,14 +368,14 @@ def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> 
     )
 
 
-# Vacuum: plan, commit the start, check the plan again, delete files, commit the end.
+# --- Vacuum
 
 
 class TableVacuum:
-    """Vacuums of one table; `DeltaTable.vacuum` explains the arguments.
+    """Plans and runs the vacuum of a table; see `DeltaTable.vacuum` for the arguments.
 
     Args:
-        table: shows the latest version.
+        table: the table to vacuum.
     """
 
     def __init__(self, table: LatestTable) -> None:
@@ -385,12 +393,12 @@ class TableVacuum:
         """Return the files that a vacuum would delete, each with a reason."""
         if full and inventory is not None:
             raise InvalidInputError(
-                "cannot vacuum with full and an inventory: the inventory replaces the listing; "
-                "pass one of them"
+                "cannot vacuum with both full and inventory, because the inventory replaces the "
+                "listing: give one of them"
             )
         self._table.update_incremental(
             same_table=True
-        )  # newer versions may need files that an old version does not contain
+        )  # newer versions may need other files than this object's version
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",
@@ -408,7 +416,10 @@ class TableVacuum:
         *,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Delete the planned files that no newer version needs; return their paths."""
+        """Delete the planned files, except files that the newest version needs; return the paths.
+
+        The start and the end of the vacuum are committed to the history.
+        """
         store = self._table.snapshot.store
         if not plan.files.num_rows:
             remember_lite(store, plan)
@@ -419,7 +430,7 @@ class TableVacuum:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
-            with suppress(DeltaError):  # raise the original error, not this one
+            with suppress(DeltaError):  # the original error is raised instead
                 self._table.execute(VacuumEnd(num_deleted=None), options)
             raise
         self._table.execute(VacuumEnd(num_deleted=deleted), options)

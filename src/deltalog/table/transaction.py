@@ -44,7 +44,7 @@ class StagedOperations:
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments name the subclass."""
+        """Prepare the methods, so that errors about arguments name the subclass."""
         super().__init_subclass__(**options)
         name_methods_after(cls, StagedOperations)
 
@@ -53,20 +53,20 @@ class StagedOperations:
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
-        # Whether operations with and without change data files were staged. If a commit has `cdc`
-        # actions, these must contain all of its changes.
+        # For each staged operation, whether it wrote change data files. If a commit has `cdc`
+        # actions, they must contain all changes of the commit, so all operations must agree.
         self._tells_changes: set[bool] = set()
 
     @property
     def pending(self) -> PendingTransaction:
-        """The pending transaction, with everything staged so far.
+        """The pending transaction, which contains all staged changes.
 
         Raises:
-            InvalidInputError: outside of the block.
+            InvalidInputError: called outside of the block.
         """
         if self._pending is None:
             raise InvalidInputError(
-                "a transaction works inside of its block: with table.transaction() as tx: …"
+                "a transaction can be used only in its block: with table.transaction() as tx: …"
             )
         return self._pending
 
@@ -77,22 +77,22 @@ class StagedOperations:
 
     @property
     def engine(self) -> Engine:
-        """The engine for work on rows and files."""
+        """The engine, which reads and writes rows and files."""
         return self._table.engine
 
     def do(
         self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """Stage an operation with the others, and return its result.
+        """Stage an operation, and return its result.
 
         Args:
             operation: the operation.
-            dry_run: only return the result that it would have.
-            progress: as in `DeltaTable`.
+            dry_run: whether to only return the result, without staging the operation.
+            progress: see `DeltaTable`.
 
         Raises:
-            InvalidInputError: called outside of the block; or some operations write change files
-                and others do not.
+            InvalidInputError: called outside of the block; or some operations of the transaction
+                write change data files and other operations do not.
         """
         if dry_run:
             return as_facts(preview(operation, self.snapshot, self.engine), operation.name)
@@ -108,7 +108,7 @@ class StagedOperations:
         target_file_size: int | None = None,
         writer_properties: WriterProperties | None = None,
     ) -> None:
-        """Add rows; arguments as in `write_deltalake`."""
+        """Stage an append of rows; see `write_deltalake` for the arguments."""
         self._write(data, schema_mode, target_file_size, writer_properties, mode="append")
 
     def overwrite(
@@ -121,7 +121,10 @@ class StagedOperations:
         target_file_size: int | None = None,
         writer_properties: WriterProperties | None = None,
     ) -> None:
-        """Replace all rows, or those that match; arguments as in `write_deltalake`."""
+        """Stage the replacement of all rows, or of the rows that match a predicate.
+
+        See `write_deltalake` for the arguments.
+        """
         self._write(
             data,
             schema_mode,
@@ -152,7 +155,7 @@ class StagedOperations:
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> None:
-        """Delete rows; arguments as in `DeltaTable.delete`."""
+        """Stage a deletion of rows; see `DeltaTable.delete` for the arguments."""
         check_given(predicate)
         self.do(
             Delete.where(
@@ -169,7 +172,7 @@ class StagedOperations:
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> None:
-        """Update rows; arguments as in `DeltaTable.update`."""
+        """Stage an update of rows; see `DeltaTable.update` for the arguments."""
         check_given(predicate)
         names = self.pending.configuration.schema.names
         values = as_updates(updates, new_values, parameters, names)
@@ -194,7 +197,7 @@ class StagedOperations:
         parameters: Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
-        """Begin a merge, which `execute` stages; arguments as in `DeltaTable.merge`."""
+        """Begin a merge, which `execute` stages; see `DeltaTable.merge` for the arguments."""
         request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
@@ -208,19 +211,19 @@ class StagedOperations:
         return TableMerger(self, Merge(request))
 
     def upsert(self, data: Rows, key: str | Sequence[str], *, null_safe: bool = False) -> None:
-        """Replace rows of the same key, and insert others; arguments as in `DeltaTable.upsert`."""
+        """Stage an upsert of rows; see `DeltaTable.upsert` for the arguments."""
         TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
-        """Set the configuration of a metadata domain."""
+        """Stage the configuration of a metadata domain."""
         self.do(SetDomainMetadata(domain, configuration))
 
     def set_app_transaction(self, app_id: str, version: int) -> None:
-        """Record the version of an application."""
+        """Stage an application transaction, which makes the commit idempotent."""
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
     def begin(self) -> None:
-        """Begin on the latest version."""
+        """Begin the transaction on the latest version."""
         self._table.update_incremental(same_table=True)
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
@@ -229,23 +232,23 @@ class StagedOperations:
         self._tells_changes = set()
 
     def take(self) -> PendingTransaction:
-        """End staging, and return the named content of the commit.
+        """End staging, and return the transaction to commit.
 
         Raises:
-            InvalidInputError: one of the operations failed; its files were deleted.
+            InvalidInputError: one of the operations has failed.
         """
         pending = self.leave()
         if self._failed is not None:
             discard(pending)
             raise InvalidInputError(
                 f"cannot commit the transaction on {pending.store.root}: its {self._failed} "
-                "failed, and may have been staged in part; nothing was committed"
+                "failed, and may be partly staged; nothing was committed"
             )
         self._name(pending)
         return pending
 
     def leave(self) -> PendingTransaction:
-        """End staging, and discard everything staged."""
+        """End staging without a commit, and return the transaction, whose files must be deleted."""
         pending, self._pending = self.pending, None
         return pending
 
@@ -263,25 +266,25 @@ class StagedOperations:
             self._tells_changes.add(len(pending.cdc) > request)
         if len(self._tells_changes) > 1:
             raise InvalidInputError(
-                f"cannot do this {name} in one commit with the other operations: some of them "
-                "write change files and some do not, but all changes of a commit need one form; "
-                "commit them separately, or enable deletion vectors"
+                f"cannot stage this {name} with the other operations: some operations write change "
+                "data files and others do not, which one commit does not allow; commit them "
+                "separately, or enable deletion vectors"
             )
         self._failed = None
 
     def _name(self, pending: PendingTransaction) -> None:
-        """Name the operation of the commit: its only operation, or TRANSACTION."""
+        """Set the operation name of the commit: that of its only operation, or TRANSACTION."""
         names = list(dict.fromkeys(self._operations))
         pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
         pending.parameters["operations"] = self._operations
 
 
 class TableTransaction(StagedOperations):
-    """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
+    """A context manager that makes one commit of several operations; see `DeltaTable.transaction`.
 
-    The end of the block commits. An exception in the block leaves the table unchanged and deletes
-    the new files. Every operation sees the table as it was at the beginning. No two operations may
-    change the same file.
+    The operations are committed at the end of the block. After an exception in the block, nothing
+    is committed, and the new files are deleted. Every operation sees the table as it was at the
+    beginning. No two operations may change the same file.
     """
 
     def __init__(self, table: LatestTable, options: CommitOptions) -> None:
@@ -294,7 +297,7 @@ class TableTransaction(StagedOperations):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Commit; after an exception, delete the files that were written instead."""
+        """Commit; after an exception in the block, delete the new files instead."""
         if kind is not None:
             discard(self.leave())
             return

@@ -1,6 +1,6 @@
 """`write_deltalake`, and distributed writes in two steps: `write_files` and `DeltaTable.commit`.
 
-This module owns the modes: what happens if a table exists, and if none does.
+The `mode` argument defines what happens if the table already exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-# Names of deltalake and of a table's history.
+# Values of the `mode` argument → names of modes in the history.
 _MODES: Final = {
     "error": "ErrorIfExists",
     "append": "Append",
@@ -59,7 +59,7 @@ _MODES: Final = {
 
 
 class WriteArguments(TypedDict, total=False):
-    """What `write_deltalake`, which explains it, takes besides the table and the rows."""
+    """The arguments of `write_deltalake` except the table and the rows; see there."""
 
     partition_by: Sequence[str] | str | None
     mode: Mode
@@ -80,11 +80,11 @@ class WriteArguments(TypedDict, total=False):
 
 
 _DEFAULTS: Final[WriteArguments] = {"mode": "error", "partition_overwrite": "static"}
-"""The defaults; None is that of the others."""
+"""The default values of arguments. The default of all other arguments is None."""
 
 
 def _showing_arguments(function: _Function) -> _Function:
-    """Give a function that takes `WriteArguments` a signature with each of them, for `help`."""
+    """Set a function's signature to one that lists all `WriteArguments`, for `help()`."""
     own = signature(function)
     parameters = [
         parameter
@@ -110,44 +110,48 @@ def write_deltalake(
     data: Rows,
     **given: Unpack[WriteArguments],
 ) -> None:
-    """Write rows to a Delta table; a table that does not exist is created.
+    """Write rows to a Delta table. If the table does not exist, it is created.
 
     Args:
-        table_or_uri: the table; a `DeltaTable` shows the new version afterwards.
+        table_or_uri: the table. A `DeltaTable` shows the new version afterwards.
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
             frame, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__` or
             `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger than
-            memory. Columns of another type than the table's are cast if each value can be
-            converted: strings to numbers and times and back, decimals to floating-point numbers
-            and back.
-        partition_by: partition columns of a new table, or with `mode="overwrite"` and
-            `schema_mode="overwrite"` the new columns; otherwise they must be the table's.
-        mode: `append` and `overwrite` write rows; if there is a table, `error` raises, and `ignore`
-            does nothing.
+            memory. If a column's type differs from the table, its values are cast; a value that
+            cannot be converted is an error.
+        partition_by: partition columns of a new table. For an existing table, they must be the same
+            as the table's, unless `mode` and `schema_mode` are `overwrite`.
+        mode: `append` adds rows; `overwrite` replaces rows. If the table already exists, `error`
+            raises, and `ignore` does nothing.
         name: name of a new table.
         description: description of a new table.
-        configuration: properties of a new table; None removes a default of `table_defaults`.
-        schema_mode: `merge` adds the columns that only the data has. `overwrite` changes the schema
-            to the data's (`mode="overwrite"`); with a predicate it only adds columns.
-        storage_options: as for `DeltaTable`.
-        predicate: with `mode="overwrite"`: replace only the rows for which it is true;
-            every new row must match it (`replaceWhere`).
-        partition_overwrite: `dynamic` with `mode="overwrite"`: only the partitions that the new
-            rows belong to are replaced.
-        target_file_size: bytes; None means `delta.targetFileSize`, or else 128 MiB.
+        configuration: properties of a new table; the value None removes a default of
+            `table_defaults`.
+        schema_mode: `merge` adds the columns that only the data has. `overwrite` replaces the
+            table's schema with that of the data; it needs `mode="overwrite"`. With a predicate,
+            `overwrite` only adds columns.
+        storage_options: see `DeltaTable`.
+        predicate: with `mode="overwrite"`: replace only the rows that match this condition. Every
+            new row must match it (`replaceWhere`).
+        partition_overwrite: with `mode="overwrite"`: `dynamic` replaces only the partitions that
+            the new rows belong to.
+        target_file_size: size of new files in bytes. None means `delta.targetFileSize`, or 128 MiB
+            without the property.
         writer_properties: Parquet options of the new files.
-        commit_properties: as for `DeltaTable`; with application transactions a repeated write is
+        commit_properties: see `DeltaTable`. With application transactions, a repeated write is
             skipped.
-        post_commithook_properties: which maintenance runs after the commit.
+        post_commithook_properties: see `DeltaTable`.
         parameters: values for `?` or `:name` in an SQL predicate.
-        filesystem: as for `DeltaTable`.
-        default_timezone: zone of times without one; None means UTC. A `DeltaTable` has its own.
+        filesystem: see `DeltaTable`.
+        default_timezone: see `DeltaTable`; None means UTC, or the time zone of a given
+            `DeltaTable`.
 
     Raises:
-        TableExistsError: `mode="error"`, and there is a table.
-        SchemaMismatchError: the rows do not fit the table's schema.
+        TableExistsError: `mode="error"`, and the table already exists.
+        SchemaMismatchError: the rows do not match the table's schema.
         ConstraintViolationError: rows violate a constraint, or do not match `predicate`.
-        CommitFailedError: another writer won; subclasses name the reason. The table is unchanged.
+        CommitFailedError: a concurrent commit conflicts; subclasses name the reason. The table is
+            unchanged.
         UnsupportedFeatureError: the table needs a feature that deltalog does not support.
 
     Cost: one pass over the data. An append reads no file of the table.
@@ -166,14 +170,14 @@ def write_by(
     Args:
         engine: opens and writes the rows; None means the table's engine, or this process.
         table_or_uri: the table.
-        data: in any form that the engine opens.
+        data: rows of any type that `Engine.open_rows` accepts.
         given: other arguments.
 
     Returns:
-        The commit; None if there is a table and the mode is `ignore`.
+        The commit; None if the table already exists and the mode is `ignore`.
 
     Raises:
-        DeltaError: as `write_deltalake`.
+        DeltaError: see `write_deltalake`.
         TypeError: an argument is not one of `WriteArguments`.
     """
     for name in given.keys() - WriteArguments.__annotations__.keys():
@@ -204,7 +208,7 @@ def write_by(
                 description=given.get("description"),
             )
         except CommitConflictError:
-            # Another writer created a table there first: continue as a write to that table.
+            # Another writer has created the table concurrently: write to that table.
             if mode in {"append", "overwrite"} and not write.is_repeatable:
                 raise
             table = DeltaTable.from_context(context)
@@ -212,7 +216,7 @@ def write_by(
         return None
     if mode == "error":
         raise TableExistsError(
-            f"cannot create a table at {table.table_uri}: there is one, at version "
+            f"cannot create a table at {table.table_uri}: a table already exists, at version "
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
     _check_fits(write, table, configuration)
@@ -221,7 +225,7 @@ def write_by(
 
 
 def _operation(data: object, given: WriteArguments) -> Write:
-    """Return the requested write.
+    """Return the operation for the arguments of `write_deltalake`.
 
     Raises:
         InvalidInputError: arguments contradict each other.
@@ -281,7 +285,7 @@ def _create(
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
-    """Return the operationParameters for the history."""
+    """Return the `operationParameters` for the history."""
     found = {"mode": _MODES[mode], "partitionBy": list(columns or ())}
     return found if predicate is None else {**found, "predicate": str(predicate)}
 
@@ -295,19 +299,19 @@ def _check_fits(
         asked = [name_key(name) for name in write.partition_by]
         if asked != [name_key(name) for name in own]:
             raise InvalidInputError(
-                f"cannot write to {table.table_uri} by partitions {list(write.partition_by)}: "
-                f"the table has {list(own)}; mode='overwrite' with schema_mode='overwrite' "
-                "changes them"
+                f"cannot write to {table.table_uri} with partition_by={list(write.partition_by)}: "
+                f"the table's partition columns are {list(own)}; mode='overwrite' with "
+                "schema_mode='overwrite' changes them"
             )
     current = table.snapshot.configuration
     known = current.metadata.configuration
     for key, value in (configuration or {}).items():
         if value is None or known.get(key) == value:
             continue
-        # The log does not store properties that request features: they may be passed again.
+        # The log does not store properties that request features, so compare the resulting table.
         if changed_table(current, configuration={**known, canonical_key(key): value}) != current:
             raise InvalidInputError(
-                f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
+                f"cannot write to {table.table_uri} with {key}={value!r}: the table's value is "
                 f"{known.get(key)!r}; table.alter.set_table_properties changes it"
             )
 
@@ -316,8 +320,8 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
     """Return the schema of a new table for the data."""
     if not rows.schema.names:
         raise InvalidInputError(
-            f"cannot create a table at {store.root} from the data: it has no columns; "
-            "DeltaTable.create makes an empty table with a schema"
+            f"cannot create a table at {store.root}: the data has no columns; "
+            "DeltaTable.create creates an empty table with a schema"
         )
     return from_arrow_schema(rows.schema)
 
@@ -328,7 +332,7 @@ def _open(
     filesystem: Any,
     time_zone: str | None,
 ) -> tuple[TableContext, DeltaTable | None, NewNamedTable | None]:
-    """Return a table's context, and the table if it exists, or else its place in a catalog."""
+    """Return a table's context, the table if it exists, and its catalog entry if it is new."""
     if isinstance(table_or_uri, DeltaTable):
         own = table_or_uri.snapshot.context.time_zone
         if time_zone not in {None, own}:
@@ -345,7 +349,7 @@ def _open(
     context, at = open_table_context(table_or_uri, storage_options, filesystem, time_zone=zone)
     if at is not None:
         raise InvalidInputError(
-            f"cannot write to {table_or_uri!r}: it names a version, but writes go to the latest"
+            f"cannot write to {table_or_uri!r}: expected a location without a version"
         )
     table = DeltaTable.if_any(context) if named is None else DeltaTable.from_context(context)
     return context, table, None
@@ -356,23 +360,24 @@ def write_files(table: DeltaTable | WriteSpec, data: Rows) -> WrittenFiles:
 
     Args:
         table: the table, or the result of its `write_spec()`; both can be pickled.
-        data: as for `write_deltalake`.
+        data: see `write_deltalake`.
 
     Returns:
-        The input of `DeltaTable.commit`, which may run on any machine. `vacuum` removes files that
-        are never committed.
+        The argument for `DeltaTable.commit`, which may run on another machine. `vacuum` deletes
+        files that are never committed.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
-        TableNotFoundError: the table is local and was deleted; its directory is not recreated.
+        SchemaMismatchError, ConstraintViolationError: the rows do not match the table's schema or
+            constraints. New files are deleted.
+        TableNotFoundError: the table's directory on a local disk was deleted.
     """
     if not isinstance(table, DeltaTable | WriteSpec):
         raise InvalidInputError(
-            f"cannot write files of {table!r}: expected a DeltaTable, or the result of write_spec()"
+            f"cannot write files for {table!r}: expected a DeltaTable or the result of write_spec()"
         )
     spec = table.write_spec() if isinstance(table, DeltaTable) else table
     if is_local(spec.store) and not has_table(spec.store):
         raise TableNotFoundError(
-            f"cannot write files of the table at {spec.store.root}: it was deleted in the meantime"
+            f"cannot write files for the table at {spec.store.root}: it was deleted in the meantime"
         )
     return files.write_files(spec, data)

@@ -1,11 +1,11 @@
 """One commit: content, conflicts, retry, and maintenance after it.
 
-- `pending`: collects the content. `assemble`: makes the bytes of the commit.
+- `pending`: collects the content. `assemble`: creates the bytes of the commit.
 - `commit`: the entry point. `commit_loop`: retries. `committer`: one attempt, on a store or through
   a catalog.
-- `conflicts`: the rules, checked against each commit that won the race. `rebase`: calls them, and
-  moves the transaction onto the winner; `masks`: writes united deletion vectors.
-- `post_commit`: the steps after a commit; `maintenance`: checkpoints, checksums and clean-up.
+- `conflicts`: the conflict rules. `rebase`: checks them for each winning commit, and bases the
+  transaction on that commit. `masks`: writes merged deletion vectors.
+- `post_commit`: the steps after a commit. `maintenance`: checkpoints, checksums and clean-up.
 - `journal`: commits to several tables. `properties`: options of a commit.
 
 Protocol: Delta Log Entries, Actions

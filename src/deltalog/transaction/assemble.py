@@ -57,10 +57,11 @@ class Assembled:
     """The bytes of one commit attempt.
 
     Args:
-        version: the version that it would create.
-        data: newline-delimited JSON, `commitInfo` first.
+        version: the version that the commit would create.
+        data: the actions as newline-delimited JSON; `commitInfo` is the first action.
         configuration: protocol and metadata of that version.
-        in_commit_timestamp_ms: its in-commit timestamp; None if the table has none.
+        in_commit_timestamp_ms: in-commit timestamp of that version; None if the table does not use
+            them.
     """
 
     version: int
@@ -81,22 +82,23 @@ def assemble(
 
     Args:
         pending: the content of the commit.
-        base: the version below it.
+        base: the version before the commit.
         txn_id: id of the transaction, the same for every attempt.
         now_ms: milliseconds since 1970, UTC.
         has_log_tail: whether a catalog decides which commits are part of the table.
 
     Raises:
-        InvalidInputError: the parts contradict each other, or the table.
-        DeltaProtocolError: the table cannot be written.
+        InvalidInputError: parts of the commit contradict each other, or are not valid for the
+            table.
+        DeltaProtocolError: deltalog cannot write the table.
 
-    Cost: one pass over the files that the commit names, existing files in batches. No I/O.
+    Cost: one pass over the files that the commit names. No I/O.
     """
     version = base.version + 1
     if version > MAX_VERSION:
         raise InvalidInputError(
-            f"cannot commit to {pending.store.root}: its version {base.version} is the last one "
-            "that fits 64 bits"
+            f"cannot commit to {pending.store.root}: its version {base.version} is the highest "
+            "possible version number"
         )
     configuration = effective_configuration(pending, base)
     time_ms = None
@@ -118,7 +120,7 @@ def assemble(
         in_commit_timestamp_ms=time_ms,
         isolation_level=isolation_level(pending, configuration),
     )
-    # By the protocol, commitInfo must be the first action if there are in-commit timestamps.
+    # With in-commit timestamps, the protocol requires commitInfo to be the first action.
     actions: list[Action] = [CommitInfo(values=info), *_table_actions(configuration, base)]
     actions += [
         SetTransaction(
@@ -147,7 +149,10 @@ def assemble(
 
 
 def effective_configuration(pending: PendingTransaction, base: CommitBase) -> TableConfiguration:
-    """Return protocol and metadata after the commit: its own, or those of the version below."""
+    """Return protocol and metadata after the commit.
+
+    An action that the commit does not set has the value of the version before the commit.
+    """
     now = base.configuration
     if now is None:
         return pending.configuration
@@ -161,7 +166,11 @@ def effective_configuration(pending: PendingTransaction, base: CommitBase) -> Ta
 
 
 def isolation_level(pending: PendingTransaction, configuration: TableConfiguration) -> str:
-    """Return the table's isolation level; snapshot isolation if no row changes (ledger D-35)."""
+    """Return the isolation level of the commit.
+
+    It is snapshot isolation if the commit changes no rows (requirement D-35), otherwise the table's
+    level.
+    """
     if pending.names_files and not pending.data_change:
         return SNAPSHOT_ISOLATION
     return configuration.properties.isolation_level
@@ -201,7 +210,7 @@ def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[
 
 
 def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
-    """Return files to add again; a backfill skips files that winners have added or removed."""
+    """Return existing files to add again. A backfill skips files that winning commits changed."""
     rows = pending.files_added_again
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows
@@ -210,7 +219,7 @@ def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     return rows.filter(compute.invert(touched))
 
 
-# The final check of a commit: raise for content that contradicts itself or the table.
+# --- Final check of a commit
 
 
 def check_parts(
@@ -225,17 +234,18 @@ def check_parts(
 
     Args:
         pending: the content of the commit.
-        configuration: protocol and metadata after it.
-        actions: its actions, except existing files.
-        rows: existing files that it adds again, `FILE_SCHEMA`.
-        before: protocol and metadata of the version below it; None for a new table.
+        configuration: protocol and metadata after the commit.
+        actions: the actions of the commit, except those of existing files.
+        rows: existing files that the commit adds again (schema `FILE_SCHEMA`).
+        before: protocol and metadata of the version before the commit; None for a new table.
 
     Raises:
-        InvalidInputError: two actions are about the same thing, the table is append-only, it does
-            not support metadata domains, or its rows would get a second row id.
-        InvalidProtocolError: the commit adds rows of a type whose feature the protocol lacks.
-        InvalidMetadataError: two columns have one name or one id in the files.
-        InternalError: one of deltalog's own operations staged something impossible.
+        InvalidInputError: two actions set the same thing; or the table is append-only, does not
+            support metadata domains, or would get two row ids for one row.
+        InvalidProtocolError: a column type needs a table feature that the protocol lacks.
+        InvalidMetadataError: two columns have the same physical name or column id.
+        InternalError: an operation of deltalog staged deletion vectors for a table without the
+            feature.
 
     Cost: one hash aggregation over the paths of the commit.
     """
@@ -245,8 +255,8 @@ def check_parts(
             f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
             "feature domainMetadata; add it first"
         )
-    # The configuration below decides. Otherwise a commit, such as a replaced, cloned or restored
-    # table, could lift the prohibition for itself.
+    # Use the configuration before the commit. Otherwise a commit that replaces, clones or restores
+    # the table could remove `delta.appendOnly` and delete rows at once.
     if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
             before.features,
@@ -280,10 +290,10 @@ def check_parts(
 
 
 def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
-    """Raise for a repeated path among adds or among removes, and a logical file in both."""
+    """Raise if a path is added twice or removed twice, or a logical file is added and removed."""
     removed = [files for files, _ in pending.removes]
     if not removed and not rows.num_rows:
-        return  # `check_commit` has covered the rest
+        return  # `check_commit` has checked the other actions
     root = pending.store.root
     new_paths = _keys(_texts(encode_path(add.path) for add in pending.adds), None, root)
     new_keys = _texts(
@@ -325,7 +335,7 @@ def _refuse_twice(what: str, keys: Any) -> None:
         raise InvalidInputError(f"cannot {what} the file {path!r} twice in one commit")
 
 
-# `add` and `remove` lines for existing files, made from Arrow rows a batch at a time.
+# --- `add` and `remove` lines of existing files, created in batches from Arrow rows
 
 
 _ROWS_TOGETHER: Final = 8192
@@ -353,9 +363,9 @@ def remove_lines(
     """Yield the `remove` lines of live files, without their statistics.
 
     Args:
-        files: rows with at least path, partitionValues, size, tags, deletionVector, baseRowId and
-            defaultRowCommitVersion of `FILE_SCHEMA`.
-        data_change: whether the table loses rows by the removal.
+        files: rows with at least the columns `path`, `partitionValues`, `size`, `tags`,
+            `deletionVector`, `baseRowId` and `defaultRowCommitVersion` of `FILE_SCHEMA`.
+        data_change: whether the removal deletes rows from the table.
         deletion_timestamp_ms: milliseconds since 1970, UTC.
     """
     common = {
@@ -375,7 +385,7 @@ def _batches(files: pa.Table) -> Iterator[list[dict[str, Any]]]:
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row as a JSON action: maps become objects, nulls are left out."""
+    """Return the row as a JSON action: maps become objects, nulls are omitted."""
     found = {name: value for name, value in row.items() if value is not None}
     for name in _MAPS:
         if name in found:
@@ -388,7 +398,7 @@ def _present(row: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Assign row ids to the files of a commit, again for every attempt.
+# --- Row ids of the files of a commit, assigned again for every attempt
 
 
 _IDS: Final = ("baseRowId", "defaultRowCommitVersion")
@@ -400,9 +410,9 @@ class Assigned:
 
     Args:
         adds: new files.
-        rows: existing files that are added again, `FILE_SCHEMA`.
+        rows: existing files that are added again (schema `FILE_SCHEMA`).
         actions: the new high water mark, if it must be recorded.
-        backfilled: ids that a winning backfill gave to files.
+        backfilled: files to which a concurrent backfill assigned row ids; None if there are none.
         root: the table's location.
     """
 
@@ -413,7 +423,10 @@ class Assigned:
     root: str
 
     def with_ids(self, files: pa.Table) -> pa.Table:
-        """Return removed files with the ids that a winning backfill gave them (ledger ROWID-16)."""
+        """Return removed files with the row ids that a concurrent backfill assigned to them.
+
+        Requirement ROWID-16
+        """
         return _with_backfilled(files, self.backfilled, self.root)
 
 
@@ -424,17 +437,17 @@ def assign_row_ids(
     rows: pa.Table,
     version: int,
 ) -> Assigned:
-    """Assign row ids to every file of the commit that has none.
+    """Assign row ids to every file of the commit that has no row ids.
 
     Args:
         pending: the content of the commit.
-        base: the version below it, with the highest row id in use.
-        configuration: protocol and metadata after it.
-        rows: existing files that it adds again.
+        base: the version before the commit, with the highest row id in use.
+        configuration: protocol and metadata after the commit.
+        rows: existing files that the commit adds again.
         version: the version that the commit creates.
 
     Raises:
-        InvalidInputError: a file's statistics lack `numRecords`, or the ids do not fit 64 bits.
+        InvalidInputError: a file's statistics lack `numRecords`, or the ids would exceed 64 bits.
     """
     root = pending.store.root
     rows = _with_backfilled(rows, base.backfilled, root)
@@ -460,19 +473,19 @@ def assign_row_ids(
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
-    # Files may have ids already (a clone, a restore); the high water mark must cover them, too.
+    # Files may already have ids, as in a restore. The high water mark must include these ids, too.
     mark = max([mark, *_last_ids(adds)])
     if mark > row_ids.MAX_ROW_ID:
         raise InvalidInputError(
-            f"cannot commit {pending.operation} to {root}: the highest row id in use is {known}, "
-            f"and there are no ids left for its rows: the last one is {row_ids.MAX_ROW_ID}"
+            f"cannot commit {pending.operation} to {root}: the new row ids would exceed the "
+            f"maximum {row_ids.MAX_ROW_ID}; the highest row id in use is {known}"
         )
     actions: list[Action] = [
         row_ids.high_water_mark_action(
             spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
         )
         for spoken in row_ids.dialects_of(configuration.features)
-        # The draft requires its action in every commit that adds data.
+        # The draft of row tracking requires the action in every commit that adds data.
         if spoken is Dialect.DRAFT or known is None or mark != known
     ]
     return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
@@ -484,7 +497,7 @@ def _are_preserved(
     configuration: TableConfiguration,
     dialect: Dialect,
 ) -> bool:
-    """Whether all rows that the commit copies keep their ids in a dialect."""
+    """Return whether all rows that the commit copies have the same row ids as before."""
     if not pending.preserves_row_ids or base.gained_row_ids:
         return False
     copies = pending.copies_rows and bool(pending.adds)
@@ -501,15 +514,15 @@ def _num_records(add: AddFile) -> int:
         raise _uncounted(add.path)
     if found < 0:
         raise InvalidInputError(
-            f"cannot give row ids to {add.path!r}: according to its statistics it has {found} rows"
+            f"cannot assign row ids to {add.path!r}: numRecords in its statistics is {found}"
         )
     return found
 
 
 def _uncounted(path: str) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot give row ids to {path!r}: its statistics lack numRecords, and tables with row "
-        "ids need it"
+        f"cannot assign row ids to {path!r}: its statistics lack numRecords, which a table with "
+        "row ids needs"
     )
 
 
@@ -518,7 +531,7 @@ def _last_ids(adds: list[AddFile]) -> list[int]:
 
 
 def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
-    """Assign ids to existing files without them (backfill), and commit versions (the draft)."""
+    """Assign row ids and commit versions to existing files that lack them, as in a backfill."""
     versions: Any = rows.column("defaultRowCommitVersion")
     if commit_version is not None and versions.null_count:
         given = compute.coalesce(versions, pa.scalar(commit_version, pa.int64()))
@@ -527,14 +540,14 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if not bases.null_count:
         return rows, mark
     missing = bases.is_null()
-    from deltalog.protocol.stats.parse import parse_stats  # noqa: PLC0415  # only files that are added again
+    from deltalog.protocol.stats.parse import parse_stats  # noqa: PLC0415  # rarely needed
 
     counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
     needed = compute.if_else(missing, counts.column("numRecords"), 0)
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
         raise _uncounted(rows.column("path")[row].as_py())
-    last = mark + exact_sum(needed)  # the caller refuses a value that is too large
+    last = mark + exact_sum(needed)  # the caller raises if this is too large
     if last > row_ids.MAX_ROW_ID:
         return rows, last
     after = compute.cumulative_sum(needed)
@@ -561,7 +574,7 @@ def _replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
 
-# The `commitInfo` action of a commit.
+# --- `commitInfo`
 
 
 COMMIT_INFO_MEMBERS: Final = frozenset(
@@ -578,7 +591,7 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
         "version",
     }
 )
-"""The members that every commit sets, or may set."""
+"""The members that deltalog sets, so that custom metadata cannot."""
 _PARAMETERS: Final = "operationParameters"
 
 
@@ -595,24 +608,25 @@ def commit_info(
     in_commit_timestamp_ms: int | None,
     isolation_level: str,
 ) -> dict[str, Any]:
-    """Return the members of `commitInfo`, without nulls except those of the caller.
+    """Return the members of `commitInfo`, without nulls except nulls in custom metadata.
 
     Args:
         pending: the content of the commit.
-        base: the version below it.
-        configuration: protocol and metadata after it.
+        base: the version before the commit.
+        configuration: protocol and metadata after the commit.
         txn_id: id of the transaction.
         now_ms: milliseconds since 1970, UTC.
-        in_commit_timestamp_ms: its in-commit timestamp; None if the table has none.
-        isolation_level: as `commitInfo` names it.
+        in_commit_timestamp_ms: in-commit timestamp of the commit; None if the table does not use
+            them.
+        isolation_level: name of the isolation level in `commitInfo`.
 
     Raises:
-        InvalidInputError: custom metadata has the name of a member that every commit sets.
+        InvalidInputError: custom metadata contains one of `COMMIT_INFO_MEMBERS`.
     """
     taken = sorted(COMMIT_INFO_MEMBERS & pending.custom_metadata.keys())
     if taken:
         raise InvalidInputError(
-            f"custom metadata cannot have the name(s) {', '.join(taken)}: every commit sets them"
+            f"custom_metadata cannot set {', '.join(taken)}: deltalog sets these members itself"
         )
     custom = dict(pending.custom_metadata)
     asked = {name: _as_text(value) for name, value in custom.pop(_PARAMETERS, {}).items()}
@@ -654,7 +668,7 @@ def _tags(
 ) -> Mapping[str, str]:
     tags = dict(pending.tags)
     if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
-        # Rows copied before row tracking was enabled had no ids that could be kept.
+        # Rows that were copied before row tracking was enabled had no ids to preserve.
         preserved = pending.preserves_row_ids and not base.gained_row_ids
         tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
     if pending.changes_identity_marks_only:
@@ -662,7 +676,7 @@ def _tags(
     return tags
 
 
-# The base of a commit attempt: first the transaction's snapshot, then each winning commit.
+# --- Base of a commit attempt: first the transaction's snapshot, then each winning commit
 
 
 NEW_TABLE: Final = -1
@@ -670,17 +684,18 @@ NEW_TABLE: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitBase:
-    """The version directly below a commit.
+    """The version directly before a commit.
 
     Args:
-        version: -1 below version 0.
-        configuration: protocol and metadata of that version; None below version 0.
-        previous_commit_timestamp_ms: when that version was committed; None if not needed.
-        row_id_high_water_mark: the highest row id in use; None if there is none yet.
-        gained_row_ids: whether a winner enabled row tracking.
-        backfilled: path, baseRowId and defaultRowCommitVersion of files that a winning backfill
-            added again.
-        touched_paths: paths that winners added or removed; kept for backfills only.
+        version: its number; -1 if the commit creates the table.
+        configuration: protocol and metadata of that version; None if the commit creates the table.
+        previous_commit_timestamp_ms: timestamp of that version; None if not needed.
+        row_id_high_water_mark: the highest row id in use; None if no row ids are in use.
+        gained_row_ids: whether a winning commit enabled row tracking.
+        backfilled: files to which a winning backfill assigned row ids. Columns: `path`,
+            `baseRowId`, `defaultRowCommitVersion`.
+        touched_paths: paths that winning commits added or removed; None unless this commit is a
+            backfill.
     """
 
     version: int = NEW_TABLE
@@ -693,34 +708,34 @@ class CommitBase:
 
 
 def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
-    """Raise if the commit would be on top of a version that the log no longer has.
+    """Raise if the log no longer contains the version on which the commit is based.
 
-    The name of the next version may be free, too: the commit would succeed, but nobody would read
-    it.
+    If the next version is also missing from the log, the commit would succeed, but readers would
+    not find it.
 
     Args:
-        snapshot: the version that was read.
-        is_there: whether the log has that version.
+        snapshot: the version on which the commit is based.
+        is_there: whether the log contains the commit of that version.
 
     Raises:
-        TableNotFoundError: the table is gone, or was replaced by another table.
+        TableNotFoundError: the table no longer exists, or was replaced by another table.
         CommitConflictError: the table was rolled back, or its old commits were cleaned up.
     """
     if is_there:
         return
     latest = snapshot.refresh(same_table=True)
     raise CommitConflictError(
-        f"cannot commit to {snapshot.store.root} on top of version {snapshot.version}, which was "
-        "read: the log has another commit of it by now, or none, because it was cleaned up or set "
-        f"back; the latest version is {latest.version}; nothing was committed"
+        f"cannot commit to {snapshot.store.root} on top of version {snapshot.version}: the log no "
+        "longer contains the commit that was read, because the log was cleaned up or the table "
+        f"was rolled back; the latest version is {latest.version}; nothing was committed"
     )
 
 
 def first_base(pending: PendingTransaction) -> CommitBase:
     """Return the base of the first attempt: the transaction's snapshot.
 
-    Cost: one request on tables with in-commit timestamps; the small actions of the log on tables
-    with row ids. Nothing per file.
+    Cost: one request if the table has in-commit timestamps. If it has row ids, reads metadata
+    domains from the log. Independent of the number of files.
     """
     snapshot = pending.snapshot
     if snapshot is None:
@@ -737,7 +752,7 @@ def first_base(pending: PendingTransaction) -> CommitBase:
 
 
 def advance(base: CommitBase, winner: WinningCommit, pending: PendingTransaction) -> CommitBase:
-    """Return the base of the next attempt, after a winner that does not conflict."""
+    """Return the base of the next attempt, after a winning commit that does not conflict."""
     before = base.configuration
     protocol, metadata = winner.protocol, winner.metadata
     after = before

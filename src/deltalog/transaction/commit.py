@@ -1,6 +1,6 @@
-"""Commit a transaction, and run an operation again if a conflicting commit won.
+"""Commit a transaction, and run an operation again after a conflict.
 
-This module owns idempotent writes and reruns. Retrying one commit is the job of `commit_loop`.
+This module implements idempotent writes and reruns. `commit_loop` retries one commit.
 
 Protocol: Delta Log Entries, Transaction Identifiers
 """
@@ -44,9 +44,8 @@ class Ran(Generic[T]):
     """The outcome of an operation.
 
     Args:
-        value: what `stage` returned: an operation's `Outcome`, or in `DeltaTable.run` the result of
-            the caller's function; None if the operation was skipped before staging.
-        committed: its commit.
+        value: the return value of `stage`; None if the operation was skipped before staging.
+        committed: the outcome of the commit.
     """
 
     value: T | None
@@ -62,24 +61,27 @@ def commit(
 ) -> Committed:
     """Commit a transaction as a new version of the table.
 
-    A lost race is retried after every winning commit was checked for conflicts. A blind append
-    succeeds unless a winner changed protocol or metadata, or recorded the same application.
+    If another commit wins the version, it is checked for conflicts, and the commit is retried. A
+    blind append conflicts only with a change of protocol or metadata, or with a commit that records
+    the same application.
 
     Args:
         pending: the content of the commit.
         options: properties of the commit, and the steps after it.
-        maintenance: runs the steps after it that read many files; None maintains the log alone.
-        backoff: None means full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
+        maintenance: runs the steps after the commit that read many files; None maintains only the
+            log.
+        backoff: waiting times and limits; None means full jitter from 10 ms to 1 s, for at most
+            10,000 retries and 10 minutes.
 
     Raises:
-        CommitConflictError: a winner is incompatible; the subclass names the conflict.
-        CommitRetriesExhaustedError: every attempt lost.
+        CommitConflictError: a winning commit conflicts; the subclass names the kind of conflict.
+        CommitRetriesExhaustedError: another commit won in every attempt.
         CommitOutcomeUnknownError: the store failed, and it is unknown whether the commit was made.
         InvalidInputError, DeltaProtocolError: the commit is not allowed.
-        StorageError: the store refused the request; nothing was committed.
+        StorageError: the store rejected the request; nothing was committed.
 
-    Cost: one request without a race; two for each winner, and one more for every lost race.
-    Nothing per file of the table.
+    Cost: one request if no other commit wins; otherwise two for each winning commit, and one for
+    each further attempt. Independent of the number of files in the table.
     """
     return commit_loop(pending, options, maintenance=maintenance, backoff=backoff).run()
 
@@ -91,7 +93,7 @@ def commit_loop(
     maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> CommitLoop:
-    """Return a commit whose steps the caller runs one by one; arguments as for `commit`."""
+    """Return a commit whose steps the caller runs one by one; see `commit` for the arguments."""
     given = options.properties or CommitProperties()
     _apply(pending, given)
     return CommitLoop(
@@ -114,26 +116,27 @@ def stage_and_commit(
     is_held: bool = False,
     maintenance: Maintenance | None = None,
 ) -> Ran[T]:
-    """Stage an operation and commit it; stage it again if a conflicting commit won.
+    """Stage an operation and commit it; after a conflict, stage it again on the latest version.
 
     Args:
-        load: returns the version to begin with; after a conflict it is refreshed.
-        stage: plans the operation into the transaction; writes data files, commits nothing.
-        operation: its name in the history of the table.
-        parameters: parameters of the operation; `stage` may add some.
-        options: options of the commit, and whether a conflict leads to another run or is raised.
+        load: returns the snapshot for the first run. After a conflict, the snapshot is refreshed.
+        stage: stages the operation into the transaction: writes data files, but commits nothing.
+        operation: name of the operation in the history.
+        parameters: parameters of the operation; `stage` may add more.
+        options: options of the commit, and whether a conflict is raised or leads to another run.
         max_reruns: the maximum number of runs after the first.
-        skip_empty: commit nothing if nothing was staged.
-        is_held: whether `load` returns a version that was read some time ago. If the log no longer
-            has it, the operation runs on the latest version of the same table.
-        maintenance: as for `commit`.
+        skip_empty: whether to skip the commit if nothing was staged.
+        is_held: whether `load` returns a snapshot that may be old. If the log no longer contains
+            its version, the operation runs on the latest version of the same table.
+        maintenance: see `commit`.
 
     Raises:
-        CommitConflictError: the last run met a conflict, or `options` do not allow another run.
-        TableNotFoundError: the table is gone, or was replaced by another table.
-        DeltaError: also whatever `commit` and `stage` raise.
+        CommitConflictError: the last run had a conflict, or `options` do not allow another run.
+        TableNotFoundError: the table no longer exists, or was replaced by another table.
+        DeltaError: any other error of `commit` or `stage`.
 
-    Cost: with `is_held`, a request for the version's commit, in parallel to `stage` if repeatable.
+    Cost: with `is_held`, one request to check the version, in parallel to `stage` if another run is
+    allowed.
     """
     reruns = 0
     snapshot = load()
@@ -167,12 +170,10 @@ def stage_and_commit(
                 if options.on_conflict == "raise" or reruns >= max_reruns:
                     raise
                 reruns += 1
-                logger.info(
-                    "evaluating %s of %s again: %s", operation, snapshot.store.root, conflict
-                )
+                logger.info("running %s on %s again: %s", operation, snapshot.store.root, conflict)
                 snapshot, is_held = snapshot.refresh(same_table=True), False
             else:
-                # Another writer may have recorded the application's transaction meanwhile.
+                # Another writer may have recorded the application transaction after `_is_known`.
                 if committed.skipped:
                     return Ran(value=None, committed=committed)
                 version, num_retries = committed.version, committed.num_retries
@@ -194,10 +195,10 @@ def _backoff(clock: Clock, given: CommitProperties) -> Backoff:
 
 @contextmanager
 def _looking(held: Snapshot | None) -> Iterator[None]:
-    """While the block stages on a version, check that the log still has it.
+    """While the block runs, check that the log still contains the snapshot's version.
 
     Raises:
-        CommitConflictError: the log no longer has it.
+        CommitConflictError: the log no longer contains the version.
     """
     if held is None:
         yield
@@ -209,7 +210,7 @@ def _looking(held: Snapshot | None) -> Iterator[None]:
 
 
 def _is_known(snapshot: Snapshot, options: CommitOptions) -> bool:
-    """Whether the application transactions of a commit are recorded already."""
+    """Return whether the table has already recorded the application transactions of a commit."""
     given = options.properties
     wanted = {} if given is None else {t.app_id: t.version for t in given.app_transactions or ()}
     if not wanted:

@@ -1,16 +1,15 @@
 """The retry loop of one commit, as a state machine.
 
-This module owns the steps after another writer wins the version. Each state has one step, which
-does its work and returns the next state; `STEPS` is the whole policy:
+`STEPS` maps each state to a function that does the work of the state and returns the next state:
 
-PREPARE   write deletion vectors that `rebase` united, assemble the next version on the known
-          base, then SEND
-SEND      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
-LOST      wait (`backoff`), then JUDGE; or raise, if retries are used up
-JUDGE     check every winner by the rules of `conflicts` and rebase on it (`rebase` unites
-          deletion vectors), then PREPARE; or raise the conflict, or end as SKIPPED if a winner
-          recorded the same application transaction
-COMMITTED, SKIPPED   the end
+PREPARE   write the deletion vectors that `rebase` merged, assemble the commit of the next version,
+          then SEND
+SEND      call the committer (`attempt`), then COMMITTED, or LOST if another commit has the version
+LOST      wait (`backoff`), then JUDGE; or raise if no retries are left
+JUDGE     for each winning commit: check for conflicts and rebase on the commit (`rebase`), then
+          PREPARE; or raise the conflict; or SKIPPED if a winning commit recorded the same
+          application transaction
+COMMITTED, SKIPPED   final states
 
 Protocol: Delta Log Entries, Transaction Identifiers
 """
@@ -63,9 +62,10 @@ class Committed:
     """The outcome of a commit.
 
     Args:
-        version: the version created; the table's version if skipped.
-        snapshot: that version, derived from the previous snapshot without reading the log again.
-        num_retries: the number of attempts that lost.
+        version: the new version, or the table's version if the commit was skipped.
+        snapshot: snapshot of that version. It is derived from the previous snapshot, without
+            reading the log again.
+        num_retries: number of attempts in which another commit won the version.
         skipped: whether nothing was committed: the application transaction was already recorded,
             or there was nothing to commit.
         metrics: metrics of the operation.
@@ -79,7 +79,7 @@ class Committed:
 
 
 class State(Enum):
-    """The state of a commit; see the module."""
+    """The state of a commit; see the docstring of the module."""
 
     PREPARE = auto()
     SEND = auto()
@@ -94,9 +94,9 @@ class CommitLoop:
 
     Args:
         pending: the content of the commit.
-        backoff: how long to wait, and when to give up.
-        hooks: the steps after it.
-        maintenance: runs the steps after it that read many files.
+        backoff: waiting times and limits.
+        hooks: options of the steps after the commit.
+        maintenance: runs the steps after the commit that read many files.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class CommitLoop:
         self._file: FileInfo | None = None
 
     def run(self) -> Committed:
-        """Run the state machine until the commit is made or unnecessary; then the steps after it.
+        """Run the state machine to its end, then the steps after the commit.
 
         Raises:
             CommitFailedError, StorageError: see `commit`.
@@ -132,16 +132,16 @@ class CommitLoop:
         return self.finish()
 
     def prepare(self) -> Assembled | None:
-        """Assemble the commit on top of all commits so far; nothing is sent.
+        """Assemble the commit on top of the latest version; nothing is sent.
 
         Returns:
-            The commit for the first attempt of `send`; None if it is unnecessary.
+            The commit for the first attempt of `send`; None if the commit is unnecessary.
 
         Raises:
-            CommitConflictError: a commit made since the transaction's read conflicts.
+            CommitConflictError: a commit after the transaction's snapshot conflicts.
             InvalidInputError, DeltaProtocolError: the commit is not allowed.
 
-        Cost: one listing, and two requests for each commit made since.
+        Cost: one listing, and two requests for each commit after the transaction's snapshot.
         """
         state = self._begin()
         while state is State.PREPARE:
@@ -177,17 +177,17 @@ class CommitLoop:
 
     @property
     def base_version(self) -> int:
-        """The version on top of which the commit is made, as far as known."""
+        """The version on top of which the next attempt will commit."""
         return self._base.version
 
     def _begin(self) -> State:
-        """Choose the first state: start at the version that was read, unless it has it all."""
+        """Return the first state: SKIPPED if the application transactions are already recorded."""
         snapshot = self._pending.snapshot
         if snapshot is not None and self._wanted:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
-        # A local disk needs no request.
+        # On a local disk, the check is cheap, so it is always done.
         if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
             check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
@@ -197,9 +197,9 @@ class CommitLoop:
     # --- steps
 
     def _prepare(self) -> State:
-        """Write deletion vectors that were united with a winner's; assemble the next version."""
+        """Write deletion vectors that `rebase` merged; assemble the commit of the next version."""
         if self._pending.masks:
-            from deltalog.transaction.rebase import settle  # noqa: PLC0415  # what marks rows
+            from deltalog.transaction.rebase import settle  # noqa: PLC0415  # rarely needed
 
             settle(self._pending)
         self._made = assemble(
@@ -213,7 +213,7 @@ class CommitLoop:
 
     def _send(self) -> State:
         """Send the commit to the committer; after an ambiguous answer, read the version back."""
-        # Set before the request: from here on, an interrupt must not delete our data files.
+        # Set before the request: from now on, an interrupt must not delete the new data files.
         self._pending.is_sent = True
         syncs = self._assembled.configuration.properties.fsync
         with reading_ahead(self._pending, self._hooks):
@@ -232,15 +232,15 @@ class CommitLoop:
         self._retries += 1
         if not self._backoff.allows(self._retries):
             raise CommitRetriesExhaustedError(
-                f"cannot commit {self._pending.operation} to {self._store.root}: {self._retries} "
-                "attempt(s) lost to other writers, the last at version "
+                f"cannot commit {self._pending.operation} to {self._store.root}: other writers won "
+                f"the version in {self._retries} attempt(s), the last one was version "
                 f"{self._assembled.version}; nothing was committed"
             )
         self._backoff.wait(self._retries)
         return State.JUDGE
 
     def _judge(self) -> State:
-        """Check our commit against every winner, and rebase it on the last of them."""
+        """Check for conflicts with every winning commit, and rebase the commit on the last one."""
         lost_at = self._base.version
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
@@ -257,8 +257,8 @@ class CommitLoop:
             self._winners.append(winner)
         if self._base.version == lost_at:
             raise ObjectNotFoundError(
-                f"cannot commit to {self._store.root}: version {self._assembled.version} is "
-                "taken, and its commit cannot be found; nothing was committed"
+                f"cannot commit to {self._store.root}: version {self._assembled.version} already "
+                "exists, but its commit cannot be found; nothing was committed"
             )
         return State.PREPARE
 
@@ -266,11 +266,11 @@ class CommitLoop:
 
     @property
     def _assembled(self) -> Assembled:
-        assert self._made is not None  # noqa: S101  # every state but the first has passed there
+        assert self._made is not None  # noqa: S101  # PREPARE is the first state and sets it
         return self._made
 
     def _check_catalog(self) -> None:
-        """Raise if the commit bypasses the table's catalog, or uses a catalog without need."""
+        """Raise unless catalog-managed tables, and only these, are committed through a catalog."""
         configuration = self._pending.configuration
         if configuration.is_catalog_managed and self._tail is None:
             raise CatalogManagedError(
@@ -278,7 +278,8 @@ class CommitLoop:
                 version=None,
                 operation=self._pending.operation,
                 features=["catalogManaged"],
-                hint="a catalog decides which commits count: commit through it",
+                hint="a catalog decides which commits are part of the table: open the table "
+                "through its catalog",
             )
         if self._tail is not None and not configuration.is_catalog_managed:
             raise InvalidInputError(
@@ -287,16 +288,16 @@ class CommitLoop:
             )
 
     def _has_winners(self) -> bool:
-        """Whether others have already made the next version."""
+        """Return whether the next version already exists."""
         self._tail = self._committer.log_tail(self._store)
         listing = list_newer(self._store, self._assembled.version, log_tail=self._tail)
         return self._assembled.version in dict(listing.commits)
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
-        """Read every commit from `version` on, oldest first, without gaps."""
+        """Read all commits from `version`, oldest first, without gaps."""
         from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
 
-        # Ask again: only the catalog of a catalog-managed table has unpublished winners.
+        # Ask the catalog again, because winning commits may be unpublished.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
@@ -304,14 +305,14 @@ class CommitLoop:
                 yield parse_winner(file, data)
 
     def _is_repeated(self, winner: WinningCommit) -> bool:
-        """Whether a winner recorded our application transactions, so our commit is redundant."""
+        """Return whether a winning commit recorded all application transactions of this commit."""
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
         theirs = winner.app_versions
         return all(app in theirs and theirs[app] >= own for app, own in self._wanted.items())
 
     def _finish(self) -> Committed:
-        """Make the snapshot of the new version, and run the post-commit steps."""
+        """Create the snapshot of the new version, and run the post-commit steps."""
         pending, made = self._pending, self._assembled
         pending.is_committed = True
         logger.info(
@@ -332,7 +333,7 @@ class CommitLoop:
         )
 
     def _snapshot(self) -> Snapshot:
-        """Return the snapshot of the new version, from known commits: no listing, no read."""
+        """Return the snapshot of the new version, from commits in memory. Cost: no I/O."""
         made, file = self._assembled, self._file
         assert file is not None  # noqa: S101  # it was committed
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
@@ -353,7 +354,7 @@ class CommitLoop:
         )
 
     def _tail_with(self, known: LogTail, version: int, file: FileInfo) -> LogTail | None:
-        """Return the catalog's newest commits; if that fails, the commit remains valid."""
+        """Return the log tail after the commit. If the catalog fails, derive it from `known`."""
         try:
             return self._committer.log_tail(self._store)
         except DeltaError as error:
@@ -371,19 +372,24 @@ class CommitLoop:
 
 
 STEPS: Final[Mapping[State, Callable[[CommitLoop], State]]] = {
-    State.PREPARE: CommitLoop._prepare,  # noqa: SLF001  # the table of this class
+    State.PREPARE: CommitLoop._prepare,  # noqa: SLF001  # private methods of the class above
     State.SEND: CommitLoop._send,  # noqa: SLF001
     State.LOST: CommitLoop._lose,  # noqa: SLF001
     State.JUDGE: CommitLoop._judge,  # noqa: SLF001
 }
-"""The policy: the step of each state; states without a step are final."""
+"""The function of each state. States without a function are final."""
 
 
 def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> bool:
-    """Whether all wanted application transactions are recorded already.
+    """Return whether all wanted application transactions are already recorded.
+
+    Args:
+        known: application → recorded version.
+        wanted: application → version of the commit.
+        table: location of the table, for the error.
 
     Raises:
-        InvalidInputError: only some of them are.
+        InvalidInputError: only some application transactions are recorded.
     """
     there = {
         app_id for app_id, version in wanted.items() if app_id in known and known[app_id] >= version
@@ -391,18 +397,18 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
     if there and len(there) < len(wanted):
         missing = ", ".join(sorted(wanted.keys() - there))
         raise InvalidInputError(
-            f"cannot commit to {table}: the transactions of {', '.join(sorted(there))} are "
-            f"recorded already, but those of {missing} are not"
+            f"cannot commit to {table}: the application transactions of "
+            f"{', '.join(sorted(there))} are already recorded, but those of {missing} are not"
         )
     return bool(there)
 
 
 def skipped(snapshot: Snapshot) -> Committed:
-    """Return the outcome for a commit that was already there or had nothing to do."""
+    """Return the outcome of a commit that is already recorded or would be empty."""
     return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})
 
 
-# One attempt to commit a version, and the check whether an ambiguous attempt succeeded.
+# --- One attempt to commit a version, and the check whether an ambiguous attempt succeeded
 
 
 _TRIES: Final = 4
@@ -432,7 +438,7 @@ def attempt(
         The file of the commit; None if another writer's commit has the version.
 
     Raises:
-        StorageError: the store refused the request; the commit was certainly not made.
+        StorageError: the store rejected the request; the commit was certainly not made.
         CommitOutcomeUnknownError: it is impossible to find out whether the commit was made.
     """
     error: StorageError | None = None
@@ -452,23 +458,23 @@ def attempt(
             return file
         if found is _Found.THEIRS:
             return None
-        # "Nothing there" proves a failure only if no earlier request can still arrive.
+        # A missing commit proves a failure only if no earlier request can still take effect.
         is_final = _is_final(error, store, version)
         if found is _Found.NOTHING and is_final and not may_arrive:
             raise error
         may_arrive = may_arrive or not is_final
     raise CommitOutcomeUnknownError(
-        f"the commit of version {version} of {store.root} may or may not have happened: the store "
-        f"failed {_TRIES} times, last with: {error}; look for txnId {txn_id!r} in the table's "
-        "history before you repeat the operation",
+        f"version {version} of {store.root} may or may not have been committed: the store failed "
+        f"{_TRIES} times, last with: {error}; look for txnId {txn_id!r} in the table's history "
+        "before you repeat the operation",
         version=version,
         txn_id=txn_id,
     ) from error
 
 
 def _is_final(error: StorageError, store: Store, version: int) -> bool:
-    """Whether a failed request cannot take effect later: it was refused, or the store is local."""
-    # The commit that exists may be our own first copy: no proof of failure.
+    """Return whether a failed request cannot take effect later: rejected, or on a local store."""
+    # The existing commit may be from an earlier request of this attempt.
     if isinstance(error, AlreadyExistsError):
         return False
     if isinstance(error, AccessDeniedError):
@@ -481,7 +487,7 @@ def _is_final(error: StorageError, store: Store, version: int) -> bool:
 def _look(
     committer: Committer, store: Store, version: int, txn_id: str
 ) -> tuple[_Found, FileInfo | None]:
-    """Read a version back and compare its `txnId` with ours."""
+    """Read a version back and compare its `txnId` with `txn_id`."""
     try:
         path = _path_of(committer, store, version)
         if path is None:
@@ -511,7 +517,7 @@ def _path_of(committer: Committer, store: Store, version: int) -> str | None:
     return None if last is None or version > last else commit_path(version)
 
 
-# The facts of a commit that observers get: counts and names, no rows and no values of rows.
+# --- Facts of a commit for observers: counts and names, but no values of rows
 
 
 def tell_commit(
@@ -522,10 +528,10 @@ def tell_commit(
     Args:
         work: the observed work.
         pending: the content of the commit.
-        version: the version that it made.
-        num_retries: the number of attempts that lost.
+        version: the version that the commit created.
+        num_retries: number of attempts in which another commit won the version.
 
-    Cost: nothing if nobody observes; else a sum over the new files.
+    Cost: none without observers; otherwise a sum over the new files.
     """
     if not work.is_watched:
         return

@@ -1,7 +1,7 @@
-"""Committers: the store's put-if-absent, or the table's catalog, decides who gets a version.
+"""Committers: they create a version with the store's put-if-absent, or through a catalog.
 
-This module owns both committers. Of all commits proposed for a version, a committer makes exactly
-one (`log.context.Committer`). `commit_loop` decides what happens to the others.
+Of all commits that writers propose for a version, a committer accepts exactly one (see
+`log.context.Committer`). `commit_loop` handles commits that are not accepted.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 
 class FileSystemCommitter:
-    """Commits by put-if-absent: only one writer can create the file of a version."""
+    """Commits with put-if-absent: only one writer can create the commit file of a version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer`."""
+        """Create the commit file in `_delta_log`; see `Committer.commit`."""
         path = commit_path(version)
         store.put_if_absent(path, data)
         return FileInfo(path, len(data), now_ms())
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """See `Committer`."""
+        """Return None: there is no catalog."""
         return None
 
 
 class CatalogCommitter:
-    """Commits through a catalog: stage the commit under a unique name, then have it ratified.
+    """Commits through a catalog: writes a staged commit, then the catalog ratifies it.
 
     Args:
         catalog: catalog of the table.
@@ -59,8 +59,8 @@ class CatalogCommitter:
         self.catalog = catalog
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer`."""
-        # A catalog cannot ratify commits of a table that it does not know: version 0 is published.
+        """Stage the commit and propose it to the catalog; see `Committer.commit`."""
+        # Version 0 is published directly: the catalog does not yet have the table.
         if version == 0:
             file = FileInfo(commit_path(0), len(data), now_ms())
             store.put_if_absent(file.path, data)
@@ -70,27 +70,27 @@ class CatalogCommitter:
         return file
 
     def log_tail(self, store: Store) -> LogTail | None:
-        """See `Committer`."""
+        """Return the newest commits in the catalog; see `Committer.log_tail`."""
         return self.catalog.latest(store.root)
 
 
 def stage_commit(
     store: Store, version: int, data: bytes, log_tail: Callable[[], LogTail | None]
 ) -> FileInfo:
-    """Write a commit under a unique name, for a catalog to ratify; return the file.
+    """Write a staged commit for a catalog to ratify; return its file.
 
     Args:
         store: store of the table.
         version: version of the commit.
-        data: data of the commit.
+        data: content of the commit.
         log_tail: requests the newest commits from the catalog.
 
     Raises:
-        AlreadyExistsError: the catalog has ratified a commit of that version.
-        CommitFailedError: the log has a commit of that version that the catalog does not know,
-            because the catalog was rolled back. The new commit could never be published or read.
+        AlreadyExistsError: the catalog has ratified another commit of that version.
+        CommitFailedError: the log contains a published commit of that version that the catalog
+            lacks, because the catalog was rolled back. The new commit could never be published.
 
-    Cost: one request, and another one at the same time.
+    Cost: two requests at the same time.
     """
     path = f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json"
     asked: list[Callable[[], Any]] = [
@@ -102,12 +102,12 @@ def stage_commit(
         tail = log_tail()
         last = None if tail is None else tail.last_version
         if last is None or last >= version:
-            raise AlreadyExistsError(f"version {version} of {store.root} is ratified already")
+            raise AlreadyExistsError(f"version {version} of {store.root} is already ratified")
         raise CommitFailedError(
-            f"cannot commit version {version} of {store.root}: according to its catalog, version "
-            f"{last} is the latest, and {commit_path(version)!r} exists already; the catalog was "
-            "set back, or has lost commits; nothing was committed; let the catalog know of the "
-            "published commits, or move them away if they shall not count"
+            f"cannot commit version {version} of {store.root}: version {last} is the latest in its "
+            f"catalog, but {commit_path(version)!r} already exists; the catalog was rolled back or "
+            "has lost commits; nothing was committed; register the published commits in the "
+            "catalog, or move them away if they should not be part of the table"
         )
     return FileInfo(path, len(data), now_ms())
 
@@ -121,10 +121,10 @@ def _is_published(store: Store, version: int) -> bool:
 
 
 def publish_commit(store: Store, version: int, data: bytes) -> None:
-    """Give a ratified commit its final name, unless it has that already.
+    """Copy a ratified commit to its final path in `_delta_log`, unless it is already there.
 
     Raises:
-        MalformedLogError: another commit has the name; it stays unchanged.
+        MalformedLogError: another commit has the path; it is not changed.
     """
     path = commit_path(version)
     try:
@@ -132,15 +132,15 @@ def publish_commit(store: Store, version: int, data: bytes) -> None:
     except AlreadyExistsError:
         if not _is_same(store.read(path), data, version):
             raise MalformedLogError(
-                f"cannot publish version {version} of {store.root}: {path!r} exists, and is "
-                "another commit than the one that the table's catalog has ratified: the catalog "
-                "was set back, or has lost commits; only readers that ask the catalog see version "
-                f"{version} as it was ratified"
+                f"cannot publish version {version} of {store.root}: {path!r} exists, but its "
+                "content differs from the commit that the table's catalog has ratified: the "
+                "catalog was rolled back, or has lost commits; only readers that use the catalog "
+                f"see the ratified version {version}"
             ) from None
 
 
 def _is_same(found: bytes, ratified: bytes, version: int) -> bool:
-    """Whether two byte strings are the same commit: equal bytes, or at least the same id."""
+    """Return whether two byte strings are the same commit: equal, or with the same `txnId`."""
     if found == ratified:
         return True
     try:
@@ -150,7 +150,7 @@ def _is_same(found: bytes, ratified: bytes, version: int) -> bool:
     return ids[0] is not None and ids[0] == ids[1]
 
 
-# Waiting times between commit attempts, and when to give up.
+# --- Waiting times and limits of commit attempts
 
 
 MAX_RETRIES: Final = 10_000
@@ -160,7 +160,7 @@ _LONGEST_SECONDS: Final = 1.0
 
 
 def _jitter() -> float:
-    return random.random()  # noqa: S311  # looked up when called: a simulation has its own chance
+    return random.random()  # noqa: S311  # no cryptography; simulations replace `random`
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Backoff:
         clock: returns the time and sleeps.
         jitter: returns a number from 0 to 1.
         max_retries: the maximum number of attempts after the first.
-        max_wait_ms: time since the first attempt after which no attempt begins.
+        max_wait_ms: no attempt begins later than this time after the first attempt.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -190,6 +190,6 @@ class Backoff:
         self.clock.sleep(limit * self.jitter())
 
     def allows(self, number: int) -> bool:
-        """Whether the retry with this number may begin."""
+        """Return whether the retry with this number, counted from 1, may begin."""
         waited_ms = self.clock.now_ms() - self.started_ms
         return number <= self.max_retries and waited_ms < self.max_wait_ms

@@ -1,9 +1,9 @@
-"""Conflict rules: may a commit still be made after another writer's commit won the version?
+"""Conflict rules: may a transaction still commit after another writer's commit won the version?
 
-This module owns the rules and their order, which follow Delta Spark. The rules are pure: they
-accept the facts of two commits and return an error or None.
+The rules and their order follow Delta Spark. Each rule is a pure function of the facts of two
+commits, and returns an error or None.
 
-Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
+Protocol: none; follows Delta Spark's conflict checker (requirements D-33 … D-37).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES: Final = 5
 
-# Adding one of these requires nothing of existing files, or `assemble` provides it.
+# Features that a winning commit may add without a conflict: they do not affect files that were
+# written before, or `assemble` adds what they need.
 _HARMLESS_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -78,18 +79,19 @@ class PendingFacts:
 
     Args:
         root: the table's location.
-        before: protocol and metadata that the transaction builds on; None if it creates the table.
-        protocol: the protocol that it sets, or None.
-        metadata: the metadata that it sets, or None.
-        read_set: what it read.
-        removed_paths: paths of files that it removes, as in the log (encoded).
-        domains: names of the metadata domains that it sets or removes.
+        before: protocol and metadata of the base version; None if the transaction creates the
+            table.
+        protocol: the protocol that the transaction sets, or None.
+        metadata: the metadata that the transaction sets, or None.
+        read_set: the data that the transaction has read.
+        removed_paths: paths of the files that the transaction removes, as in the log (encoded).
+        domains: names of the metadata domains that the transaction sets or removes.
         isolation_level: one of the three levels in `transaction.properties`.
-        operation: its name in the history.
+        operation: name of the operation in the history.
         time_zone: time zone of partition values without a zone.
         has_log_tail: whether a catalog decides which commits are part of the table.
-        shared_paths: canonical paths of files in which both commits marked different rows; these
-            files do not conflict.
+        shared_paths: canonical paths of files in which both commits mark different rows as deleted.
+            These files do not conflict.
     """
 
     root: str
@@ -107,10 +109,14 @@ class PendingFacts:
 
 
 def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    """Return the conflict between a transaction and `winner`: the first broken rule, or None.
+    """Return the error of the first rule that a transaction violates; None without a conflict.
+
+    Args:
+        mine: facts of the transaction.
+        winner: the winning commit.
 
     Raises:
-        DeltaProtocolError: the winner added a feature that deltalog cannot write.
+        DeltaProtocolError: the winning commit added a feature that deltalog cannot write.
     """
     return next((found for rule in RULES if (found := rule(mine, winner)) is not None), None)
 
@@ -119,14 +125,14 @@ def _protocol(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
     if mine.before is not None and mine.protocol is not None:
         dropped = _names(mine.before.protocol) - _names(mine.protocol)
         if dropped:
-            why = f"drops {', '.join(sorted(dropped))}, which has to be looked at again"
+            why = f"drops {', '.join(sorted(dropped))}, which must be checked on the new version"
             return _error(ProtocolChangedError, mine, winner, f"this commit {why}")
     found = winner.protocol
     if found is None:
         return None
     if mine.protocol is not None or mine.before is None:
         return _error(ProtocolChangedError, mine, winner, "both set the protocol")
-    # `before` was checked when it was loaded; the winner may have added unsupported features.
+    # The winning commit may have added features that deltalog does not support.
     check_writable(
         type(mine.before)(found, winner.metadata or mine.before.metadata),
         table=mine.root,
@@ -162,7 +168,7 @@ def _metadata(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
 
 
 def _domains(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # Row tracking's domain is a counter that `assemble` computes for every attempt.
+    # The domain of row tracking is a counter; `assemble` computes it again for every attempt.
     shared = sorted((mine.domains & winner.domains.keys()) - {ROW_TRACKING_DOMAIN})
     if not shared:
         return None
@@ -174,19 +180,19 @@ def _app_transactions(mine: PendingFacts, winner: WinningCommit) -> CommitConfli
     shared = sorted(mine.read_set.app_ids & winner.app_versions.keys())
     if not shared:
         return None
-    why = f"both are about the application(s) {', '.join(shared)}"
+    why = f"both record the application(s) {', '.join(shared)}"
     return _error(ConcurrentTransactionError, mine, winner, why)
 
 
 def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # A backfill adds existing files again: it brings no new rows.
+    # A backfill adds existing files again, so it adds no rows.
     if {mine.operation, winner.operation} & {BACKFILL, UNBACKFILL}:
         return None
     adds = _not_shared(winner.adds, mine)
     if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
-    # WriteSerializable allows an order in which the blind append follows our commit. Not if our
-    # commit sets the metadata: the appended rows were not written for it.
+    # WriteSerializable allows the order: this commit, then the blind append. But if this commit
+    # sets the metadata, the appended rows were not written for that metadata.
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
         and winner.is_blind_append
@@ -201,7 +207,7 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
 
 
 def _reads(mine: PendingFacts, files: pa.Table) -> Any:
-    """Return a mask of the files that the transaction would have read."""
+    """Return for each file whether the transaction would have read it."""
     read, before = mine.read_set, mine.before
     if read.whole_table or before is None:
         return _all_the_same(files, value=read.whole_table)
@@ -217,16 +223,16 @@ def may_match(
     configuration: TableConfiguration,
     time_zone: str,
 ) -> pa.BooleanArray:
-    """Decide for each file whether it may have matching rows, by partition values and statistics.
+    """Return for each file whether it may have matching rows, by partition values and statistics.
 
     Args:
-        predicate: resolved against the table's schema.
+        predicate: the condition, resolved against the table's schema.
         files: rows with `FILE_SCHEMA`.
         configuration: configuration of the table.
         time_zone: time zone of partition values without a zone.
 
     Returns:
-        One boolean per file, never null; a missing statistic keeps the file.
+        One boolean for each file, never null. It is true if statistics are missing.
     """
     judged = judge(
         predicate,
@@ -240,7 +246,7 @@ def may_match(
 
 
 def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # A backfill leaves out files that winners have added or removed (`assemble`).
+    # A backfill omits files that winning commits have added or removed (see `assemble`).
     removed: Any = _not_shared(winner.removes, mine).column("path")
     if not len(removed) or mine.operation in {BACKFILL, UNBACKFILL}:
         return None
@@ -275,17 +281,17 @@ RULES: Final[tuple[Rule, ...]] = (
     _delete_read,
     _delete_delete,
 )
-"""The rules in the order of Delta Spark (ledger D-33): the first conflict is reported."""
+"""The rules in the order of Delta Spark (requirement D-33); the first conflict is reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:
-    """Return a mask of the `paths` that are in `others`, in canonical form; both are encoded."""
+    """Return those of `paths` whose canonical form is also in `others`; both are encoded."""
     known = _one_piece(canonical_paths(others, root))
     return paths.filter(compute.is_in(canonical_paths(paths, root), value_set=known))
 
 
 def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
-    """Leave out files that row-level concurrency has cleared."""
+    """Return the files except `shared_paths`, which do not conflict."""
     if mine.shared_paths is None or not len(mine.shared_paths):
         return files
     paths = canonical_paths(files.column("path"), mine.root)
@@ -325,7 +331,7 @@ def _error(
     )
 
 
-# Metadata changes that do not conflict with concurrent writes.
+# --- Metadata changes that do not conflict with concurrent writes
 
 
 _P = TableProperties
@@ -342,12 +348,12 @@ _TIMESTAMP_PROVENANCE: Final = (
 def is_harmless_change(
     before: TableConfiguration, found: Metadata, *, protocol: Protocol | None
 ) -> bool:
-    """Whether files written for `before` may be committed after the metadata `found`.
+    """Return whether files written for `before` may be committed after a change of metadata.
 
     Args:
-        before: protocol and metadata that the writer built on.
-        found: the metadata of the winning commit.
-        protocol: the protocol of the same commit, if it sets one.
+        before: protocol and metadata for which the files were written.
+        found: the metadata that the winning commit sets.
+        protocol: the protocol that the winning commit sets, or None.
     """
     mine = before.metadata
     same_but_these = replace(
@@ -367,7 +373,7 @@ def is_harmless_change(
 
 
 def _gained_names_only(before: TableConfiguration, after: TableConfiguration) -> bool:
-    """Whether the schema gained only ids and physical names, as column mapping was enabled."""
+    """Return whether the schemas differ only in the ids and names that column mapping adds."""
     same = encode_schema(strip(after.schema)) == encode_schema(before.schema)
     return same and _mapping_was_switched_on(before, after)
 
@@ -405,17 +411,17 @@ _HARMLESS: Final[Mapping[str, Callable[[TableConfiguration, TableConfiguration],
 }
 
 
-# Winning commits: the facts that conflict rules need about a commit that won the version.
+# --- Winning commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningCommit:
-    """A commit that won the version that our transaction attempted.
+    """A commit of another writer that has a version for which this transaction was sent.
 
     Args:
-        file: its file in the log.
-        data: its bytes.
-        actions: its parsed actions.
+        file: file of the commit in the log.
+        data: content of the file.
+        actions: the parsed actions.
     """
 
     file: LogFile
@@ -424,63 +430,63 @@ class WinningCommit:
 
     @property
     def version(self) -> int:
-        """Its version."""
+        """The version of the commit."""
         return self.file.version
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """Its `commitInfo`; empty if it has none."""
+        """The `commitInfo` action; empty if the commit has none."""
         return self.actions.commit_infos.get(self.version, {})
 
     @property
     def operation(self) -> str:
-        """The operation that its `commitInfo` names."""
+        """The name of the operation in `commitInfo`."""
         return str(self.info.get("operation", "an unnamed operation"))
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether its `commitInfo` states so; a commit that does not is not a blind append."""
+        """Whether `isBlindAppend` in `commitInfo` is true."""
         return self.info.get("isBlindAppend") is True
 
     @property
     def changes_identity_marks_only(self) -> bool:
-        """Whether its metadata only moves the high water marks of identity columns."""
+        """Whether the metadata changes only the high water marks of identity columns."""
         tags = self.info.get("tags")
         return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG, "")).lower() == "true"
 
     @property
     def protocol(self) -> Protocol | None:
-        """The protocol that it sets."""
+        """The protocol that the commit sets, or None."""
         return self.actions.protocols[-1][1] if self.actions.protocol_nodes else None
 
     @property
     def metadata(self) -> Metadata | None:
-        """The metadata that it sets."""
+        """The metadata that the commit sets, or None."""
         return self.actions.metadatas[-1][1] if self.actions.metadata_nodes else None
 
     @property
     def domains(self) -> Mapping[str, DomainMetadata]:
-        """The domains that it sets or removes."""
+        """The metadata domains that the commit sets or removes, by name."""
         return {domain.domain: domain for _, domain in self.actions.domains}
 
     @property
     def app_versions(self) -> Mapping[str, int]:
-        """The applications whose progress it records."""
+        """The application transactions that the commit records: application → version."""
         return {txn.app_id: txn.version for _, txn in self.actions.txns}
 
     @property
     def adds(self) -> pa.Table:
-        """The files that it adds."""
+        """The files that the commit adds."""
         return self.actions.adds
 
     @property
     def removes(self) -> pa.Table:
-        """The files that it removes."""
+        """The files that the commit removes."""
         return self.actions.removes
 
 
 def parse_winner(file: LogFile, data: bytes) -> WinningCommit:
-    """Parse a commit.
+    """Parse a winning commit.
 
     Raises:
         MalformedLogError: the bytes are not a commit.

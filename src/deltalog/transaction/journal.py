@@ -1,8 +1,9 @@
-"""Rebuild the transaction of a journal's commit on the current version of the table.
+"""Journals of transactions over several tables, and the commits that are rebuilt from them.
 
-This module owns the checks before that: the commit's files belong to the table and exist, and
-removed files are live. The journal does not record what was read, so the whole table counts as
-read. If another writer changed rows on which the commit may depend, the conflict rules refuse it.
+Before a commit is rebuilt, this module checks that its files belong to the table and exist, and
+that removed files are live. The journal does not record which data was read, so the whole table
+counts as read. If another writer has changed the table since, the conflict rules may reject the
+commit.
 
 Protocol: Actions
 """
@@ -61,18 +62,19 @@ _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> PendingTransaction:
-    """Return the transaction of a prepared commit.
+    """Return a transaction with the content of a prepared commit.
 
     Args:
-        prepared: from a journal.
-        snapshot: the table's version `journal.base_version`.
+        prepared: the commit, from a journal.
+        snapshot: snapshot of the table at `prepared.base_version`.
         app_id: the application that the commit must record.
 
     Raises:
-        MalformedLogError: deltalog does not prepare such a commit for this table.
-        DataFileMissingError: a file that it adds is gone, or was replaced.
+        MalformedLogError: the commit is not valid for this table.
+        DataFileMissingError: a file that the commit adds no longer exists, or was replaced.
 
-    Cost: the paths of the table's files, and a request for each new file and vector.
+    Cost: reads the paths of the table's files, and one request for each new file and deletion
+    vector.
     """
     commit = _parsed(prepared, snapshot, app_id)
     info = commit.info
@@ -98,7 +100,7 @@ def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> 
     if commit.protocol or commit.metadata:
         pending.set_configuration(after)
     for domain in commit.domains.values():
-        if domain.domain != ROW_TRACKING_DOMAIN:  # computed again by every attempt
+        if domain.domain != ROW_TRACKING_DOMAIN:  # computed for every attempt
             pending.set_domain(domain)
     for app, version in commit.app_versions.items():
         pending.set_app_transaction(AppTransaction(app, version))
@@ -116,19 +118,22 @@ def _parsed(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> Winnin
     commit = parse_winner(LogFile(LogFileKind.COMMIT, version, file), prepared.data)
     if snapshot.metadata.id != prepared.table_id:
         raise MalformedLogError(
-            f"cannot commit what was prepared for {shown}: it is for the table with id "
-            f"{prepared.table_id!r}, but the table of that name has {snapshot.metadata.id!r}"
+            f"cannot make the prepared commit of {shown}: it was prepared for the table with id "
+            f"{prepared.table_id!r}, but the table now has the id {snapshot.metadata.id!r}"
         )
     if commit.metadata is not None and commit.metadata.id != prepared.table_id:
-        raise MalformedLogError(f"cannot commit what was prepared for {shown}: it changes its id")
+        raise MalformedLogError(
+            f"cannot make the prepared commit of {shown}: it would change the table's id"
+        )
     if commit.app_versions.get(app_id) != APP_VERSION:
         raise MalformedLogError(
-            f"cannot commit what was prepared for {shown}: it does not record {app_id}"
+            f"cannot make the prepared commit of {shown}: it does not record the application "
+            f"{app_id}"
         )
     if commit.operation in {BACKFILL, UNBACKFILL}:
         raise MalformedLogError(
-            f"cannot commit what was prepared for {shown}: no transaction over several tables "
-            f"contains a {commit.operation}"
+            f"cannot make the prepared commit of {shown}: transactions over several tables cannot "
+            f"contain the operation {commit.operation}"
         )
     return commit
 
@@ -142,7 +147,7 @@ def _members(value: object) -> dict[str, Any]:
 
 
 def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Snapshot) -> None:
-    """Check that removed files and files with changed vectors are live; the others are new."""
+    """Add the files of the commit; check that removed files are live and that new files exist."""
     root = pending.store.root
     live = snapshot.files(FILE_SCHEMA.names)
     keys: Any = file_keys(live.column("path"), live.column("deletionVector"), root)
@@ -154,8 +159,8 @@ def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Sna
         rows = live.filter(compute.is_in(keys, value_set=wanted.combine_chunks()))
         if rows.num_rows != gone.num_rows:
             raise MalformedLogError(
-                f"cannot commit what was prepared for {root}: of {gone.num_rows} files that it "
-                f"removes, {rows.num_rows} are in version {snapshot.version}"
+                f"cannot make the prepared commit of {root}: it removes {gone.num_rows} files, but "
+                f"only {rows.num_rows} of them are in version {snapshot.version}"
             )
         pending.remove_files(rows, data_change=data_change)
     adds = commit.adds.select(FILE_SCHEMA.names)
@@ -189,14 +194,14 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
     where = canonical_path(file.path, pending.store.root)
     if where.split("/", 1)[0] == LOG_DIRECTORY:
         raise MalformedLogError(
-            f"cannot commit {file.path!r} to {pending.store.root}: it is a file of the log"
+            f"cannot commit {file.path!r} to {pending.store.root}: the path is in _delta_log"
         )
     try:
         found = pending.store.stat(file.path)
     except ObjectNotFoundError as error:
         raise DataFileMissingError(
-            f"cannot commit {file.path!r} to {pending.store.root}: the file is gone; vacuum "
-            "removes files that no version has named for the table's retention"
+            f"cannot commit {file.path!r} to {pending.store.root}: the file no longer exists; "
+            "vacuum deletes uncommitted files after the table's retention period"
         ) from error
     if found.size_bytes != file.size_bytes:
         raise DataFileMissingError(
@@ -206,7 +211,7 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
 
 
 def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
-    """Read the vectors: a damaged or foreign vector must not be committed."""
+    """Read the deletion vectors of the files; raise if one is damaged or outside of the table."""
     files = again.filter(again.column("deletionVector").is_valid())
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     counts: list[Any] = parse_stats(files.column("stats"), _NUM_RECORDS)[0].to_pylist()
@@ -221,7 +226,7 @@ def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
     map_in_pool(check, list(zip(vectors, counts, strict=True)))
 
 
-# Journals of transactions over several tables: the commits that such a transaction will make.
+# --- Journals: the commits of a transaction over several tables
 
 
 MOST_BYTES: Final = 256 << 20
@@ -234,13 +239,13 @@ _FILE_NAME: Final = re.compile(rf"(?P<id>{_UUID})\.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCommit:
-    """A commit of one table, as prepared.
+    """A prepared commit of one table.
 
     Args:
-        name: the table's name in its catalog.
-        table_id: the id in its metadata: another table may have the name later.
-        base_version: the version on top of which it was prepared.
-        data: its actions, in the form of a commit.
+        name: name of the table in its catalog.
+        table_id: id in the table's metadata, because another table may have the same name later.
+        base_version: the version on top of which the commit was prepared.
+        data: the actions, as newline-delimited JSON.
     """
 
     name: tuple[str, ...]
@@ -251,12 +256,12 @@ class PreparedCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The commits of one transaction, in the order in which they are made.
+    """The commits of one transaction, in the order in which they will be made.
 
     Args:
         transaction_id: a UUID.
-        created_ms: when the commits were prepared, in milliseconds since 1970, UTC.
-        commits: commits of at least two tables.
+        created_ms: time when the commits were prepared, in milliseconds since 1970, UTC.
+        commits: the commits of at least two tables.
     """
 
     transaction_id: str
@@ -265,25 +270,25 @@ class Journal:
 
     @property
     def app_id(self) -> str:
-        """The application that each commit records, so that its table shows whether it has it."""
+        """The application id in each commit, which shows whether the commit was made."""
         return app_id_of(self.transaction_id)
 
     @property
     def path(self) -> str:
-        """Its file in the folder of journals."""
+        """The path of the journal's file in the directory of journals."""
         return f"{self.transaction_id}.json"
 
 
 def app_id_of(transaction_id: str) -> str:
-    """Return the application transaction of a transaction's commits."""
+    """Return the application id that all commits of a transaction record."""
     return f"deltalog-transaction-{transaction_id}"
 
 
 def encode_journal(journal: Journal) -> bytes:
-    """Return the stored form.
+    """Return a journal as JSON.
 
     Raises:
-        InvalidInputError: it is longer than a recovery would read.
+        InvalidInputError: the JSON is longer than `MOST_BYTES`.
     """
     data = dumps(
         {
@@ -303,9 +308,9 @@ def encode_journal(journal: Journal) -> bytes:
     )
     if len(data) > MOST_BYTES:
         raise InvalidInputError(
-            f"cannot journal a transaction over {len(journal.commits)} tables: its commits are "
-            f"{len(data)} bytes, and the limit is {MOST_BYTES}; change fewer files at "
-            "once"
+            f"cannot commit a transaction over {len(journal.commits)} tables: its journal has "
+            f"{len(data)} bytes, but the limit is {MOST_BYTES}; change fewer files in one "
+            "transaction"
         )
     return data
 
@@ -314,7 +319,7 @@ def decode_journal(data: bytes, path: str) -> Journal:
     """Parse a journal.
 
     Raises:
-        MalformedLogError: it is not a journal, is damaged, or belongs to another transaction.
+        MalformedLogError: the data is not a journal, is damaged, or belongs to another transaction.
     """
     where = f"journal {path}"
     node = JsonObject(loads(data, where), where)
@@ -322,7 +327,7 @@ def decode_journal(data: bytes, path: str) -> Journal:
         raise node.error(f"{where}: expected format {_FORMAT}, found {found}")
     transaction_id = node.required("id", str)
     if path != f"{transaction_id}.json" or not _FILE_NAME.fullmatch(path):
-        raise node.error(f"{where}: expected the id of its name, found {transaction_id!r}")
+        raise node.error(f"{where}: expected the id in the file name, found {transaction_id!r}")
     commits = tuple(
         _commit(JsonObject(item, f"{where}, table {number}"))
         for number, item in enumerate(node.required("tables", list), 1)
@@ -351,10 +356,10 @@ def _commit(node: JsonObject) -> PreparedCommit:
 
 
 class Journals:
-    """A folder of journals; other files in it are ignored.
+    """A directory of journals; other files in it are ignored.
 
     Args:
-        store: its root is the folder.
+        store: a store whose root is the directory.
     """
 
     def __init__(self, store: Store) -> None:
@@ -370,7 +375,7 @@ class Journals:
         try:
             self.store.put_if_absent(journal.path, data)
         except AlreadyExistsError:
-            # A repeated request finds the file of its first copy: the id is nobody else's.
+            # The id is unique, so the existing file is from an earlier request for this journal.
             if self.store.read(journal.path) != data:
                 raise
 
@@ -380,10 +385,10 @@ class Journals:
         return sorted(found["id"] for found in names if found is not None)
 
     def read(self, transaction_id: str) -> Journal | None:
-        """Return a journal; None if it is gone, because its transaction is complete.
+        """Return a journal; None if it no longer exists, because its transaction is complete.
 
         Raises:
-            MalformedLogError: it is damaged or too long.
+            MalformedLogError: the journal is damaged or too long.
             InvalidInputError: the id is not a transaction id.
         """
         path = _path(transaction_id)
@@ -392,7 +397,7 @@ class Journals:
             if size_bytes > MOST_BYTES:
                 raise MalformedLogError(
                     f"cannot read journal {path} in {self.store.root}: it has {size_bytes} bytes, "
-                    f"and none has more than {MOST_BYTES}"
+                    f"but the limit is {MOST_BYTES}"
                 )
             return decode_journal(self.store.read(path), path)
         except ObjectNotFoundError:
@@ -407,6 +412,6 @@ def _path(transaction_id: str) -> str:
     path = f"{transaction_id}.json"
     if not _FILE_NAME.fullmatch(path):
         raise InvalidInputError(
-            f"cannot take {transaction_id!r} for the id of a transaction: expected a UUID"
+            f"cannot use {transaction_id!r} as the id of a transaction: expected a UUID"
         )
     return path

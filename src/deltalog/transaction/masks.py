@@ -1,7 +1,8 @@
 """Rows of existing files that a transaction marks as deleted with deletion vectors.
 
-Keeps the rows that this transaction marks apart from those deleted before: only its own conflict
-with other writers (`rebase`). Files without remaining rows are removed from the table.
+This module separates rows that this transaction deletes from rows that were deleted before, because
+only the former can conflict with other writers (see `rebase`). Files without remaining rows are
+removed from the table.
 
 Protocol: Deletion Vectors
 """
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masks:
-    """Files and the rows of each to mark as deleted.
+    """Files and the rows of each file to mark as deleted.
 
     Args:
-        files: as they are in the table, `FILE_SCHEMA`; the commit removes them.
-        rows: for each file, the positions that this transaction marks, without older ones.
-        num_records: for each file, its physical rows.
-        prefix: directory for vector files, in tables with random file prefixes.
-        added: the files with their new vectors, except files without remaining rows; None while
-            the vectors have yet to be written.
-        paths: the vector files written.
+        files: the files with their old deletion vectors (schema `FILE_SCHEMA`); the commit removes
+            these entries.
+        rows: for each file, the positions of rows that this transaction marks as deleted, without
+            rows that were deleted before.
+        num_records: the number of physical rows of each file.
+        prefix: directory for deletion vector files, in tables with random file prefixes.
+        added: the files with their new deletion vectors (schema `FILE_SCHEMA`), except files
+            without remaining rows; None until the vectors are written.
+        paths: paths of the deletion vector files that were written.
     """
 
     files: pa.Table
@@ -55,16 +58,17 @@ def write_masks(
     *,
     prefix: str = "",
 ) -> Masks:
-    """Write deletion vectors that mark these rows in addition to the already deleted rows.
+    """Write deletion vectors that mark rows as deleted, in addition to already deleted rows.
 
     Args:
         store: store of the table.
-        files: rows of `snapshot.files`, all columns.
-        rows: for each file, the positions to mark.
-        num_records: for each file, its physical rows.
-        prefix: directory for the vector file, in tables with random file prefixes.
+        files: rows of `snapshot.files` with all columns.
+        rows: for each file, the positions of the rows to mark as deleted.
+        num_records: the number of physical rows of each file.
+        prefix: directory for the deletion vector file, in tables with random file prefixes.
 
-    Cost: one request for each old vector that is stored in a file; one for all new ones together.
+    Cost: one request for each old vector that is stored in a file, and one request to write all new
+    vectors.
     """
     wanted = [
         old_rows(store, files, number, num_rows=count) | found
@@ -97,13 +101,13 @@ def write_masks(
 
 
 def old_rows(store: Store, files: pa.Table, number: int, *, num_rows: int) -> DeletionBitmap:
-    """Load the rows that a file's deletion vector marks; empty if it has no vector.
+    """Load the deleted rows of a file; empty if the file has no deletion vector.
 
     Args:
         store: store of the table.
-        files: with the column `deletionVector`.
+        files: files with the column `deletionVector`.
         number: index of the file in `files`.
-        num_rows: the file's physical rows.
+        num_rows: the number of physical rows of the file.
     """
     vector: Any = files.column("deletionVector")[number].as_py()
     descriptor = descriptor_of(vector)

@@ -1,8 +1,8 @@
-"""The content of one commit, while it is collected.
+"""The content of one commit, while an operation collects it.
 
-This module owns the parts of a commit. It does no I/O and decides nothing about other writers:
-`assemble` makes the bytes, `conflicts` compares it with winning commits. Existing files that the
-commit names may be many, so they stay Arrow tables. New files are few, so they are Python values.
+This module does no I/O. `assemble` creates the bytes of a commit, and `conflicts` compares it with
+other commits. A commit may name many existing files, so these are Arrow tables. New
+files are few, so they are Python objects.
 
 Protocol: Actions
 """
@@ -54,14 +54,14 @@ def _no_files() -> pa.Table:
 
 
 def _combined(name: str, before: int, last: int) -> int:
-    """Combine a metric of two operations, by the first letters of its name."""
+    """Combine the values of a metric of two operations, as the prefix of its name requires."""
     match name[:3]:
         case "min":
             return min(before, last)
         case "max":
             return max(before, last)
         case "p25" | "p50" | "p75":
-            return last  # quantiles have no sum
+            return last  # quantiles cannot be added
         case _:
             return before + last
 
@@ -72,30 +72,33 @@ class PendingTransaction:
     Args:
         context: context of the table.
         snapshot: the version that the transaction reads; None if it creates the table.
-        operation: its name in the table's history, as in Delta Spark (`WRITE`, `DELETE`).
+        operation: name of the operation in the history, as in Delta Spark (`WRITE`, `DELETE`).
         parameters: parameters of the operation; lists and mappings become JSON strings.
         configuration: configuration of a new table.
 
     Attributes:
         context: context of the table.
         snapshot: the version that the transaction reads; None if it creates the table.
-        operation: its name in the history of the table.
+        operation: name of the operation in the history.
         parameters: parameters of the operation.
         metrics: metrics of the operation.
         custom_metadata: members of `commitInfo` that the caller adds.
         tags: tags in `commitInfo`.
-        preserves_row_ids: whether copied rows kept their row ids; set it to False if not.
+        preserves_row_ids: whether all copied rows have the same row ids as before. Operations that
+            do not preserve row ids set it to False.
         copies_rows: whether new files may contain rows of the removed or masked files.
         read_set: the rows and applications that were read.
         adds: new files.
         masks: rows of existing files that are marked as deleted.
         cdc: new change data files.
-        domains: domain metadata by name.
+        domains: metadata domains by name.
         app_transactions: application transactions by application.
-        own_paths: files written for this transaction alone, decoded; deleted if it fails.
-        checks_base: whether to check before the commit that the log still has what was read.
-        is_sent: whether a commit request may be under way.
-        checksum_before: checksum of the version that was read, as its writer left it.
+        own_paths: decoded paths of the files that were written for this transaction. They are
+            deleted if it fails.
+        checks_base: whether to check before the commit that the log still contains the version that
+            was read.
+        is_sent: whether a commit request was sent.
+        checksum_before: checksum file of the version that was read; None if it was not read.
         is_committed: whether the commit has succeeded.
         progress: counts the files that are read.
     """
@@ -110,7 +113,7 @@ class PendingTransaction:
         configuration: TableConfiguration | None = None,
     ) -> None:
         if snapshot is None and configuration is None:
-            raise InternalError("a transaction needs a table, or the configuration of a new one")
+            raise InternalError("a transaction needs a snapshot, or a configuration of a new table")
         self.context = context
         self.snapshot = snapshot
         self.operation = operation
@@ -146,7 +149,7 @@ class PendingTransaction:
             InternalError: the table does not exist yet.
         """
         if self.snapshot is None:
-            raise InternalError(f"cannot {self.operation}: the table is to be made")
+            raise InternalError(f"cannot {self.operation}: the table does not exist yet")
         return self.snapshot
 
     @property
@@ -194,12 +197,12 @@ class PendingTransaction:
         )
 
     def add_files(self, written: WrittenFiles | Iterable[AddFile]) -> None:
-        """Add new files; `WrittenFiles` include their change files and identity high water marks.
+        """Add new files. From `WrittenFiles`, also add change files and identity high water marks.
 
         Raises:
             InvalidInputError: the files were written for another table.
-            SchemaMismatchError: the files were written for another schema of the table, or its
-                identity columns have advanced since.
+            SchemaMismatchError: the table's schema or the high water mark of an identity column has
+                changed since the files were written.
         """
         if not isinstance(written, WrittenFiles):
             self.adds.extend(written)
@@ -216,7 +219,7 @@ class PendingTransaction:
         if written.table_id != metadata.id:
             raise InvalidInputError(
                 f"cannot commit these files to {self.store.root}: they were written for the table "
-                f"with id {written.table_id!r}, this one has {metadata.id!r}"
+                f"with id {written.table_id!r}, but this table has the id {metadata.id!r}"
             )
         if written.schema_string == metadata.schema_string:
             return
@@ -231,20 +234,20 @@ class PendingTransaction:
         """Add existing files again, with a new deletion vector, statistics or row ids.
 
         Args:
-            files: rows with `FILE_SCHEMA`, with the `dataChange` that the commit should have.
+            files: rows with `FILE_SCHEMA`; `dataChange` must be as in the commit.
         """
         if files.num_rows:
             self._added_again.append(files.select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
 
     @property
     def files_added_again(self) -> pa.Table:
-        """Existing files that are added again, `FILE_SCHEMA`."""
+        """Existing files that are added again (schema `FILE_SCHEMA`)."""
         masked = [masks.added for masks in self.masks if masks.added is not None]
         found = [*self._added_again, *masked]
         return pa.concat_tables([_no_files(), *found]) if found else _no_files()
 
     def mask_rows(self, masks: Masks) -> None:
-        """Mark rows of live files as deleted: remove the files, add them again with vectors."""
+        """Mark rows as deleted: remove their files, add them again with new deletion vectors."""
         self.masks.append(masks)
         self.own_paths.extend(masks.paths)
 
@@ -252,16 +255,16 @@ class PendingTransaction:
         """Remove live files.
 
         Args:
-            files: rows of `snapshot.files()`, at least path, partitionValues, size, tags,
-                deletionVector, baseRowId and defaultRowCommitVersion.
-            data_change: whether the table loses rows by the removal.
+            files: rows of `snapshot.files()` with at least the columns `path`, `partitionValues`,
+                `size`, `tags`, `deletionVector`, `baseRowId` and `defaultRowCommitVersion`.
+            data_change: whether the removal deletes rows from the table.
         """
         if files.num_rows:
             self._removes.append((files, data_change))
 
     @property
     def removes(self) -> tuple[tuple[pa.Table, bool], ...]:
-        """Removed files, each table with its `dataChange`."""
+        """Removed files, as pairs of an Arrow table and the value of `dataChange`."""
         return (*self._removes, *((masks.files, True) for masks in self.masks))
 
     def add_changes(self, files: Iterable[AddCDCFile]) -> None:
@@ -275,7 +278,9 @@ class PendingTransaction:
         self.domains[domain.domain] = domain
 
     def remove_domain(self, name: str) -> None:
-        """Remove a domain's metadata; the tombstone keeps its configuration (ledger DOM-06).
+        """Remove a metadata domain. The tombstone contains the old configuration.
+
+        Requirement DOM-06
 
         Raises:
             InvalidInputError: the table has no such domain.
@@ -284,7 +289,7 @@ class PendingTransaction:
         found = known.get(name)
         if found is None:
             raise InvalidInputError(
-                f"cannot remove the metadata domain {name!r} of {self.store.root}: it is missing"
+                f"cannot remove the metadata domain {name!r}: {self.store.root} has no such domain"
             )
         self.domains[name] = replace(found, removed=True)
 
@@ -297,8 +302,8 @@ class PendingTransaction:
         known = self.app_transactions.get(transaction.app_id)
         if known is not None and known.version != transaction.version:
             raise InvalidInputError(
-                f"one commit records one version of an application; {transaction.app_id!r} has "
-                f"{known.version} and {transaction.version}"
+                f"cannot record two versions of the application {transaction.app_id!r} in one "
+                f"commit: {known.version} and {transaction.version}"
             )
         self.app_transactions[transaction.app_id] = transaction
         self.read_set = self.read_set.with_app(transaction.app_id)
@@ -310,13 +315,14 @@ class PendingTransaction:
         *,
         is_row_local: bool = False,
     ) -> None:
-        """Record what the operation read: the rows that conflict rules protect.
+        """Record which rows the operation read, for conflict detection.
 
         Args:
-            predicate: resolved against the snapshot's schema; matching rows were read. None means
-                the whole table.
-            files: rows of `snapshot.files`: the files that were read.
-            is_row_local: whether each row read affected that row alone (`rebase`).
+            predicate: a condition that matches all rows that were read, resolved against the
+                snapshot's schema. None means the whole table.
+            files: the files that were read, as rows of `snapshot.files`.
+            is_row_local: whether the operation decides about each row only by that row's values;
+                see `rebase`.
         """
         found = self.read_set.with_predicate(predicate)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
@@ -324,14 +330,15 @@ class PendingTransaction:
             self.record_read_files(files, is_row_local=is_row_local)
 
     def record_read_files(self, files: pa.Table, *, is_row_local: bool = False) -> None:
-        """Record files whose rows were read."""
+        """Record files whose rows were read; see `record_read`."""
         found = self.read_set.with_files(files)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
 
     def add_metrics(self, metrics: Mapping[str, int | str]) -> None:
-        """Add the metrics of an operation to those of earlier ones: sum counts, bytes and times.
+        """Add the metrics of an operation to the metrics of earlier operations.
 
-        The smallest and the greatest size cover all operations; strings and quantiles are replaced.
+        Counts, bytes and times are added. A minimum or maximum is that of all operations. Strings
+        and quantiles are replaced.
         """
         for name, value in metrics.items():
             before = self.metrics.get(name)
@@ -399,7 +406,7 @@ def _without_marks(schema: StructType) -> StructType:
     )
 
 
-# Files that callers commit themselves, under deltalake's names: `AddAction`, `RemoveAction`.
+# --- Files that callers commit themselves, with the names of deltalake's classes
 
 
 @dataclass(slots=True)
@@ -407,12 +414,13 @@ class AddAction:
     """A Parquet file in the table's directory that becomes part of the table.
 
     Args:
-        path: relative to the table, not encoded.
-        size: bytes.
-        partition_values: column → its string, as in `partitions()`.
+        path: path relative to the table, not encoded.
+        size: size in bytes.
+        partition_values: column → serialised value, as in `partitions()`.
         modification_time: milliseconds since 1970, UTC.
-        data_change: False if its rows were in the table before.
-        stats: JSON string, such as `{"numRecords": 3}`; the caller is responsible for it.
+        data_change: False if the rows of the file were already in the table.
+        stats: statistics as a JSON string, such as `{"numRecords": 3}`. They are not checked
+            against the file.
     """
 
     path: str
@@ -425,14 +433,15 @@ class AddAction:
 
 @dataclass(slots=True)
 class RemoveAction:
-    """A file that leaves the table.
+    """A file to remove from the table.
 
     Args:
-        path: relative to the table, not encoded.
-        data_change: False if its rows stay in the table, in another file.
-        deletion_timestamp: accepted for deltalake's users; the commit records its own time.
-        size: accepted likewise; the table knows it.
-        partition_values: accepted likewise.
+        path: path relative to the table, not encoded.
+        data_change: False if the rows of the file remain in the table, in another file.
+        deletion_timestamp: ignored; accepted for compatibility with deltalake. The commit records
+            its own time.
+        size: ignored; accepted for compatibility with deltalake.
+        partition_values: ignored; accepted for compatibility with deltalake.
     """
 
     path: str
@@ -442,7 +451,7 @@ class RemoveAction:
     partition_values: Mapping[str, str | None] | None = None
 
 
-# Clean up after a transaction that was not committed: delete its files.
+# --- Clean-up after a transaction that was not committed
 
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -452,8 +461,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 def discarding(pending: PendingTransaction) -> Iterator[None]:
     """Delete the transaction's own files if the block fails and no commit can name them.
 
-    An interrupt such as Ctrl-C may arrive during the commit request; then the files stay. Before
-    the request was sent, they are deleted.
+    After an interrupt such as Ctrl-C, the files are deleted only if no commit request was sent.
     """
     try:
         yield
@@ -467,12 +475,12 @@ def discarding(pending: PendingTransaction) -> Iterator[None]:
 
 
 def discard(pending: PendingTransaction) -> None:
-    """Delete the transaction's own files: it was not committed."""
+    """Delete the own files of a transaction that was not committed."""
     try:
         pending.store.delete_many(pending.own_paths)
     except DeltaError as error:
         logger.warning(
-            "%d files of a failed %s stay in %s until vacuum finds them: %s",
+            "%d files of a failed %s remain in %s until vacuum deletes them: %s",
             len(pending.own_paths),
             pending.operation,
             pending.store.root,

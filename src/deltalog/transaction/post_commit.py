@@ -1,8 +1,8 @@
 """Post-commit steps: checkpoint, checksum, log clean-up, Iceberg metadata, compaction.
 
-This module owns the order of the steps and when each is due, for every commit path. A step cannot
-fail the commit, which is already made: failures are logged. The caller provides the work that reads
-many files (`Maintenance`), since tasks of a cluster may do it.
+This module defines the order of the steps and when each step is due. The commit is already made, so
+a failure of a step is logged and not raised. The caller provides the steps that read many files
+(`Maintenance`), because tasks on a cluster may do this work.
 
 Protocol: Checkpoints, Version Checksum File, Metadata Cleanup
 """
@@ -41,31 +41,32 @@ class Maintenance(Protocol):
     """The work after a commit that reads many files."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint; return whether this process read all files of the version.
+        """Write a checkpoint; return whether this process read the file list of the version.
 
         Args:
             snapshot: the version.
-            at_ms: milliseconds since 1970, UTC; tombstones that have expired by then are left out.
+            at_ms: milliseconds since 1970, UTC; tombstones that have expired at this time are
+                omitted.
         """
         ...
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Compact small files if that is worth a commit; return the newest snapshot."""
+        """Compact small files if auto-compaction is due; return the newest snapshot."""
         ...
 
 
 class LogMaintenance:
-    """Maintenance without an engine: of the log alone, in this process."""
+    """Maintenance without an engine: it writes checkpoints, but does not compact files."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Call `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # one commit in many
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # rarely needed
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Leave files unchanged: there is no engine to rewrite them."""
+        """Return the snapshot: without an engine, files are not compacted."""
         del hooks
         return snapshot
 
@@ -75,13 +76,13 @@ class _PostCommit:
     """The state of the post-commit steps.
 
     Args:
-        pending: the transaction.
-        snapshot: the version committed, or a later one that a step made.
-        hooks: the caller's switches.
+        pending: the committed transaction.
+        snapshot: the committed version, or a later version that a step has committed.
+        hooks: the caller's options of the steps.
         maintenance: runs the steps that read many files.
         txn_id: id of the transaction.
-        has_checkpoint: whether a step wrote a checkpoint.
-        was_read_whole: whether this process read all files of the version for the checkpoint.
+        has_checkpoint: whether a step has written a checkpoint.
+        was_read_whole: whether this process read the file list of the version for the checkpoint.
     """
 
     pending: PendingTransaction
@@ -101,11 +102,11 @@ class _Step:
     """One post-commit step.
 
     Args:
-        name: for log messages.
-        is_due: whether it is enabled and due for this commit.
+        name: name of the step in log messages.
+        is_due: returns whether the step is enabled and due after this commit.
         act: runs the step.
-        needs_published: whether the commit must be in `_delta_log` under its final name: a
-            ratified but unpublished commit gets neither checkpoint nor checksum.
+        needs_published: whether the step is skipped if the commit is ratified but not yet
+            published.
     """
 
     name: str
@@ -126,9 +127,10 @@ def _checkpoint(done: _PostCommit) -> None:
 
 
 def _checksum(done: _PostCommit) -> None:
-    """Write the version checksum, incrementally if the previous version's checksum is known.
+    """Write the version checksum.
 
-    If all files were read for a checkpoint, it is computed from them.
+    It is computed from the file list if this process read the list for a checkpoint. Otherwise it
+    is derived from the previous version's checksum.
     """
     before, snapshot = done.pending.snapshot, done.snapshot
     whole = done.was_read_whole
@@ -138,7 +140,7 @@ def _checksum(done: _PostCommit) -> None:
         if previous is None and not whole:
             if before.segment.checksum is None:
                 return
-            previous = done.pending.checksum_before  # another writer's: counting is safer, if whole
+            previous = done.pending.checksum_before  # by another writer, so not used if `whole`
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id
     )
@@ -153,7 +155,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    from deltalog.transaction.maintenance.cleanup import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+    from deltalog.transaction.maintenance.cleanup import cleanup_once_a_day  # noqa: PLC0415  # rarely needed
 
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 
@@ -163,7 +165,7 @@ def _is_long(done: _PostCommit) -> bool:
 
 
 def _reopen(done: _PostCommit) -> None:
-    """Reload from the new checkpoint, so that a long-lived writer does not keep every commit."""
+    """Reload from the new checkpoint, so that a long-lived writer does not cache all commits."""
     done.snapshot = load_snapshot(done.snapshot.context, version=done.snapshot.version)
 
 
@@ -185,11 +187,11 @@ def _is_shown_as_iceberg(done: _PostCommit) -> bool:
 
 def _show_as_iceberg(done: _PostCommit) -> None:
     try:
-        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is an extra, and slow
+        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is optional, and slow to import
     except ModuleNotFoundError as error:
         logger.warning(
-            "version %d of %s is not shown as Iceberg: %s is missing; install deltalog[iceberg], "
-            "and the next commit or sync_iceberg() makes up for it",
+            "cannot write Iceberg metadata for version %d of %s: %s is not installed; install "
+            "deltalog[iceberg]; the next commit or sync_iceberg() then writes the metadata",
             done.snapshot.version,
             done.snapshot.store.root,
             error.name,
@@ -210,15 +212,15 @@ _STEPS: Final = (
 
 @contextmanager
 def reading_ahead(pending: PendingTransaction, hooks: PostCommitHookProperties) -> Iterator[None]:
-    """While the block sends the commit, read the input of the steps after it.
+    """While the block sends the commit, read the checksum of the previous version.
 
-    That is the checksum of the version before. For local files a thread does not pay off.
+    The post-commit steps need this checksum. For a local table, nothing is read ahead.
 
     Args:
         pending: the transaction that is being committed.
-        hooks: the caller's switches.
+        hooks: the caller's options of the steps.
 
-    Cost: one request, beside those of the block.
+    Cost: one request, in parallel to those of the block.
     """
     before = pending.snapshot
     if (
@@ -251,14 +253,14 @@ def after_commit(
 
     Args:
         pending: the committed transaction.
-        snapshot: the version just committed.
-        hooks: the caller's switches.
+        snapshot: the committed version.
+        hooks: the caller's options of the steps.
         maintenance: runs the steps that read many files.
         txn_id: id of the transaction.
 
-    Cost: one request for the checksum; at every checkpoint interval that of
-    `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`; a compaction if it is
-    enabled.
+    Cost: one request for the checksum. At every checkpoint interval, also the costs of
+    `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`. If enabled, also a
+    compaction.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)
@@ -273,7 +275,7 @@ def after_commit(
             if step.is_due(done):
                 with observed(WorkKind.AFTER_COMMIT, step.name, table=table, version=version):
                     step.act(done)
-        except Exception:  # the commit is made; no step may make it look failed
+        except Exception:  # the commit has succeeded, so no error may be raised
             logger.exception(
                 "%s of version %d of %s failed; the commit is valid",
                 step.name,

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 class AppTransaction:
     """An application transaction, which makes writes idempotent.
 
-    A commit is skipped if the table has recorded this version of the application, or a later one.
+    A commit is skipped if the table has already recorded this or a later version of the
+    application.
 
     Args:
-        app_id: name that the application chose for itself.
-        version: grows with every write of the application.
+        app_id: unique name of the application; the application chooses it.
+        version: a number that increases with every write of the application.
         last_updated: milliseconds since 1970, UTC; None means the time of the commit.
 
     Protocol: Transaction Identifiers
@@ -42,12 +43,13 @@ class CommitProperties:
     """Properties of a commit: custom metadata, retries, application transactions.
 
     Args:
-        custom_metadata: additional members of `commitInfo`, any JSON values; `userMetadata` is
-            Spark's name for free text. `operationParameters` are added to those of the operation,
-            and `readVersion` replaces the version that was read.
-        max_commit_retries: how often a lost race is retried; None means 10,000 times, for 10
-            minutes.
-        app_transactions: recorded with the commit; if already recorded, the commit is skipped.
+        custom_metadata: additional members of `commitInfo`, with any JSON values. Spark shows the
+            member `userMetadata` as free text. `operationParameters` are added to those of the
+            operation, and `readVersion` replaces the version that was read.
+        max_commit_retries: the maximum number of retries after other writers won the version; None
+            means 10,000. Retries also end after 10 minutes.
+        app_transactions: application transactions that the commit records. If they are already
+            recorded, the commit is skipped.
     """
 
     custom_metadata: Mapping[str, Any] | None = None
@@ -55,7 +57,7 @@ class CommitProperties:
     app_transactions: Sequence[AppTransaction] | None = None
 
     def __post_init__(self) -> None:
-        """Raise for values that would fail in the middle of a commit."""
+        """Raise for invalid values, before anything is written."""
         metadata, transactions = self.custom_metadata, self.app_transactions
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
@@ -75,7 +77,7 @@ class CommitProperties:
 
 
 def _check_storable(value: object, name: str) -> None:
-    """Raise for values that JSON cannot represent: NaN would be written as null."""
+    """Raise for values that JSON cannot represent, such as NaN."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):
@@ -102,7 +104,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# The values that other engines expect for these members, whoever sets them.
+# Members of commitInfo for which other engines expect a certain type.
 _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "readVersion": ("a whole number of 0 or more", _is_version),
@@ -114,15 +116,15 @@ _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
-    """The steps right after a commit; their failure never fails the commit.
+    """Options of the steps after a commit. If a step fails, the commit is still valid.
 
     Args:
-        create_checkpoint: write a checkpoint when the table's interval is reached.
-        cleanup_expired_logs: delete expired files of the log after a checkpoint; None follows the
-            table's `delta.enableExpiredLogCleanup`.
-        write_checksum: write the version checksum.
-        auto_compact: compact small files after commits that change rows; None follows the
-            table's `delta.autoOptimize.autoCompact`.
+        create_checkpoint: whether to write a checkpoint at the table's checkpoint interval.
+        cleanup_expired_logs: whether to delete expired log files after a checkpoint. None means the
+            table property `delta.enableExpiredLogCleanup`.
+        write_checksum: whether to write the version checksum.
+        auto_compact: whether to compact small files after commits that change rows. None means the
+            table property `delta.autoOptimize.autoCompact`.
     """
 
     create_checkpoint: bool = True
@@ -133,15 +135,16 @@ class PostCommitHookProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOptions:
-    """A caller's options for a commit; checked before anything is written.
+    """A caller's options for a commit; they are checked before anything is written.
 
     Args:
         properties: metadata, retries and application transactions of the commit.
-        hooks: the steps after it.
-        on_conflict: whether a conflict runs the operation again ("retry") or is raised.
+        hooks: options of the steps after the commit.
+        on_conflict: `"retry"` runs the operation again after a conflict, `"raise"` raises the
+            conflict.
 
     Raises:
-        InvalidInputError: a value is of another class, such as a dictionary.
+        InvalidInputError: a value is of another type, such as a dictionary.
     """
 
     properties: CommitProperties | None = None
@@ -149,7 +152,7 @@ class CommitOptions:
     on_conflict: Literal["retry", "raise"] = "retry"
 
     def __post_init__(self) -> None:
-        """Raise for values of another class."""
+        """Raise for values of another type."""
         for name, value, kind in (
             ("commit_properties", self.properties, CommitProperties),
             ("post_commithook_properties", self.hooks, PostCommitHookProperties),
@@ -165,10 +168,10 @@ class CommitOptions:
 
 
 USUAL: Final = CommitOptions()
-"""The default: the properties of the table decide."""
+"""The default options: table properties decide which steps run after the commit."""
 
 
-# The read set of a transaction: the data that no concurrent commit may change, and how strictly.
+# --- Read set of a transaction, and isolation levels
 
 
 SERIALIZABLE: Final = "Serializable"
@@ -178,14 +181,16 @@ SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSet:
-    """Rows and applications that a transaction depends on.
+    """The rows and applications that a transaction has read, for conflict detection.
 
     Args:
-        predicates: each resolved against the snapshot's schema: matching rows were read.
-        whole_table: whether every row was read, including rows that others may have added.
+        predicates: conditions, resolved against the snapshot's schema. All rows that match any of
+            them were read.
+        whole_table: whether all rows were read, so that any concurrently added row conflicts.
         files: paths of files whose rows were read, as in the log (encoded).
         app_ids: applications whose recorded version was read.
-        is_row_local: whether each row read affected that row alone (`rebase`).
+        is_row_local: whether the operation decides about each row only by that row's values; see
+            `rebase`.
     """
 
     predicates: tuple[Expression, ...] = ()
@@ -196,20 +201,20 @@ class ReadSet:
 
     @property
     def is_blind(self) -> bool:
-        """Whether no row was read, so that no concurrent change can make the result wrong."""
+        """Whether no row was read."""
         return not self.predicates and not self.whole_table and self.files is None
 
     def with_predicate(self, predicate: Expression | None) -> ReadSet:
-        """Return the read set with the matching rows added; None means all rows."""
+        """Return the read set with all rows that match a predicate; None means all rows."""
         if predicate is None:
             return replace(self, whole_table=True)
         return replace(self, predicates=(*self.predicates, predicate))
 
     def with_files(self, files: pa.Table) -> ReadSet:
-        """Return the read set with the rows of files added.
+        """Return the read set with the rows of more files.
 
         Args:
-            files: rows of `snapshot.files`, at least with `path`.
+            files: rows of `snapshot.files` with at least the column `path`.
         """
         paths: Any = files.column("path")
         if self.files is not None:
@@ -217,12 +222,12 @@ class ReadSet:
         return replace(self, files=cast("pa.StringArray", _one_piece(paths)))
 
     def with_app(self, app_id: str) -> ReadSet:
-        """Return the read set with an application's recorded version added."""
+        """Return the read set with the recorded version of another application."""
         return replace(self, app_ids=self.app_ids | {app_id})
 
 
 def _one_piece(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     whole: Any = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # pyarrow before 25 keeps none or several chunks
+    if isinstance(whole, pa.ChunkedArray):  # pyarrow before 25 may return a chunked array
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
     return cast("pa.Array[Any]", whole)

@@ -1,16 +1,15 @@
-"""Rebase a transaction onto a commit that won: every check for conflicts passes here.
+"""Rebase a transaction onto a winning commit: check for conflicts and merge deletion vectors.
 
-`rebase` applies the rules of `conflicts`, after it has united deletion vectors: two writers that
-mark different rows of one file do not conflict (row-level concurrency). Suppose that a
-winner has given a file a larger deletion vector, and that it marks none of the rows that we mark.
-Then the file's vector becomes the union of both, and our commit replaces the winner's file instead
-of the one that we read.
+Two writers that mark different rows of one file as deleted do not conflict (row-level concurrency).
+Suppose that the winning commit has added rows to a file's deletion vector, but none of the rows
+that this transaction marks. Then the transaction writes the union of both deletion vectors, and
+replaces the file's entry of the winning commit instead of the entry that it read.
 
-The result equals running our operation after theirs. Which rows match is decided row by row: we
-mark no row that they deleted, their remaining rows have the values that we saw, and our predicates
-judge their added rows as usual. So this requires that the transaction decides about each row alone
-(`ReadSet.is_row_local`). A merge that inserts unmatched rows, or a check of the whole table, does
-not.
+The result is the same as if the operation had run after the winning commit: it marks no row that
+the winning commit deleted, the other rows have the same values as before, and added rows are
+checked for conflicts as usual. This is only true if the operation decides about each row by that
+row's values alone (`ReadSet.is_row_local`). It is not true for a merge that inserts unmatched rows,
+or for a condition on the whole table.
 
 Protocol: Deletion Vectors
 """
@@ -40,11 +39,11 @@ NOTHING: Final[Mapping[str, int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Files in which a winner and our transaction marked different rows.
+    """Files in which the winning commit and this transaction mark different rows as deleted.
 
     Args:
         winner: the winning commit.
-        places: canonical path → index of the file in the winner's adds.
+        places: canonical path → index of the file in `winner.adds`.
     """
 
     winner: WinningCommit
@@ -59,15 +58,15 @@ class Shared:
 def find_shared(
     pending: PendingTransaction, configuration: TableConfiguration, winner: WinningCommit
 ) -> Shared:
-    """Find the files in which both commits marked rows, but different rows.
+    """Find the files in which both commits mark rows as deleted, but different rows.
 
     Args:
-        pending: our transaction.
-        configuration: configuration of the table, as our commit would leave it.
+        pending: the transaction.
+        configuration: configuration of the table after the transaction.
         winner: the winning commit.
 
-    Cost: nothing unless both changed a file by deletion vectors; then one request for each vector
-    that is stored in a file.
+    Cost: none unless both commits write a deletion vector for the same file; then one request for
+    each deletion vector that is stored in a file.
     """
     allowed = (
         configuration.properties.enable_row_level_concurrency and pending.read_set.is_row_local
@@ -87,7 +86,10 @@ def find_shared(
 
 
 def _masked_by(winner: WinningCommit, root: str) -> dict[str, int]:
-    """Return files that the winner removed and added again with a deletion vector."""
+    """Return the files that the winning commit removed and added again with a deletion vector.
+
+    The result maps canonical paths to indexes in `winner.adds`.
+    """
     removed = set(_paths(winner.removes, root))
     has_vector: list[Any] = winner.adds.column("deletionVector").is_valid().to_pylist()
     return {
@@ -102,7 +104,7 @@ def _masked_by(winner: WinningCommit, root: str) -> dict[str, int]:
 def _are_disjoint(
     store: Store, masks: Masks, number: int, winner: WinningCommit, place: int
 ) -> bool:
-    """Whether the winner only added rows to the vector, and none of our rows."""
+    """Return whether the winning commit only added rows to the vector, and none of `masks.rows`."""
     num_rows = masks.num_records[number]
     theirs = old_rows(store, winner.adds, place, num_rows=num_rows)
     before = old_rows(store, masks.files, number, num_rows=num_rows)
@@ -110,7 +112,10 @@ def _are_disjoint(
 
 
 def unite(pending: PendingTransaction, shared: Shared) -> None:
-    """Rebase the transaction's masks on the winner's files; `settle` must follow."""
+    """Base the transaction's masks on the files of the winning commit.
+
+    The caller must call `settle` before the next attempt, to write the deletion vectors.
+    """
     if not shared.places:
         return
     pending.masks[:] = [_on_top(masks, shared, pending.store.root) for masks in pending.masks]
@@ -136,9 +141,10 @@ def _on_top(masks: Masks, shared: Shared, root: str) -> Masks:
 
 
 def settle(pending: PendingTransaction) -> None:
-    """Write the united vectors; delete the replaced vector files, which no commit names.
+    """Write the merged deletion vectors, and delete the deletion vector files that they replace.
 
-    Cost: one request for all vectors, and one for the old ones.
+    Cost: one request to write all vectors, one to delete old files, and one to read each old vector
+    that is stored in a file.
     """
     stale = [masks for masks in pending.masks if masks.added is None]
     if not stale:
@@ -155,7 +161,7 @@ def settle(pending: PendingTransaction) -> None:
     try:
         pending.store.delete_many(old)
     except DeltaError:
-        return  # they are among the transaction's own paths, and vacuum finds them
+        return  # the old files remain in `own_paths`, and vacuum deletes them
     pending.own_paths[:] = [path for path in pending.own_paths if path not in old]
 
 
@@ -164,7 +170,7 @@ def _paths(files: pa.Table, root: str) -> list[str]:
     return list(found.to_pylist())
 
 
-# The step from one attempt of a commit to the next, after another writer has won the version.
+# --- The step from one attempt of a commit to the next
 
 
 def rebase(
@@ -175,17 +181,17 @@ def rebase(
     configuration: TableConfiguration,
     has_log_tail: bool,
 ) -> CommitBase:
-    """Return the base of the next attempt, on top of a winner; unite deletion vectors.
+    """Return the base of the next attempt, on top of a winning commit; merge deletion vectors.
 
     Args:
-        pending: our transaction.
-        base: base of the lost attempt, or the previous winner.
+        pending: the transaction.
+        base: the version before the winning commit.
         winner: the winning commit.
-        configuration: configuration of the table, as our commit would leave it.
-        has_log_tail: whether a catalog decides which commits count.
+        configuration: configuration of the table after the transaction.
+        has_log_tail: whether a catalog decides which commits are part of the table.
 
     Raises:
-        CommitConflictError: they conflict.
+        CommitConflictError: the winning commit conflicts with the transaction.
     """
     shared = find_shared(pending, configuration, winner)
     removed: list[Any] = [files.column("path") for files, _ in pending.removes]

@@ -346,6 +346,8 @@ def test_an_iceberg_table_is_no_directory_of_parquet_files(tmp_path: Path) -> No
     synced(path)
     shutil.rmtree(path / "_delta_log")
 
-    with pytest.raises(InvalidInputError, match=r"Iceberg table of metadata/v1\.metadata\.json"):
+    with pytest.raises(
+        InvalidInputError, match=r"Iceberg table with the metadata metadata/v1\.metadata\.json"
+    ):
         convert_to_deltalake(path, source_format="parquet")
     assert not (path / "_delta_log").exists()

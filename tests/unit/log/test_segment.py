@@ -99,7 +99,7 @@ def test_what_is_not_there_is_told_apart() -> None:
         build_segment(log, 6)
     with pytest.raises(InvalidInputError):
         build_segment(log, -1)
-    with pytest.raises(CheckpointMissingError, match="earliest version left is 4"):
+    with pytest.raises(CheckpointMissingError, match="earliest readable version is 4"):
         build_segment(log, 3)
     with pytest.raises(CheckpointMissingError):
         build_segment(listing(*commits(5, 6)))

@@ -96,5 +96,5 @@ def test_an_empty_list_of_filters_is_not_every_row() -> None:
         conditions.check_given(predicate)
     nothing: tuple[object, ...] = ([], ())
     for empty in nothing:
-        with pytest.raises(InvalidInputError, match="would mean all of them"):
+        with pytest.raises(InvalidInputError, match="would match all rows"):
             conditions.check_given(empty)

@@ -84,9 +84,9 @@ def test_directories_can_hold_values_alone() -> None:
 @pytest.mark.parametrize(
     ("path", "strategy", "message"),
     [
-        ("x.parquet", None, "expected are"),
-        ("p=1/q=2/x.parquet", None, "expected are"),
-        ("q=2/x.parquet", "hive", "expected are"),
+        ("x.parquet", None, "expected directories for"),
+        ("p=1/q=2/x.parquet", None, "expected directories for"),
+        ("q=2/x.parquet", "hive", "expected directories for"),
         ("1/2/x.parquet", "directory", "2 directories"),
         ("p=1/x.parquet", "hiwe", "expected 'hive' or"),
     ],

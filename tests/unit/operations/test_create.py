@@ -95,7 +95,7 @@ def test_a_table_is_made_of_a_schema(schema: Any) -> None:
 
 
 def test_no_schema_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="for a schema"):
+    with pytest.raises(InvalidInputError, match="as a schema"):
         DeltaTable.create(DictStore(), "id long")
 
 

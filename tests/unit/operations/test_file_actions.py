@@ -86,7 +86,7 @@ def test_all_files_or_those_of_partitions_are_replaced(tmp_path: Path) -> None:
         table.create_write_transaction([], "overwrite", schema, partition_filters=[("id", "=", 1)])
     with pytest.raises(InvalidInputError, match=r"partition columns \['p'\], found {}"):
         table.create_write_transaction([parquet(tmp_path, "q.parquet", [1])], "append", schema)
-    with pytest.raises(InvalidInputError, match=r"by partitions \['id'\]"):
+    with pytest.raises(InvalidInputError, match=r"with partition_by=\['id'\]"):
         table.create_write_transaction([], "append", schema, partition_by=["id"])
 
 
@@ -124,7 +124,7 @@ def test_actions_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
         ([remove], "append", SCHEMA, "has 0 of these 1 files"),
         ([odd], "append", SCHEMA, "expected an AddAction or a RemoveAction"),
         ([add], "upsert", SCHEMA, "found 'upsert'"),
-        ([add], "append", Schema([Field("id", "string")]), "their schema is"),
+        ([add], "append", Schema([Field("id", "string")]), "expected the table's schema"),
     ]
     for actions, mode, schema, message in cases:
         with pytest.raises(InvalidInputError, match=message):
@@ -135,5 +135,5 @@ def test_actions_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 def test_rows_that_nobody_has_checked_are_refused(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.alter.add_constraint({"low": "id < 10"})
-    with pytest.raises(InvalidInputError, match="checked for CHECK low; write_files"):
+    with pytest.raises(InvalidInputError, match="the table has CHECK low; write the files"):
         table.create_write_transaction([parquet(tmp_path, "x.parquet", [99])], "append", SCHEMA)

@@ -42,7 +42,7 @@ def test_a_verb_without_a_dry_run_says_so() -> None:
     snapshot = latest(table_of([]))
     with pytest.raises(InvalidInputError, match="LOOK of memory://table: it has no dry run"):
         preview(Look(), snapshot, LocalEngine())
-    with pytest.raises(InvalidInputError, match="LOOK of memory://table: it looks for no rows"):
+    with pytest.raises(InvalidInputError, match="LOOK of memory://table: it does not search"):
         explain(Look(), snapshot, LocalEngine())
 
 

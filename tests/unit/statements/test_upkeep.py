@@ -134,12 +134,12 @@ def test_manifests_are_written(files: SqlTables) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("OPTIMIZE t WHERE id = 1", "id is not a partition column"),
+        ("OPTIMIZE t WHERE id = 1", "partition columns, found id"),
         ("OPTIMIZE t FULL", "it is not clustered"),
         ("OPTIMIZE t ZORDER BY (nothing)", "nothing"),
         ("OPTIMIZE missing", "cannot find the table missing"),
         ("OPTIMIZE '/no/such/table'", "cannot find the table"),
-        ("REORG TABLE t WHERE id = 1 APPLY (PURGE)", "id is not a partition column"),
+        ("REORG TABLE t WHERE id = 1 APPLY (PURGE)", "partition columns, found id"),
         ("VACUUM t RETAIN 0 HOURS", "retention of 0 hours"),
         ("VACUUM t RETAIN -1 HOURS", "must not be negative"),
         ("RESTORE TABLE t TO VERSION AS OF 99", "99"),

@@ -142,7 +142,7 @@ def test_an_operation_that_fails_fails_the_transaction(place: Place) -> None:
 
 def test_what_is_asked_for_in_a_wrong_way_is_refused(place: Place) -> None:
     begun = transactions(place).begin()
-    with pytest.raises(InvalidInputError, match="works inside of its block"):
+    with pytest.raises(InvalidInputError, match="can be used only in its block"):
         begun.table("s.a")
     with begun as tx:
         with pytest.raises(TableNotFoundError, match=r"s\.missing"):
@@ -156,7 +156,7 @@ def test_what_is_asked_for_in_a_wrong_way_is_refused(place: Place) -> None:
     place.tables["s", "other"] = place.tables["s", "a"]
     with transactions(place).begin() as tx:
         tx.table("s.a").append(ROW)
-        with pytest.raises(InvalidInputError, match=r"it is the table s\.a of this transaction"):
+        with pytest.raises(InvalidInputError, match=r"the same table as s\.a in this transaction"):
             tx.table("s.other")
     assert place.versions() == [1, 0, 0]
 
@@ -183,7 +183,7 @@ def test_properties_are_those_of_every_commit(place: Place) -> None:
             tx.table("s.a").append(ROW)
             tx.table("s.b").append(ROW)
 
-    with pytest.raises(InvalidInputError, match="the transactions of nightly are recorded already"):
+    with pytest.raises(InvalidInputError, match="transactions of nightly are already recorded"):
         repeat()
     assert place.versions() == [1, 1, 0]
 
@@ -203,7 +203,7 @@ class Bare:
 
 def test_other_catalogs_need_a_folder_for_journals(place: Place, tmp_path: Path) -> None:
     bare = Bare(PlaceCatalog(place))
-    with pytest.raises(InvalidInputError, match="name a folder with journals="):
+    with pytest.raises(InvalidInputError, match="pass a directory as journals="):
         CatalogTransactions(bare)  # type: ignore[arg-type]  # enough of a catalog for this
     found = CatalogTransactions(bare, tmp_path / "journals")  # type: ignore[arg-type]
     assert found.unfinished() == []
@@ -328,7 +328,7 @@ def test_tables_that_are_gone_or_others_are_named(place: Place) -> None:
     place.tables["s", "b"] = DictStore(root="memory://new")
     write_deltalake(place.tables["s", "b"], ROW)
     (report,) = transactions(place).recover()
-    assert report.parts[1].reason == "its name belongs to another table now"
+    assert report.parts[1].reason == "another table now has this name"
     place.tables["s", "b"] = kept
     (report,) = transactions(place).recover()
     assert report.is_complete

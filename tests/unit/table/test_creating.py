@@ -113,7 +113,7 @@ def test_every_kind_of_column_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "append"}, "the mode error, overwrite or ignore"),
+        ({"mode": "append"}, "expected 'error', 'overwrite' or 'ignore'"),
         ({"partition_by": ["nope"]}, "nope"),
         ({"partition_by": ["p"], "cluster_by": ["id"]}, "clustered or partitioned"),
         ({"cluster_by": ["nope"]}, "nope"),

@@ -61,7 +61,7 @@ def test_rows_that_were_given_once_are_merged_once() -> None:
     merge.when_not_matched_by_source_delete()
     merge.execute()
     for again in (merge.execute, merge.explain):
-        with pytest.raises(InvalidInputError, match="could be read only once"):
+        with pytest.raises(InvalidInputError, match="can be read only once"):
             again()
     assert [row["id"] for row in rows(table)] == [2, 3]
 

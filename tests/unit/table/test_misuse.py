@@ -60,7 +60,7 @@ def test_a_forgotten_predicate_is_not_every_row(call: Call) -> None:
     ],
 )
 def test_filters_that_came_out_empty_are_not_every_row(call: Call) -> None:
-    refused(call, "leave the predicate out if that is meant")
+    refused(call, "omit the predicate")
 
 
 def test_parameters_may_be_for_new_values_alone() -> None:
@@ -78,7 +78,7 @@ def test_updates_are_a_dictionary(given: Any) -> None:
 HOURS = "expected a number of hours"
 
 
-VERSIONS = "keep_versions: expected a list of numbers"
+VERSIONS = "keep_versions: expected a list of version numbers"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,10 @@ SERIES: Any = pd.Series([1])
             "app_transactions: expected a list",
         ),
         (lambda _: CommitProperties(TEXT), "custom_metadata: expected a dictionary"),
-        (lambda _: CommitProperties(NAN), r"custom_metadata\['x'\]: .* JSON value, found nan"),
+        (
+            lambda _: CommitProperties(NAN),
+            r"custom_metadata\['x'\]: expected a JSON value, found nan",
+        ),
         (lambda _: CommitProperties(NESTED), r"custom_metadata\['x'\]\[1\]\['y'\]: .* found -inf"),
         (lambda t: t.optimize.compact(target_size=2**63), r"target_file_size: .* below 2\^63"),
         (lambda t: t.optimize.z_order(["id"], target_size=2**63), r"target_file_size: .* 2\^63"),

@@ -239,7 +239,7 @@ def test_a_transaction_notices_that_its_version_was_taken_back(tmp_path: Path) -
     transaction.begin()
     transaction.append(row(7))
     (tmp_path / "_delta_log" / f"{2:020}.json").unlink()
-    with pytest.raises(CommitConflictError, match="set back"):
+    with pytest.raises(CommitConflictError, match="rolled back"):
         transaction.__exit__(None, None, None)
     assert DeltaTable(tmp_path).count() == 2
 

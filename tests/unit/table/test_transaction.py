@@ -159,7 +159,7 @@ def test_the_change_feed_of_a_transaction_is_whole() -> None:
     )
     assert changes(changed) == [("delete", 1), ("update_postimage", 9), ("update_preimage", 0)]
     cut = make(DATA, configuration={**FEED, **NO_VECTORS})
-    with unchanged(cut), pytest.raises(InvalidInputError, match="change files and some do not"):
+    with unchanged(cut), pytest.raises(InvalidInputError, match="data files and others do not"):
         run(cut, *both)
     # Whole files need no change file.
     with cut.transaction() as tx:
@@ -171,12 +171,12 @@ def test_the_change_feed_of_a_transaction_is_whole() -> None:
 def test_it_works_inside_of_its_block_only() -> None:
     made = make(DATA)
     tx = made.transaction()
-    with pytest.raises(InvalidInputError, match="inside of its block"):
+    with pytest.raises(InvalidInputError, match="only in its block"):
         tx.append(DATA)
     for n in (4, 5):  # a transaction may be begun again
         with tx:
             tx.append([{"id": n}])
-    with pytest.raises(InvalidInputError, match="inside of its block"):
+    with pytest.raises(InvalidInputError, match="only in its block"):
         tx.delete()
     assert (made.version(), fresh_rows(made, "id")) == (2, [0, 1, 2, 3, 4, 5])
 

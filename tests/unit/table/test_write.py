@@ -48,7 +48,10 @@ def test_a_table_that_is_there(mode: Any, expected: list[int]) -> None:
 
 def test_a_table_that_is_there_is_an_error_by_default() -> None:
     made = make([{"id": 1}])
-    with unchanged(made), pytest.raises(TableExistsError, match="there is one, at version 0"):
+    with (
+        unchanged(made),
+        pytest.raises(TableExistsError, match="a table already exists, at version 0"),
+    ):
         write_deltalake(made, NEW)
 
 
@@ -74,7 +77,7 @@ def test_a_table_that_is_not_there_is_made(mode: Any) -> None:
             "excludes a predicate",
         ),
         ({"mode": "append", "schema_mode": "overwrite"}, "needs mode='overwrite'"),
-        ({"mode": "append", "partition_by": ["id"]}, "by partitions \\['id'\\]"),
+        ({"mode": "append", "partition_by": ["id"]}, "with partition_by=\\['id'\\]"),
         ({"mode": "append", "configuration": {"delta.appendOnly": "true"}}, "set_table_prop"),
         ({"mode": "overwrite", "partition_overwrite": "dynamic"}, "has no partition columns"),
         ({"mode": "overwrite", "predicate": "nope = 1"}, "nope"),
@@ -109,7 +112,7 @@ def test_a_program_may_ask_for_the_same_properties_again(configuration: dict[str
 
 def test_a_location_that_names_a_version_takes_no_rows(tmp_path: Any) -> None:
     write_deltalake(tmp_path / "t", NEW)
-    with pytest.raises(InvalidInputError, match="writes go to the latest"):
+    with pytest.raises(InvalidInputError, match="expected a location without a version"):
         write_deltalake(f"{tmp_path}/t@v0", NEW, mode="append")
 
 
@@ -403,7 +406,7 @@ def test_a_schema_that_is_overwritten_where_a_predicate_holds_only_grows() -> No
     write_deltalake(table, new, **options)
     assert table.schema().names == ("Id", "v", "more")
     assert fresh_rows(table) == [(1, "x", None), (2, "z", 1)]
-    with unchanged(table), pytest.raises(InvalidInputError, match=r"found none of \['more'\]"):
+    with unchanged(table), pytest.raises(InvalidInputError, match=r"lacks the columns \['more'\]"):
         write_deltalake(table, [{"id": 2, "v": "z"}], **options)
     with unchanged(table), pytest.raises(InvalidInputError, match=r"partition_by=\['v'\]"):
         write_deltalake(table, new, partition_by=["v"], **options)

@@ -217,7 +217,7 @@ def test_a_catalog_that_was_set_back_is_told_by_what_is_published() -> None:
         commit(moved(_pending(store, catalog, path), committer=committer))
     assert catalog.publish(store) == [1, 2]
     catalog.register(store.root, 1)
-    with pytest.raises(CommitFailedError, match=r"version 2 of .* set back"):
+    with pytest.raises(CommitFailedError, match=r"version 2 of .* rolled back"):
         commit(moved(_pending(store, catalog, "c"), committer=committer))
     assert catalog.latest(store.root).last_version == 1
     assert _names(store, catalog) == ["a"]

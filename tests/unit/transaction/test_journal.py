@@ -69,7 +69,7 @@ def with_table(**members: object) -> bytes:
         (b"[]", "expected object, found list"),
         (changed(deltalogTransaction=2), "expected format 1, found 2"),
         (changed(deltalogTransaction=None), "deltalogTransaction"),
-        (changed(id=OTHER), "expected the id of its name"),
+        (changed(id=OTHER), "expected the id in the file name"),
         (changed(createdTime="now"), "createdTime"),
         (changed(createdTime=2**70), "createdTime|fit|JSON"),
         (changed(createdTime=-1), "createdTime: expected a time"),
@@ -99,7 +99,7 @@ def test_a_journal_that_is_too_long_is_neither_written_nor_read(
     with pytest.raises(InvalidInputError, match="the limit is 100"):
         Journals(store).put(JOURNAL)
     assert Journals(store).ids() == [OTHER]
-    with pytest.raises(MalformedLogError, match="has 1000 bytes, and none has more than 100"):
+    with pytest.raises(MalformedLogError, match="has 1000 bytes, but the limit is 100"):
         Journals(store).read(OTHER)
 
 

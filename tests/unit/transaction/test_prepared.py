@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a file of the log": (
         "append",
         lambda lines: of_kind(lines, "add").update(path="_delta_log/00000000000000000000.json"),
-        "it is a file of the log",
+        "the path is in _delta_log",
     ),
     "a file of another size": (
         "append",
@@ -137,27 +137,27 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a file that is not there": (
         "append",
         lambda lines: of_kind(lines, "add").update(path="gone.parquet"),
-        "the file is gone",
+        "the file no longer exists",
     ),
     "a removal of no live file": (
         "update",
         lambda lines: of_kind(lines, "remove").update(path="x.parquet"),
-        "of 1 files that it removes, 0 are in version 0",
+        "removes 1 files, but only 0 of them are in version 0",
     ),
     "another application": (
         "append",
         lambda lines: of_kind(lines, "txn").update(appId="other"),
-        "it does not record deltalog-transaction-x",
+        "it does not record the application deltalog-transaction-x",
     ),
     "a backfill": (
         "append",
         lambda lines: of_kind(lines, "commitInfo").update(operation="ROW TRACKING BACKFILL"),
-        "contains a ROW TRACKING BACKFILL",
+        "contain the operation ROW TRACKING BACKFILL",
     ),
     "another id": (
         "new column",
         lambda lines: of_kind(lines, "metaData").update(id="another"),
-        "it changes its id",
+        "it would change the table's id",
     ),
     "no path": ("append", lambda lines: of_kind(lines, "add").pop("path"), "path"),
 }
@@ -197,7 +197,7 @@ def test_the_commit_of_another_table_is_refused() -> None:
     store = DictStore()
     write_deltalake(store, DATA)
     what = replace(prepared(store, OPERATIONS["append"]), table_id="another")
-    with pytest.raises(MalformedLogError, match="it is for the table with id 'another'"):
+    with pytest.raises(MalformedLogError, match="it was prepared for the table with id 'another'"):
         again(store, what)
 
 

@@ -1,8 +1,9 @@
 """Open the log of a table, and fall back to other files if some are unusable.
 
-Also checks whether the log still has a version. While someone uses a version, the table may be
-deleted, recreated at the same location or rolled back, or its old commits may be cleaned up. A
-version is recognised by the first bytes of its commit: writer, time and transaction.
+This module also checks whether the log still contains the version of a snapshot. Meanwhile the
+table may have been deleted, recreated at the same location or rolled back, or old commits may have
+been cleaned up. A version is recognised by the first bytes of its commit, which contain the writer,
+the time and the transaction.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -42,21 +43,22 @@ logger: logging.Logger = logging.getLogger(__name__)
 def open_log(
     context: TableContext, version: int | None = None
 ) -> tuple[LogState, Protocol, Metadata]:
-    """Open the log at `version`, or the latest one, and read protocol and metadata.
+    """Open the log at `version`, or at the latest version, and read protocol and metadata.
 
     Raises:
         TableNotFoundError, VersionNotFoundError: there is no such table or version.
-        MalformedLogError: the version cannot be built from the log; its subclasses give the reason.
+        MalformedLogError: the version cannot be built from the log; subclasses name the reason.
 
-    Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
-    footer and the leaves of two actions. Two listings if the hint is stale.
+    Cost: reads `_last_checkpoint`, lists once (twice if `_last_checkpoint` is out of date), and
+    reads the commits after the checkpoint, the footer of the checkpoint, and its protocol and
+    metadata.
     """
     store, log_tail = context.store, context.log_tail
     listing = list_for_version(store, version, log_tail=log_tail)
     try:
         segment = build_segment(listing, version)
     except LogGapError:
-        # List the whole log, so that the error lists all readable versions, not only the newest.
+        # List the whole log, so that the error message contains all readable versions.
         segment = build_segment(list_log(store, from_version=0, log_tail=log_tail), version)
     state = LogState(store, segment)
     while True:
@@ -75,11 +77,11 @@ def open_log(
 
 
 def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | None) -> LogState:
-    """Build the same version without the files at fault: compactions, then the checkpoint.
+    """Build the same version without a damaged compaction or checkpoint.
 
     Raises:
-        MalformedLogError: `error`, if a commit is damaged or no other files are left; its note
-            lists the readable versions.
+        MalformedLogError: `error`, if a commit is damaged or no other files can be used. A note
+            contains the readable versions.
     """
     lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
     with suppress(MalformedLogError):
@@ -114,7 +116,8 @@ def other_way(
 ) -> LogState:
     """Build the same version from other files.
 
-    It uses commits instead of compactions; then another checkpoint, or all commits.
+    First commits replace compactions; then another checkpoint, or all commits, replace the
+    checkpoint.
 
     Raises:
         CheckpointUnreadableError: no other files can replace the checkpoint.
@@ -139,12 +142,12 @@ def other_way(
 
 
 def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> bool:
-    """Whether the log still has a version; always true if a catalog decides on the commits.
+    """Return whether the log still contains a version; always true for catalog-managed tables.
 
     Args:
         context: the table's context.
         state: the state of the log at the version.
-        knows_time: whether the state has the modification time of the version's commit.
+        knows_time: whether the state contains the modification time of the version's commit.
 
     Cost: one request.
     """
@@ -157,7 +160,7 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
             return store.read_ranges(target.path, [(0, len(state.head))]) == [state.head]
         if target is not None:
             return is_same_commit(target, store.stat(target.path), knows_time=knows_time)
-        if checkpoint is not None:  # only the checkpoint of the version is left
+        if checkpoint is not None:  # the commit was cleaned up
             return is_same_commit(checkpoint.files[0], store.stat(checkpoint.files[0].path))
     except ObjectNotFoundError:
         return False
@@ -165,14 +168,14 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
 
 
 def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool:
-    """Whether a listing may show the log from which a version was read.
+    """Return whether a listing may be of the same log from which a version was read.
 
     If a version was cleaned up, so were all versions before it.
 
     Args:
         state: the state of the log at the version.
-        listing: a listing of the log, from that version or an earlier one on.
-        knows_time: as for `is_in_place`.
+        listing: a listing of the log, which starts at or before the version.
+        knows_time: see `is_in_place`.
     """
     version, known = state.segment.version, state.segment.target_commit
     found = listing.commits.get(version)
@@ -186,21 +189,22 @@ def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool
 def list_after(
     context: TableContext, state: LogState, *, knows_time: bool, is_long: bool
 ) -> LogListing | None:
-    """List the log after a version; None if the log no longer has that version.
+    """List the log after a version; None if the log no longer contains the version.
 
     Args:
-        context: the context of the table; its log tail is the newest.
-        state: as for `is_in_place`.
-        knows_time: as for `is_in_place`.
-        is_long: whether to list everything, to find a newer checkpoint.
+        context: the context of the table, with the newest log tail.
+        state: see `is_in_place`.
+        knows_time: see `is_in_place`.
+        is_long: whether to list all files, to find a newer checkpoint.
 
-    Cost: a request for the version's commit, and those of `list_newer`; or one listing.
+    Cost: a request for the version's commit, and the requests of `list_newer`; or one listing.
     """
     store, log_tail, version = context.store, context.log_tail, state.segment.version
     known = state.segment.target_commit
     if known is None:
         return None
-    # Some services report times in seconds, and the time of our own commits is unknown.
+    # File times may be rounded to seconds, or unknown for commits of this process. Then compare the
+    # first bytes of the commit.
     is_doubtful = not knows_time or isinstance(store, PeekingStore)
     if is_doubtful and state.head and log_tail is None:
         newer: Callable[[], LogListing] = partial(list_newer, store, version + 1, expected=1)
@@ -217,14 +221,14 @@ def list_after(
     else:
         listing = list_newer(store, version, log_tail=log_tail)
     now = listing.commits.get(version)
-    # The same version with another file is another table, or the file was cleaned up.
+    # The commit was cleaned up, or belongs to another table.
     if now is None or not is_same_commit(known, now.info, knows_time=knows_time):
         return None
     return listing
 
 
 def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
-    """Whether two listings of a log may show the same file."""
+    """Return whether the entries of two listings may be the same commit."""
     # Publishing a staged commit changes its path and its modification time.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes

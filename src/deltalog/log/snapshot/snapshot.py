@@ -1,8 +1,7 @@
 """A snapshot: one version of a table.
 
-Owns the public interface of a version: protocol, metadata, files, tombstones, application
-transactions, domains. Reads no data files (`scan`), and decides nothing about reconciliation
-(`replay`).
+It contains protocol, metadata, files, tombstones, application transactions and metadata domains of
+the version. This module reads no data files (see `data.scan`); `replay` reconciles actions.
 
 Protocol: Snapshots, Action Reconciliation
 """
@@ -58,14 +57,13 @@ _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 _MANY_COMMITS: Final = 1000
-_LONG_SEGMENT: Final = 200  # commits: a newer checkpoint would shorten it
+_LONG_SEGMENT: Final = 200  # commits; above, a refresh also looks for a newer checkpoint
 
 
 class Snapshot:
     """One version of a table, immutable; file columns are read on demand.
 
-    Columns stay in memory once read, and are left out when the snapshot is pickled. Threads may
-    share a snapshot.
+    Columns that were read are cached in memory; they are not pickled. Threads may share a snapshot.
 
     Args:
         context: the table's context.
@@ -77,8 +75,8 @@ class Snapshot:
         context: the table's context.
         protocol: the protocol of this version.
         metadata: the metadata of this version.
-        is_piece: whether it has only some of the version's files.
-        known_checksum: the version's checksum, if this process has just written it.
+        is_piece: whether the snapshot contains only some of the version's files.
+        known_checksum: the version's checksum, if this process has written it.
     """
 
     known_checksum: VersionChecksum | None = None
@@ -104,7 +102,7 @@ class Snapshot:
         return self.context.store
 
     def with_data_of(self, store: Store) -> Snapshot:
-        """Return the same version, with its data files read from another store of the table."""
+        """Return the same version, with another store for its data files."""
         return Snapshot(
             replace(self.context, store=store),
             self._state,
@@ -132,7 +130,7 @@ class Snapshot:
         """Protocol, schema and properties, checked against each other.
 
         Raises:
-            InvalidMetadataError: they contradict each other.
+            InvalidMetadataError: protocol, schema and properties contradict each other.
         """
         return TableConfiguration(self.protocol, self.metadata)
 
@@ -140,10 +138,10 @@ class Snapshot:
         """The live files, one row each; every call returns the same rows in the same order.
 
         Args:
-            columns: columns of `FILE_SCHEMA`; None is all of them.
+            columns: columns of `FILE_SCHEMA`; None means all columns.
 
-        Cost: the leaves of the checkpoint that are not cached, and once the commits after it. If
-        these commits name files, the checkpoint's paths, too.
+        Cost: reads the columns from the checkpoint unless they are cached, and once the commits
+        after the checkpoint. If these commits name files, also reads the paths in the checkpoint.
         """
         names = FILE_SCHEMA.names if columns is None else list(columns)
         return self.read_log(lambda state: state.files(names))
@@ -160,8 +158,8 @@ class Snapshot:
             type is NULL.
 
         Protocol: Per-file Statistics
-        Cost: the leaves of the checkpoint's `stats_parsed` if it has them, else its JSON strings
-        and one pass through them; nothing for cached leaves.
+        Cost: reads columns of `stats_parsed` from the checkpoint if they exist; otherwise reads and
+        parses the JSON strings. Cached statistics are not read again.
         """
         return self.read_log(lambda state: state.stats(schema))
 
@@ -174,7 +172,7 @@ class Snapshot:
         """The tombstones (remove actions) of this version, including expired ones.
 
         Args:
-            columns: columns of `REMOVE_SCHEMA`; None is all of them.
+            columns: columns of `REMOVE_SCHEMA`; None means all columns.
         """
         names = REMOVE_SCHEMA.names if columns is None else list(columns)
         return self.read_log(lambda state: state.tombstones(names))
@@ -183,8 +181,8 @@ class Snapshot:
     def app_transactions(self) -> Mapping[str, SetTransaction]:
         """The latest transaction of each application.
 
-        Transactions older than `delta.setTransactionRetentionDuration` are left out. Those without
-        `lastUpdated` never expire (ledger D-62).
+        Transactions older than `delta.setTransactionRetentionDuration` are omitted. Transactions
+        without `lastUpdated` never expire (requirement D-62).
 
         Protocol: Transaction Identifiers
         """
@@ -206,7 +204,7 @@ class Snapshot:
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
-        """The metadata of every domain, including unknown domains, without removed ones.
+        """All metadata domains by name, including unknown domains, without removed domains.
 
         Protocol: Domain Metadata
         """
@@ -214,10 +212,10 @@ class Snapshot:
 
     @property
     def row_id_high_water_mark(self) -> int | None:
-        """The highest assigned row id; None if there is none.
+        """The highest assigned row id; None if no row ids are assigned.
 
-        Read from the domain `delta.rowTracking` and from the draft's action; if a table has both,
-        the higher one counts (ledger B-72).
+        It is the higher value of the domain `delta.rowTracking` and of the action of the protocol's
+        draft (requirement B-72).
 
         Protocol: Row Tracking
         """
@@ -247,11 +245,11 @@ class Snapshot:
         Commits that were cleaned up are missing.
 
         Args:
-            limit: maximum number of commits; None is all.
+            limit: maximum number of commits; None means all.
 
         Returns:
-            A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, as used by
-            time travel), and every member of its `commitInfo`.
+            A dictionary for each commit: `version`, `timestamp` (the time that time travel uses, in
+            milliseconds since 1970, UTC), and the members of `commitInfo`.
 
         Protocol: Commit Provenance Information
         Cost: one listing, and one request per commit.
@@ -275,14 +273,14 @@ class Snapshot:
         log_tail: LogTail | None = None,
         commit_timestamp_ms: int | None = None,
     ) -> Snapshot:
-        """Return the snapshot after commits whose bytes are known.
+        """Return the snapshot after further commits, whose contents are in memory.
 
         Args:
-            commits: the commits directly after this version, ascending; the last one's modification
-                time is unknown.
-            configuration: protocol and metadata after them.
+            commits: the commits directly after this version, ascending. The modification time of
+                the last commit is not used, because it is unknown.
+            configuration: protocol and metadata after the commits.
             log_tail: the newest commits of a catalog-managed table.
-            commit_timestamp_ms: in-commit timestamp of the last commit, if it has one.
+            commit_timestamp_ms: in-commit timestamp of the last commit, or None.
 
         Cost: no I/O; cached columns of this version are reused.
         """
@@ -291,11 +289,11 @@ class Snapshot:
         return _after_commit(context, state, configuration, commit_timestamp_ms)
 
     def check_listed(self, listing: LogListing) -> None:
-        """Raise `VersionNotFoundError` if the listing shows that this version is gone."""
+        """Raise `VersionNotFoundError` if the listing shows that the log lacks this version."""
         if not is_listed(self._state, listing, knows_time=self._knows_file_time):
             raise VersionNotFoundError(
                 f"cannot read the commits up to version {self.version} of {self.store.root}: the "
-                "commit of that version was replaced or removed; open the table anew"
+                "commit of this version was replaced or deleted; open the table again"
             )
 
     def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
@@ -307,13 +305,14 @@ class Snapshot:
         Args:
             log_tail: the newest commits of a catalog-managed table; None requests them from the
                 context's committer.
-            same_table: whether a recreated table is an error; writers need this.
+            same_table: whether to raise if the table was recreated, which writers need.
 
         Raises:
-            TableNotFoundError: the table is gone; with `same_table`, also if it was replaced.
+            TableNotFoundError: the table no longer exists; with `same_table`, also if it was
+                replaced by another table.
 
-        Cost: two requests, and two per new commit; also a listing, if there are many new commits
-        or a newer checkpoint would help.
+        Cost: two requests, and two for each new commit; also a listing, if there are many new
+        commits or the snapshot is based on many commits.
         """
         known = self.context
         context = (
@@ -332,7 +331,7 @@ class Snapshot:
                     metadata=self.metadata if metadata is None else metadata,
                 )
         newest = _open(context)
-        # CREATE OR REPLACE changes the table's id within one log.
+        # Another id alone is no error: CREATE OR REPLACE changes the id within the same log.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
                 f"cannot continue from version {self.version} of {self.store.root}: the opened "
@@ -342,11 +341,11 @@ class Snapshot:
         return newest
 
     def is_in_place(self) -> bool:
-        """Whether the log still has this version as it was read. Cost: one request."""
+        """Return whether the log still contains this version. Cost: one request."""
         return is_in_place(self.context, self._state, knows_time=self._knows_file_time)
 
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
-        """Return this state extended by new commits; None if it cannot be extended."""
+        """Return the state extended by new commits; None if the table must be opened again."""
         state = self._state
         context = self.context.with_log_tail(log_tail)
         is_long = not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT
@@ -389,7 +388,7 @@ class Snapshot:
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
         """Return `act(state)` for the state of the log.
 
-        On damaged or deleted files, `act` runs again on other files of the log.
+        If log files are damaged or deleted, `act` is called again on a state from other files.
         """
         while True:
             state = self._state
@@ -413,7 +412,7 @@ def new_table_snapshot(
     *,
     commit_timestamp_ms: int | None = None,
 ) -> Snapshot:
-    """Return the snapshot of version 0, just committed; arguments as `Snapshot.committed`."""
+    """Return the snapshot of a new version 0; see `Snapshot.committed` for the arguments."""
     file, data = commit
     segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
     state = LogState(context.store, segment, retained={file.info.path: data})
@@ -453,7 +452,7 @@ def _mark_of(domain: DomainMetadata) -> int | None:
         ) from None
 
 
-# --- load a snapshot: the latest, by version number, or by timestamp
+# --- Loading of snapshots: the latest, by version number, or by timestamp
 
 
 def load_snapshot(
@@ -462,18 +461,18 @@ def load_snapshot(
     """Load the latest version of a table, the given version, or the version at a timestamp.
 
     Args:
-        context: the context of the table; its committer returns the newest commits.
+        context: the context of the table.
         version: the version to load.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: the version is after the latest one; the timestamp is before the first
-            one, or in the future.
-        MalformedLogError: the version cannot be built from the log; its subclasses give the reason.
+        VersionNotFoundError: the version is after the latest version; or the timestamp is before
+            the first version, or in the future.
+        MalformedLogError: the version cannot be built from the log; subclasses name the reason.
 
-    Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
-    checkpoint. Nothing per file.
+    Cost: reads `_last_checkpoint`, lists once, and reads the commits after the checkpoint and a few
+    small columns of the checkpoint. Independent of the number of files.
     """
     context = context.with_newest_log_tail()
     if timestamp_ms is not None:
@@ -490,16 +489,16 @@ def load_snapshot(
 
 
 def load_if_any(context: TableContext) -> Snapshot | None:
-    """Load the latest version of a table; None if no log begins at its location.
+    """Load the latest version of a table; None if its location has no log.
 
     Args:
-        context: as for `load_snapshot`.
+        context: the context of the table.
 
     Raises:
-        TableNotFoundError: there is only a part of a log: an incomplete checkpoint.
-        MalformedLogError: as for `load_snapshot`.
+        TableNotFoundError: the log contains only an incomplete checkpoint.
+        MalformedLogError: see `load_snapshot`.
 
-    Cost: as for `load_snapshot`; one listing if there is no table.
+    Cost: see `load_snapshot`; one listing if there is no table.
     """
     try:
         return _open(context.with_newest_log_tail())
@@ -525,7 +524,7 @@ def find_version(
         VersionNotFoundError: the timestamp is before the first readable version, or in the future.
 
     Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
-    a request per step of a binary search.
+    one request for each step of a binary search.
     """
     latest = latest or load_snapshot(context)
     return find_version_at(
@@ -538,31 +537,31 @@ def find_version(
 
 
 def in_place(snapshot: Snapshot) -> Snapshot:
-    """Return the same snapshot if the log still has its version; else the table's latest version.
+    """Return the same snapshot if the log still contains its version, otherwise the latest version.
 
-    Call this before writing on top of a version that was read some time ago. The name of the next
-    version is also free if the table is gone, or was recreated, rolled back or cleaned up.
+    Call this before writing on top of a version that may be old. Otherwise put-if-absent of the
+    next version could succeed although the table was deleted, recreated, rolled back or cleaned up.
 
     Raises:
-        TableNotFoundError: the table is gone, or was replaced by another table.
+        TableNotFoundError: the table no longer exists, or was replaced by another table.
 
-    Cost: one request; if the version is gone, also those of opening the table.
+    Cost: one request; if the log no longer contains the version, also those of opening the table.
     """
     return snapshot if snapshot.is_in_place() else snapshot.refresh(same_table=True)
 
 
 def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
-    """Return the same snapshot; refuse to write files for a version that the log no longer has.
+    """Return the same snapshot; raise if the log no longer contains its version.
 
     Args:
         snapshot: the version.
-        operation: the attempted operation as a phrase: `write a checkpoint of`.
+        operation: the operation for the error message, such as `write a checkpoint of`.
 
     Raises:
-        TableNotFoundError: the table is gone, or was replaced by another table.
-        VersionNotFoundError: the version is gone.
+        TableNotFoundError: the table no longer exists, or was replaced by another table.
+        VersionNotFoundError: the log no longer contains the version.
 
-    Cost: as `in_place`.
+    Cost: see `in_place`.
     """
     if (latest := in_place(snapshot)) is not snapshot:
         raise VersionNotFoundError(
@@ -572,7 +571,7 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
     return snapshot
 
 
-# --- the error for a location without a table: what is there, and what to do
+# --- Error for a location without a table: the content of the location, and advice
 
 
 _SHOWN: Final = 3
@@ -583,12 +582,12 @@ _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi ta
 
 
 def absent_table(store: Store) -> TableNotFoundError:
-    """Return the error for a location without a table; it describes what is there.
+    """Return the error for a location without a table; its message describes the location.
 
     Args:
-        store: the location's store.
+        store: store of the location.
 
-    Cost: one request for a file of that name; a listing of each parent directory that may be a
+    Cost: one request for a file of this name; a listing of each parent directory that may be a
     table; two listings of the directory, and one for each partition column.
     """
     found, advice = _found(store)
@@ -641,7 +640,7 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
 
 
 def _holds_parquet(store: Store, files: Sequence[str], directories: Sequence[str]) -> bool:
-    """Whether there are Parquet files, directly or in directories of partition values."""
+    """Return whether there are Parquet files, directly or in partition directories."""
     directory = ""
     for _ in range(_MOST_PARTITION_COLUMNS):
         if any(name.endswith(_PARQUET) for name in files):

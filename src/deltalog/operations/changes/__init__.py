@@ -1,6 +1,6 @@
 """Find, change, copy, sort and compare the rows of existing files.
 
-The building blocks that operations and engines share. Nothing here commits.
+Operations and engines use these functions. Nothing here commits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Change rows of existing files, by deletion vectors or by rewriting the files.
 
-This module owns how UPDATE and MERGE in this process apply a `FileDecision` to each file. A file
-without remaining rows is removed. A masked file gets a deletion vector, and the new versions of its
-rows go into new files. A rewritten file is written again with all its rows in their order. Rows
-keep their row ids. Pre-images and post-images go to the change data feed.
+UPDATE and MERGE in this process apply a `FileDecision` to each file. A file without remaining rows
+is removed. A masked file gets a deletion vector, and the new versions of its rows are written to
+new files. A rewritten file is written again with all its rows, in the same order. Row ids do not
+change. Pre-images and post-images are written to the change data feed.
 
 Protocol: Deletion Vectors, Row Tracking, Add CDC File
 """
@@ -59,7 +59,8 @@ class NewVersions:
     Args:
         rows: the new versions of the updated rows, in order, in the schema that the table will
             have after the commit.
-        is_updated: True for updated rows, False for deleted ones; None if all are updated.
+        is_updated: for each old row, True if it is updated, False if it is deleted; None if all
+            rows are updated.
     """
 
     rows: pa.RecordBatch
@@ -73,24 +74,24 @@ class RowUpdate(Protocol):
         """Return the new versions of the rows.
 
         Args:
-            file: index into `SelectedRows.files`.
-            first: number of the file's matching rows that were passed in earlier calls.
-            old: matching rows before the change, in the schema that the table will have.
+            file: index of the file in `SelectedRows.files`.
+            first: the number of matching rows of the file that were passed in earlier calls.
+            old: matching rows before the change, in the schema of the table after the commit.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdits:
-    """The changed rows of each file, and the treatment of each file.
+    """The changed rows of each file, and the decision for each file.
 
     Args:
-        selected: the files, and the positions of the rows that change, ascending.
-        updates: for each file, whether any of its rows gets a new version.
-        columns: the columns that may differ between old and new versions.
-        reads: the old columns that new versions are computed from; None means all.
-        decisions: drop, mask or rewrite, for each file.
-        progress: counted in files read.
+        selected: the files, and the ascending positions of the rows that change.
+        updates: for each file, whether any of its rows is updated.
+        columns: the columns that an update may change.
+        reads: the columns from which new values are computed; None means all columns.
+        decisions: the decision for each file: drop, mask or rewrite.
+        progress: counts the files that are read.
     """
 
     selected: SelectedRows
@@ -102,7 +103,7 @@ class FileEdits:
 
 
 def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> FileCounts:
-    """Return the file metrics of edits, without reading any data file."""
+    """Return the file metrics of a change, without reading any data file."""
     masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
     had = selected.files.column("deletionVector").is_valid()
     gone = selected.files.filter(compute.invert(masked))
@@ -128,14 +129,14 @@ def change_rows(
 
     Args:
         transaction: transaction on an existing table.
-        edits: which rows of which files change.
+        edits: the files, the rows to change, and the decisions.
         change: computes the new versions.
-        writer: writes them to data files.
-        feed: writes change data files; None if the change data feed is off.
+        writer: writes new versions to data files.
+        feed: writes change data files; None if the change data feed is disabled.
 
-    Cost: all columns of the row groups that contain updated rows. In rewritten files, also of the
-    row groups that cannot be copied as stored (`rows.kept_groups`). Files that are removed whole
-    are not read.
+    Cost: reads all columns of the row groups that contain updated rows. In rewritten files, also
+    reads row groups that cannot be copied unchanged (see `kept_groups`). Files without remaining
+    rows are not read.
     """
     work = _FileEditor(transaction, transaction.read_snapshot, edits, change, writer, feed)
     work.write_rows()
@@ -201,7 +202,7 @@ class _FileEditor:
         return DeletionBitmap.from_arrow(positions)
 
     def _columns_to_read(self) -> list[str]:
-        """All columns, or only `edits.reads` if neither copies nor change data need the others."""
+        """Return all columns, or only `edits.reads` if other columns are not needed."""
         names = self._snapshot.configuration.schema.names
         edits = self._edits
         if (
@@ -218,7 +219,7 @@ class _FileEditor:
         return copies or (tells and not self._is_held(number))
 
     def _is_held(self, number: int) -> bool:
-        """Whether everything needed from a file was read when its rows were found."""
+        """Return whether all needed columns of a file were already read by the search."""
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
         return not copies and number in self._selected.held
 
@@ -231,9 +232,9 @@ class _FileEditor:
         return replace(task, deletion_vector=wanted, only_deleted=True)
 
     def _take(self, number: int, batch: pa.RecordBatch) -> None:
-        """Write the changed rows of a batch, and also the unchanged ones if the file is rewritten.
+        """Write the changed rows of a batch; if the file is rewritten, also its unchanged rows.
 
-        A batch never spans two files.
+        All rows of a batch are from one file.
         """
         place = (number, batch.column(ROW_INDEX)[0].as_py())
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
@@ -273,7 +274,7 @@ class _FileEditor:
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
-            # Row Tracking: NULL is read as the commit version of the file that this commit adds.
+            # With NULL, readers use the commit version of the new file (Row Tracking).
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
         self._put(place, changed.rows, ids)
 
@@ -300,7 +301,7 @@ class _FileEditor:
         return merged, ids
 
     def _put(self, place: tuple[int, int], rows: pa.RecordBatch, ids: list[Array]) -> None:
-        """Write rows of a file; the first was at this place (file, physical position)."""
+        """Write rows; `place` is the file and physical position of the first row."""
         if not rows.num_rows:
             return
         if ids:
@@ -309,7 +310,7 @@ class _FileEditor:
             self._kept.write(*place, rows)
 
     def stage(self) -> FileCounts:
-        """Stage removals and deletion vectors; return the metrics with the counted copies."""
+        """Stage removals and deletion vectors; return the file metrics."""
         stage_files(self._transaction, self._selected, self._edits.decisions)
         done = file_counts(self._selected, self._edits.decisions)
         return replace(done, num_copied_rows=self._copied)
@@ -318,7 +319,7 @@ class _FileEditor:
 def stage_files(
     transaction: PendingTransaction, selected: SelectedRows, decisions: Sequence[FileDecision]
 ) -> None:
-    """Stage the removal of files that are dropped or rewritten, and the masks of the others.
+    """Stage the removal of dropped and rewritten files, and the deletion vectors of masked files.
 
     Cost: one request for all deletion vectors that are not inline.
     """
@@ -333,18 +334,18 @@ def stage_files(
 def mask_files(
     transaction: PendingTransaction, selected: SelectedRows, numbers: Sequence[int]
 ) -> None:
-    """Stage files again with deletion vectors that add the matching rows to the deleted ones.
+    """Stage deletion vectors that mark the matching rows as deleted, besides older deleted rows.
 
     Args:
         transaction: transaction on the table.
         selected: the files, and the positions of their matching rows.
-        numbers: indices of the files to mask; each keeps at least one row.
+        numbers: indexes of the files to mask; in each file, at least one row remains.
     """
     bitmaps = []
     for number in numbers:
         positions = selected.positions[number]
         if positions is None:
-            raise InternalError("a file of which all rows change needs no deletion vector")
+            raise InternalError("cannot mask a file of which all rows change: remove the file")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
     properties = transaction.configuration.properties
     transaction.mask_rows(
@@ -364,14 +365,14 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
     is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
     if not (pa.types.is_nested(kind) or is_other):
         return compute.replace_with_mask(old, mask, new)
-    # `replace_with_mask` has no kernel for such types: take from old and new concatenated.
+    # `replace_with_mask` does not support nested types, so take values from `old` + `new`.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
     return pa.concat_arrays([old, new]).take(picks)
 
 
-# Decide per file: drop, mask with a deletion vector, or rewrite.
+# --- Decision for each file: drop, mask with a deletion vector, or rewrite
 
 
 _MOST_DEAD: Final = 0.5
@@ -394,10 +395,9 @@ def decide_files(
     Args:
         snapshot: snapshot of the table.
         selected: the files, and the positions of the rows to delete.
-        asked: True masks, False rewrites; None decides by share if the table has deletion vectors
-            enabled, and rewrites otherwise.
-        tells_rows: whether change data files are written in any case. If not, only a rewrite with
-            the change data feed enabled needs them.
+        asked: True masks files, False rewrites files. None decides by the share of deleted rows if
+            the table enables deletion vectors, otherwise rewrites files.
+        tells_rows: whether the operation writes change data files even if no file is rewritten.
 
     Raises:
         InvalidInputError: deletion vectors are requested, but the table does not support them.
@@ -420,7 +420,7 @@ def decide_files(
 
 
 def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> float:
-    """Return the largest share of deleted rows with which a file is masked; negative is never."""
+    """Return the maximum share of deleted rows of a masked file; negative if none is masked."""
     if asked is not None:
         return 1.0 if asked else -1.0
     if not configuration.writes_deletion_vectors:
@@ -467,7 +467,7 @@ def dead_ratios(selected: SelectedRows) -> list[float]:
 
 
 def copied_rows(selected: SelectedRows, decisions: Sequence[FileDecision]) -> int:
-    """Count the unchanged rows of the files to rewrite."""
+    """Return the number of unchanged rows in the files to rewrite."""
     total = 0
     for number, decision in enumerate(decisions):
         live, found = selected.num_live_rows(number), selected.positions[number]
@@ -477,15 +477,17 @@ def copied_rows(selected: SelectedRows, decisions: Sequence[FileDecision]) -> in
 
 
 def explain_decisions(selected: SelectedRows, decisions: Sequence[FileDecision]) -> pa.Table:
-    """Return a table with the decision and its reason, one row per file.
+    """Return a table with the decision for each file, and its reason.
 
     Args:
         selected: the files.
-        decisions: one per file.
+        decisions: the decision for each file.
 
     Returns:
-        path (decoded), action (`remove`, `mask` or `rewrite`), num_rows to delete (NULL for a
-        whole file without `numRecords`), deleted_ratio afterwards, reason.
+        One row for each file. Columns: `path`: the decoded path; `action`: `remove`, `mask` or
+        `rewrite`; `num_rows`: the number of rows to delete, NULL if all rows of a file without
+        `numRecords` are deleted; `deleted_ratio`: the share of physical rows that are deleted after
+        the operation; `reason`.
     """
     paths: list[Any] = selected.files.column("path").to_pylist()
     counts = [
@@ -505,18 +507,18 @@ def explain_decisions(selected: SelectedRows, decisions: Sequence[FileDecision])
 
 def _reason(decision: FileDecision, ratio: float) -> str:
     if decision is FileDecision.REMOVED:
-        return "all of its rows go"
+        return "all of its rows change"
     share = f"{ratio:.1%} of its rows would be deleted"
     if decision is FileDecision.MASKED:
         return f"{share}: marking them costs less"
     return f"{share}: the remaining rows are rewritten"
 
 
-# Find the rows that match a predicate: the first half of a DELETE or UPDATE here.
+# --- Search for the rows that match a predicate
 
 
 MOST_HELD_BYTES: Final = 64 * 1024 * 1024
-"""Limit for the columns of matching rows that are kept with their positions."""
+"""Limit in bytes of the columns of matching rows that the search keeps in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -524,15 +526,15 @@ class SelectedRows:
     """The files with rows to change, and the positions of these rows.
 
     Args:
-        files: rows of `snapshot.files`, all columns; each file has a row to change.
-        positions: for each file, the physical positions of its live rows to change; None if the log
+        files: rows of `snapshot.files` with all columns. Each file has at least one row to change.
+        positions: for each file, the physical positions of the live rows to change; None if the log
             alone shows that all live rows change.
-        num_records: for each file, the number of physical rows; None if the log has no
-            `numRecords` and the footer was not read.
-        num_candidates: files that pruning left.
-        held: for some files, all matching rows with the requested columns, by the file's number
-            here.
-        footers: fetched parts of the footers, as far as the budget allowed.
+        num_records: the number of physical rows of each file; None if the log has no `numRecords`
+            and the footer was not read.
+        num_candidates: the number of files that remained after pruning.
+        held: index in `files` → all matching rows with the requested columns; only for files whose
+            rows were kept in memory.
+        footers: footers that were read and kept in memory.
     """
 
     files: pa.Table
@@ -544,7 +546,7 @@ class SelectedRows:
 
     @property
     def num_rows(self) -> int | None:
-        """The number of selected rows; None if a whole file is selected and has no `numRecords`."""
+        """The number of selected rows; None if it is unknown for a file without `numRecords`."""
         cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
         deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
         total = 0
@@ -555,7 +557,7 @@ class SelectedRows:
         return total
 
     def num_live_rows(self, number: int) -> int | None:
-        """Return the physical rows of a file minus those that its deletion vector masks."""
+        """Return the number of physical rows of a file without already deleted rows."""
         rows = self.num_records[number]
         vector = self.files.column("deletionVector")[number].as_py()
         return rows if rows is None or vector is None else rows - vector["cardinality"]
@@ -577,13 +579,13 @@ def find_matching_files(
 
     Args:
         snapshot: snapshot of the table.
-        predicate: resolved; None matches every row.
-        along: columns of the matching rows to keep, up to `MOST_HELD_BYTES` in total; with row
-            tracking, row ids and commit versions are kept, too.
-        progress: counted in files read.
+        predicate: the resolved condition; None matches all rows.
+        along: columns of the matching rows to keep in memory, up to `MOST_HELD_BYTES` in total.
+            With row tracking, row ids and commit versions are kept, too.
+        progress: counts the files that are read.
 
-    Cost: the log's columns that the predicate needs, then the predicate's columns of the files
-    that pruning left. Memory: eight bytes per matching row, and the kept columns.
+    Cost: reads statistics from the log; then, after pruning, the predicate's columns of the
+    remaining files. Memory: eight bytes for each matching row, and the kept columns.
     """
     pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
@@ -627,7 +629,7 @@ def find_matching_files(
 
 
 class _HeldRows:
-    """Columns of matching rows, for files of which all matching rows could be kept."""
+    """Columns of matching rows that are kept in memory, for complete files only."""
 
     def __init__(self) -> None:
         self.allowance = Allowance(MOST_HELD_BYTES)
@@ -636,7 +638,7 @@ class _HeldRows:
         self._lacking: set[int] = set()
 
     def add(self, number: int, batch: pa.RecordBatch, *, is_whole: bool) -> None:
-        """Keep rows of a file, or none if columns are missing or the budget is used up."""
+        """Keep rows of a file, unless columns are missing or the memory limit is reached."""
         if number in self._lacking:
             return
         self._left -= batch.nbytes
@@ -650,14 +652,14 @@ class _HeldRows:
             self._left += gone.nbytes
 
     def by_file(self, numbers: Sequence[int]) -> dict[int, list[pa.RecordBatch]]:
-        """Return the kept rows, by the place of their file in `numbers`."""
+        """Return the kept rows by index of their file in `numbers`."""
         return {place: self._rows[n] for place, n in enumerate(numbers) if n in self._rows}
 
 
 def complete_counts(
     snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
 ) -> tuple[int | None, ...]:
-    """Return the physical rows of each file, read from its footer if the log has no count."""
+    """Return the number of physical rows of each file, from footers if the log lacks it."""
     paths: list[Any] = files.column("path").to_pylist()
     return tuple(
         read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
@@ -665,22 +667,23 @@ def complete_counts(
     )
 
 
-# The part of a distributed write that runs on a worker, for any engine.
+# --- The part of a distributed write that runs in a task
 
 
 RANGE: Final = 1 << 30
-"""Identity values reserved for a task; unused values leave a gap."""
+"""The number of identity values that are reserved for a task; unused values are skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteJob:
-    """What a task needs to write its rows.
+    """The arguments of a task that writes rows.
 
     Args:
-        spec: spec of the table.
-        predicate: every row must match it.
-        tells_changes: whether change files are written as well.
-        gathers: whether the task gathers the rows of each partition; None follows the table.
+        spec: describes the table and how files are written.
+        predicate: a condition that every row must match.
+        tells_changes: whether to also write change data files.
+        gathers: whether the task collects the rows of each partition; None means the table's
+            property.
     """
 
     spec: WriteSpec
@@ -693,12 +696,13 @@ def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) 
     """Write the rows of one task.
 
     Args:
-        job: job of the write.
-        batches: batches of one schema.
-        place: the task's number in the write, from 0; it decides the task's identity values.
+        job: arguments of the write.
+        batches: batches with the same schema.
+        place: number of the task, from 0, which defines its range of identity values.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
+        SchemaMismatchError, ConstraintViolationError: the rows do not match the table's schema or
+            constraints, or the predicate. New files are deleted.
         StorageError: the store failed; the task may be repeated.
     """
     reader = iter(batches)
@@ -721,6 +725,6 @@ def no_files(spec: WriteSpec) -> WrittenFiles:
 
 
 def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
-    """Return the first value of each identity column for a task's number."""
+    """Return the first value of each identity column for a task."""
     columns = identity_columns(spec.configuration.schema)
     return {one.name: one.next_value + place * RANGE * one.step for one in columns}

@@ -1,8 +1,8 @@
 """Evaluate the `column = value` assignments of UPDATE and MERGE over whole batches.
 
-This module owns which columns may be assigned (nested fields too; an unknown column is an error),
-the cast of a value to the column's type, and which generated columns are recomputed as a result.
-Values are expressions and constants, never strings that are pasted into SQL.
+This module checks which columns and struct fields may be assigned, casts values to the column's
+type, and recomputes generated columns. Values are expressions and constants; they are never
+inserted into SQL strings.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -62,8 +62,8 @@ class NewValue:
     """The new value of one column or struct field.
 
     Args:
-        expression: resolved against the rows that it reads.
-        name: name of the column, for messages.
+        expression: the value, resolved against the rows that it reads.
+        name: name of the column, for error messages.
         fit: converts a nested value to the column's type by field name; None if `expression`
             already has that type.
     """
@@ -87,11 +87,11 @@ class NewValue:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """New values of some fields of a struct; the other fields keep theirs.
+    """New values of some fields of a struct; other fields do not change.
 
     Args:
-        parts: new values by field name.
-        is_null: the whole struct becomes NULL where this is true; None means nowhere.
+        parts: field name → new value.
+        is_null: for each row, whether the whole struct becomes NULL; None if never.
     """
 
     parts: Mapping[str, Node]
@@ -145,7 +145,7 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        # Whole numbers are not months in an assignment: only data has no name for month types.
+        # Data types without a name for intervals store integers; assignments do not accept these.
         if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
         # Structs are matched by field name at every depth; a cast would match by position.
@@ -179,7 +179,7 @@ class Assignments:
 
     @property
     def replaced(self) -> set[str]:
-        """The columns whose whole value is replaced, so that the old value need not be read."""
+        """The columns whose old value is not needed, because the whole value is replaced."""
         return {name for name, node in self._nodes.items() if isinstance(node, NewValue)}
 
     def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
@@ -203,7 +203,7 @@ class Assignments:
             node = self._nodes[name]
             if isinstance(node, Fields):
                 raise InvalidInputError(
-                    f"cannot insert into single fields of column {name!r}: give the whole struct"
+                    f"cannot insert single fields of column {name!r}: expected the whole struct"
                 )
             arrays.append(node.compute(scope))
         if not arrays:
@@ -228,7 +228,7 @@ def assignments(
 
     Args:
         schema: schema of the table.
-        values: column (a dotted path reaches into a struct) → SQL string, expression or constant.
+        values: column → SQL string, expression or constant. A dotted path is a field of a struct.
         scope: the rows and settings of evaluation.
 
     Raises:
@@ -250,7 +250,7 @@ def canonical_path(schema: StructType, key: str | Path) -> Path:
     """Return the path of an assigned column in the schema's spelling.
 
     Raises:
-        InvalidInputError: there is no such column, or it lies inside a list or a map.
+        InvalidInputError: there is no such column, or it is within a list or a map.
     """
     names = {name_key(name) for name in schema.names}
     is_name = isinstance(key, str) and name_key(key) in names
@@ -261,7 +261,7 @@ def canonical_path(schema: StructType, key: str | Path) -> Path:
         if not isinstance(parent.type, StructType):
             raise InvalidInputError(
                 f"cannot assign {'.'.join(path)!r}: {'.'.join(path[:depth])!r} is of type "
-                f"{parent.type}, and only fields of structs can be assigned by themselves"
+                f"{parent.type}, but only fields of structs can be assigned"
             )
     return path
 
@@ -275,17 +275,17 @@ def check_identities(schema: StructType, names: Iterable[str]) -> None:
     given = [name for name in names if name in fixed]
     if given:
         raise InvalidInputError(
-            f"cannot assign the identity column(s) {', '.join(map(repr, given))}: the values that "
-            "rows were given stay"
+            f"cannot assign the identity column(s) {', '.join(map(repr, given))}: identity values "
+            "of existing rows cannot be changed"
         )
 
 
 def star(
     target: StructType, source: StructType, path: Path, names: Sequence[str], scope: Scope
 ) -> dict[str, Node]:
-    """Return the assignments of `UPDATE SET *`: each column from the source column of its name.
+    """Return the assignments of `UPDATE SET *`: each column from the source column with its name.
 
-    Struct fields that the source lacks keep their values.
+    Struct fields that the source lacks do not change.
 
     Args:
         target: schema of the table.
@@ -324,10 +324,10 @@ def updating_enforcer(
 ) -> tuple[Enforcer, pa.Schema]:
     """Return the enforcer for changed rows, and the schema of the columns that it accepts.
 
-    Generated columns that are not assigned are recomputed; assigned ones are checked.
+    Generated columns that are not assigned are recomputed. Assigned generated columns are checked.
 
     Args:
-        spec: spec of the new files.
+        spec: describes the table and how files are written.
         configuration: configuration of the table.
         assigned: the columns that change.
     """
@@ -361,10 +361,10 @@ def updating_enforcer(
 def enforced(
     enforcer: Enforcer, schema: pa.Schema, old: pa.RecordBatch, new: Mapping[str, Array]
 ) -> pa.RecordBatch:
-    """Return the rows with their new values, after the enforcer completed and checked them.
+    """Return the rows with their new values, after the enforcer has completed and checked them.
 
     Args:
-        enforcer: from `updating_enforcer`.
+        enforcer: the enforcer from `updating_enforcer`.
         schema: schema of the columns that the enforcer accepts.
         old: the rows before the change.
         new: new values by column.
@@ -414,8 +414,8 @@ def _put(nodes: dict[str, Any], path: Path, value: NewValue) -> None:
 
 def _twice(path: Path) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot assign {'.'.join(path)!r} twice: once is enough, and a struct and its fields "
-        "cannot both be assigned"
+        f"cannot assign {'.'.join(path)!r} twice; a struct and its fields also cannot both be "
+        "assigned"
     )
 
 

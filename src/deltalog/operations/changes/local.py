@@ -1,7 +1,7 @@
 """Run a DELETE or UPDATE in this process: find matching rows, and apply the change.
 
-This module owns the search, the decision per file, and its execution. `changes.merge.local` does
-the same for MERGE.
+This module searches for the rows, decides for each file, and applies the decisions.
+`changes.merge.local` does the same for MERGE.
 
 Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 """
@@ -59,17 +59,17 @@ _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
 class LocalChange:
-    """The rows of a DELETE or UPDATE, ready to be applied or previewed; a `PlannedChange`.
+    """The `PlannedChange` of a DELETE or UPDATE, whose rows were found.
 
     Args:
-        transaction: on an existing table.
-        request: without a source.
+        transaction: transaction on an existing table.
+        request: a request without a source.
 
     Raises:
-        InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
-            requested but the table does not support them.
+        InvalidInputError: a column does not exist or cannot be assigned; or deletion vectors are
+            requested, but the table does not support them.
 
-    Cost: as `find_matching_files`.
+    Cost: see `find_matching_files`.
     """
 
     def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
@@ -80,7 +80,7 @@ class LocalChange:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        session = context.session  # one current time for condition and values
+        session = context.session  # the same current time for condition and values
         if not self._deletes:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
@@ -108,7 +108,7 @@ class LocalChange:
         return selected
 
     def _read_along(self) -> list[str]:
-        """Return the columns that new versions read, if they can be kept without the other rows."""
+        """Return the columns of matching rows that the search should keep in memory."""
         configuration = self._snapshot.configuration
         if not may_mask(configuration, asked=self._request.use_deletion_vectors):
             return []
@@ -121,7 +121,7 @@ class LocalChange:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._request.use_deletion_vectors
-        # Updates always write change data files; deletes only if a file is rewritten.
+        # With the feed, updates always write change data files; deletes only for rewritten files.
         return decide_files(
             self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )
@@ -130,11 +130,11 @@ class LocalChange:
         """Write the changed rows, and stage the files.
 
         Raises:
-            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
+            ConstraintViolationError: new rows violate a constraint; new files are deleted.
 
-        Cost: deletes write one small file for all deletion vectors, and copy the remaining rows of
-        rewritten files. Updates read all columns: in masked files of the row groups with matching
-        rows, in rewritten files of everything.
+        Cost: a DELETE writes one small file for all deletion vectors, and copies the remaining rows
+        of rewritten files. An UPDATE reads all columns of the row groups with matching rows, and
+        all columns of rewritten files.
         """
         self._is_preview = False
         found, watch = self._known_metrics(), Stopwatch()
@@ -143,7 +143,7 @@ class LocalChange:
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
-        """Return the result of `apply` and the decision per file; values are not computed."""
+        """Return the result of `apply` and the decisions; new values are not computed."""
         found = self._known_metrics()
         if not self._deletes:
             found = replace(found, rows=RowCounts(updated_not_matched_by_source=self._count()))
@@ -157,7 +157,7 @@ class LocalChange:
         return "\n".join([*lines, *decisions])
 
     def _known_metrics(self) -> ChangeMetrics:
-        """Return the metrics that are known before anything is written."""
+        """Return the metrics that do not depend on written files."""
         selected = self._selected
         rows = (
             RowCounts(deleted_not_matched_by_source=selected.num_rows)
@@ -173,7 +173,7 @@ class LocalChange:
         )
 
     def _count(self) -> int:
-        """Count the matching rows, from footers if the log has no `numRecords`."""
+        """Return the number of matching rows, from footers if the log has no `numRecords`."""
         known = self._selected.num_rows
         if known is not None:
             return known
@@ -189,7 +189,7 @@ class LocalChange:
         return self._rewrite(cut, found) if cut else found
 
     def _rewrite(self, cut: Sequence[int], found: ChangeMetrics) -> ChangeMetrics:
-        """Copy the remaining rows of files to new ones; write deleted rows as change data."""
+        """Copy the remaining rows of files to new files; write deleted rows as change data."""
         transaction, selected = self._transaction, self._selected
         files = selected.files.take(pa.array(cut, pa.int64()))
         spec = self._request.file_options.spec_for(transaction)
@@ -268,7 +268,7 @@ class _Update:
         self.spec = spec
         self._wanted = wanted
         self._enforcer, self._schema = updating_enforcer(spec, configuration, wanted.names)
-        # Generated columns are recomputed, so they may differ as well.
+        # Generated columns are recomputed, so an update may change them, too.
         self.columns = {*wanted.names, *configuration.schema.names} - (
             set(self._schema.names) - set(wanted.names)
         )

@@ -1,7 +1,7 @@
 """The request of a DELETE, UPDATE or MERGE, from an operation to an engine.
 
-This module owns the clauses and the rules for combining them. DELETE and UPDATE are requests
-without a source, MERGE has one. It does no I/O.
+A MERGE has a source; DELETE and UPDATE have none. This module checks that clauses can be combined.
+It does no I/O.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The plan that an engine makes for a DELETE, UPDATE or MERGE, and its metrics.
+# --- The plan that an engine makes for a request, and its metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,13 @@ class RowCounts:
     """Numbers of updated, deleted and inserted rows.
 
     Args:
-        updated: updated rows of the table that match a row of the source.
-        deleted: deleted rows of the table that match a row of the source.
-        updated_not_matched_by_source: updated rows that match no row of a source.
-        deleted_not_matched_by_source: deleted rows that match no row of a source; None if whole
-            files were removed and the log has no `numRecords` for them.
-        inserted: new rows.
+        updated: number of updated rows that match a source row.
+        deleted: number of deleted rows that match a source row.
+        updated_not_matched_by_source: number of updated rows that match no source row; in an
+            UPDATE, of all updated rows.
+        deleted_not_matched_by_source: number of deleted rows that match no source row; in a
+            DELETE, of all deleted rows. None if whole files without `numRecords` were removed.
+        inserted: number of inserted rows.
     """
 
     updated: int = 0
@@ -43,12 +44,12 @@ class RowCounts:
 
     @property
     def all_updated(self) -> int:
-        """All updated rows."""
+        """The number of all updated rows."""
         return self.updated + self.updated_not_matched_by_source
 
     @property
     def all_deleted(self) -> int:
-        """All deleted rows; an unknown number counts as 0."""
+        """The number of all deleted rows; an unknown number counts as 0."""
         return self.deleted + (self.deleted_not_matched_by_source or 0)
 
 
@@ -57,13 +58,14 @@ class FileCounts:
     """Metrics of the existing files with changed rows.
 
     Args:
-        num_copied_rows: unchanged rows of rewritten files.
-        num_removed_files: files that left the table.
-        num_removed_bytes: their size.
-        num_rewritten_files: removed files whose remaining rows were rewritten.
-        num_vectors_added: files with a new deletion vector.
-        num_vectors_updated: how many of these files had one before.
-        num_vectors_removed: deletion vectors that were replaced or removed with their file.
+        num_copied_rows: number of unchanged rows that were copied to new files.
+        num_removed_files: number of files that were removed from the table.
+        num_removed_bytes: total size of the removed files.
+        num_rewritten_files: number of removed files whose remaining rows were copied.
+        num_vectors_added: number of files with a new deletion vector.
+        num_vectors_updated: number of files whose old deletion vector was replaced.
+        num_vectors_removed: number of deletion vectors that were replaced, or removed with their
+            file.
     """
 
     num_copied_rows: int = 0
@@ -82,15 +84,15 @@ class ChangeMetrics:
     Args:
         rows: numbers of changed rows.
         files: metrics of the files with changed rows.
-        num_added_files: new data files.
-        num_added_bytes: their size.
-        num_change_files: files for the change feed.
-        num_source_rows: rows of the source.
-        num_files: live files before the change.
-        num_scanned_files: files that pruning left, which were searched for matching rows.
-        num_touched_files: files with changed rows.
+        num_added_files: number of new data files.
+        num_added_bytes: total size of the new data files.
+        num_change_files: number of change data files.
+        num_source_rows: number of source rows.
+        num_files: number of live files before the change.
+        num_scanned_files: number of files that were searched for matching rows after pruning.
+        num_touched_files: number of files with changed rows.
         scan_ms: duration of the search.
-        rewrite_ms: duration of the writing.
+        rewrite_ms: duration of writing.
     """
 
     rows: RowCounts
@@ -123,9 +125,9 @@ class ChangeMetrics:
 
 
 class PlannedChange(Protocol):
-    """A change ready to be applied; its rows may not be searched yet.
+    """A planned DELETE, UPDATE or MERGE. Its rows may not have been searched yet.
 
-    Either `apply` or `preview` is called, once.
+    The caller calls either `apply` or `preview`, once.
     """
 
     def apply(self) -> ChangeMetrics:
@@ -135,7 +137,7 @@ class PlannedChange(Protocol):
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` without writing, and the decision for each file.
 
-        The decisions are the table of `apply.explain_decisions`.
+        The decisions are in the form of `explain_decisions`.
         """
         ...
 
@@ -144,7 +146,7 @@ class PlannedChange(Protocol):
         ...
 
 
-# The request of a DELETE, UPDATE or MERGE, from an operation to an engine.
+# --- The request
 
 
 class When(StrEnum):
@@ -165,15 +167,16 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """One `WHEN … THEN …`.
+    """A clause `WHEN … THEN …` of a merge.
 
     Args:
         when: the rows to which the clause applies.
         action: the change of these rows.
-        values: column → SQL string, expression or constant, or anything that the engine evaluates;
-            None assigns every column of the source (`*`).
-        except_columns: columns of the source that `*` leaves out.
-        condition: in the same forms as a value; the next clause gets rows for which it is not true.
+        values: column → SQL string, expression, constant, or another value that the engine
+            supports; None assigns all columns of the source (`*`).
+        except_columns: columns of the source that `*` does not assign.
+        condition: a condition in the same forms as a value. The clause applies only to rows for
+            which it is true; other rows are passed to the next clause.
     """
 
     when: When
@@ -188,32 +191,32 @@ class Clause:
         return self.values is None and self.action is not Action.DELETE
 
     def __str__(self) -> str:
-        """The clause, for messages."""
+        """Return the clause without condition and values, for error messages."""
         return f"WHEN {self.when.upper()} THEN {self.action.upper()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """A DELETE, UPDATE or MERGE as the user states it.
+    """A DELETE, UPDATE or MERGE, with the arguments of the user.
 
     Args:
-        condition: with a source, it decides which rows match, over the columns of both. Without
-            one, it decides which rows of the table the clauses apply to; None means all. SQL
-            string, expression, filter tuples, or anything else that the engine evaluates.
-        clauses: in order; the first one whose condition is true for a row applies. Without a
-            source there is exactly one, `WHEN NOT MATCHED BY SOURCE`.
-        source: rows to merge; None means no source.
-        source_alias: another name of the source in SQL, besides `source`.
-        target_alias: another name of the table in SQL, besides `target`.
-        merge_schema: add columns to the table that only the source has.
-        is_upsert: whether rows match by columns that source and table both have. Then the table's
-            collations apply, and a column that only the source has must be added or is an error.
-            In Delta Spark's merge, `*` leaves out such a column.
-        error_on_type_mismatch: False writes NULL where a value cannot be cast to the column's
-            type.
+        condition: for a MERGE, the condition on both rows for a match. For a DELETE or UPDATE, the
+            condition on the rows to change; None means all rows. It is an SQL string, an
+            expression, filter tuples, or another value that the engine supports.
+        clauses: the clauses, in order; the first clause whose condition is true for a row applies.
+            A DELETE or UPDATE has exactly one clause, `WHEN NOT MATCHED BY SOURCE`.
+        source: the rows to merge; None for a DELETE or UPDATE.
+        source_alias: additional name of the source in SQL; `source` is always a name.
+        target_alias: additional name of the table in SQL; `target` is always a name.
+        merge_schema: whether to add columns to the table that only the source has.
+        is_upsert: whether the request is an upsert: rows match if their key columns are equal by
+            the table's collations. A column that only the source has is then added or is an error;
+            in a merge, `*` ignores such a column, as in Delta Spark.
+        error_on_type_mismatch: whether to raise if a value cannot be cast to the column's type;
+            False writes NULL.
         parameters: values for `?` or `:name` in SQL.
-        use_deletion_vectors: whether rows are masked (True) or files rewritten (False); None
-            decides for each file, see `changes.apply`.
+        use_deletion_vectors: whether to mask rows (True) or rewrite files (False); None decides for
+            each file, see `decide_files`.
         file_options: how new files are written.
     """
 
@@ -230,7 +233,7 @@ class ChangeRequest:
     file_options: FileOptions = field(default_factory=FileOptions)
 
     def of(self, when: When) -> tuple[Clause, ...]:
-        """The clauses with this `when`, in order."""
+        """Return the clauses for some rows, in order."""
         return tuple(clause for clause in self.clauses if clause.when is when)
 
     @property
@@ -242,7 +245,7 @@ class ChangeRequest:
     def allows_repeats(self) -> bool:
         """Whether several source rows may match one row of the table without an error.
 
-        As in Delta Spark: nothing is done to matched rows, or all of them are deleted.
+        This is true if matched rows do not change, or are all deleted, as in Delta Spark.
         """
         matched = self.of(When.MATCHED)
         if not matched:
@@ -252,11 +255,11 @@ class ChangeRequest:
 
     @property
     def is_row_local(self) -> bool:
-        """Whether the result depends only on the changed table rows.
+        """Whether the result depends only on the table rows that change.
 
-        With INSERT clauses it also depends on matching rows that stay unchanged: if another writer
-        deletes one, its source row would have to be inserted. A MATCHED clause without a condition
-        changes all matching rows, so that none stays unchanged.
+        With INSERT clauses, it also depends on matching rows that do not change: if another writer
+        deletes such a row, the source row would have to be inserted. This cannot occur if a MATCHED
+        clause without a condition changes all matching rows.
         """
         matched = self.of(When.MATCHED)
         return not self.of(When.NOT_MATCHED) or any(clause.condition is None for clause in matched)
@@ -266,7 +269,7 @@ class ChangeRequest:
         """The parameters of a merge, which must be named.
 
         Raises:
-            InvalidInputError: they are positional.
+            InvalidInputError: the parameters are positional.
         """
         if self.parameters is None or isinstance(self.parameters, Mapping):
             return self.parameters
@@ -276,25 +279,25 @@ class ChangeRequest:
         """Check that the clauses of a merge can be combined.
 
         Raises:
-            InvalidInputError: there is no clause, one can never be reached, or an action is not
-                possible for its rows (such as INSERT for matched ones).
+            InvalidInputError: there are no clauses; a clause can never apply; or an action is not
+                allowed for its rows, such as INSERT for matched rows.
         """
         if not self.clauses:
             raise InvalidInputError("a merge needs at least one WHEN clause")
         for clause in self.clauses:
             inserts = clause.action is Action.INSERT
             if inserts is not (clause.when is When.NOT_MATCHED):
-                raise InvalidInputError(f"a merge has no clause {clause}")
+                raise InvalidInputError(f"a merge does not support the clause {clause}")
             if clause.is_star and clause.when is When.NOT_MATCHED_BY_SOURCE:
-                raise InvalidInputError(f"{clause} needs values: it has no row of the source")
+                raise InvalidInputError(f"{clause} needs values: there is no source row")
             if clause.values is not None and not clause.values:
-                raise InvalidInputError(f"{clause} needs at least one column = value")
+                raise InvalidInputError(f"{clause} needs at least one column with a value")
         for when in When:
             for clause in self.of(when)[:-1]:
                 if clause.condition is None:
                     raise InvalidInputError(
-                        f"only the last WHEN {when.upper()} clause can be without a condition: "
-                        "later clauses would never be reached"
+                        f"only the last WHEN {when.upper()} clause may have no condition: "
+                        "later clauses would never apply"
                     )
 
     def logged(self) -> dict[str, Any]:

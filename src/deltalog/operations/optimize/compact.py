@@ -42,13 +42,13 @@ _STRATEGY: Final = "preserveLocality"
 class Compact(RewriteOperation):
     """Merge small files, and rewrite files with many deleted rows.
 
-    A table with clustering columns is clustered instead. Otherwise rows keep their order within a
-    partition, and their row ids. A file of the target size stays, unless its share of deleted rows
-    is above `max_deleted_share`.
+    A table with clustering columns is clustered instead. Otherwise the order of rows within a
+    partition and the row ids do not change. A file of the target size is not rewritten unless its
+    share of deleted rows is above `max_deleted_share`.
 
     Args:
-        filters: filters of partitions, in any form that callers use; None means every partition.
-        options: options of the run, with the target size of files.
+        filters: partition filters in any accepted form; None means all partitions.
+        options: options of the run, including the target file size.
         max_deleted_share: the share of deleted rows above which a file of any size is rewritten.
     """
 
@@ -57,21 +57,22 @@ class Compact(RewriteOperation):
     strategy: ClassVar[str] = _STRATEGY
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Select the files, and have the engine rewrite them.
+        """Select files and let the engine rewrite them.
 
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
 
-        Cost: the log's columns of the files; then each selected file is read and written once.
+        Cost: reads the file list from the log; then reads and writes each selected file once.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "optimize")
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
-            # As Delta Spark's OPTIMIZE: plain compaction would destroy the clustering.
+            # Like Delta Spark's OPTIMIZE, because plain compaction would destroy the clustering.
             if predicate is not None:
                 raise InvalidInputError(
-                    f"cannot optimize a part of {snapshot.store.root}: a clustered table has none"
+                    f"cannot optimize a part of {snapshot.store.root}: a clustered table has no "
+                    "partitions; omit the filter"
                 )
             cluster = Cluster(options=self.options, left=self.left)
             return cluster.stage(transaction, engine)
@@ -90,7 +91,7 @@ class Compact(RewriteOperation):
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
-    """Select and pack the files of `considered_files` that a compaction rewrites."""
+    """Return the bins of files that a compaction rewrites, from `considered_files`."""
     is_crowded = crowded(files, max_deleted_share)
     chosen = compute.or_(small(files, target_size_bytes), is_crowded)
     bins = pack(files.filter(chosen), target_size_bytes)
@@ -102,7 +103,7 @@ def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: 
     ]
 
 
-# Auto-compaction: merge small files after a commit, in partitions that have many of them.
+# --- Auto-compaction: merge small files after a commit, in partitions with many small files
 
 
 _NO_SHARE: Final = 1.0  # deleted rows alone do not trigger a rewrite
@@ -113,9 +114,9 @@ class CompactionThresholds:
     """The thresholds of auto-compaction; the defaults are Delta Spark's.
 
     Args:
-        min_files: the number of small files from which a partition is compacted.
-        max_file_bytes: size of the new files, unless the table's target size is less. Files below
-            half of it are small.
+        min_files: the minimum number of small files in a partition that is compacted.
+        max_file_bytes: size of the new files in bytes, unless the table's target size is less.
+            Files of less than half of this size are small.
     """
 
     min_files: int = 50
@@ -123,9 +124,9 @@ class CompactionThresholds:
 
 
 def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None = None) -> bool:
-    """Whether a table has at least `min_files` small files, in any partitions.
+    """Return whether a table has at least `min_files` small files, in all partitions together.
 
-    Cost: the sizes of the live files, from the log.
+    Cost: reads the sizes of the live files from the log.
     """
     when = when or CompactionThresholds()
     if snapshot.num_files < when.min_files:
@@ -137,7 +138,7 @@ def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None
 
 @dataclass(frozen=True, slots=True)
 class AutoCompact(Operation[Optimized]):
-    """Merge the small files of partitions that have many.
+    """Merge the small files of partitions with many small files.
 
     In a clustered table, only unclustered files are merged: clustering would take too long after a
     commit.
@@ -153,7 +154,7 @@ class AutoCompact(Operation[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Select the files, and have the engine rewrite them."""
+        """Select files and let the engine rewrite them."""
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "compact")
         limit = _small_bytes(snapshot, self.when)

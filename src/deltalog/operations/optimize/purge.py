@@ -1,7 +1,6 @@
 """Purge: rewrite files that still contain deleted rows or dropped columns.
 
-This module owns the selection: files with deletion vectors, and files with columns that the table
-no longer has. Other files are not rewritten.
+It selects files with deletion vectors, and files with columns that the table no longer has.
 
 Protocol: Deletion Vectors, Column Mapping
 """
@@ -55,10 +54,10 @@ class Purge(RewriteOperation):
     """Rewrite files with deleted rows or dropped columns; `vacuum` then deletes the old files.
 
     Args:
-        filters: filters of partitions, in any form that callers use; None means every partition.
+        filters: partition filters in any accepted form; None means all partitions.
         options: options of the run.
-        dropped_columns: whether to look for dropped columns, which only tables with column mapping
-            can have.
+        dropped_columns: whether to also purge dropped columns, which only files of tables with
+            column mapping can contain.
     """
 
     filters: Any = None
@@ -67,13 +66,13 @@ class Purge(RewriteOperation):
     strategy: ClassVar[str] = _STRATEGY
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Select the files, and have the engine rewrite them.
+        """Select files and let the engine rewrite them.
 
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
 
-        Cost: each selected file is read and written once; with column mapping, also the footer of
-        every file.
+        Cost: reads and writes each selected file once; with column mapping, also reads the footer
+        of every file.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
@@ -94,7 +93,7 @@ class Purge(RewriteOperation):
 
 
 def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
-    """Pack files of the same cube together, so that the new files stay clustered."""
+    """Pack only files of the same ZCube into a bin, so that the new files remain clustered."""
     if not snapshot.configuration.supports("clustering"):
         return pack(files, target_size_bytes)
     found = with_cubes(files)
@@ -109,7 +108,7 @@ def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> l
 
 
 def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
-    """Copy the rows of a bin of `pack_alike`, in their order, into files of the same cube."""
+    """Copy the rows of a bin of `pack_alike`, in order, to files of the same ZCube."""
     found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()
@@ -119,7 +118,7 @@ def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
 
 
 def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
-    """Return a mask of the files with dropped columns; files that `known` selects are not read."""
+    """Return for each file whether it contains dropped columns; skip files that `known` selects."""
     configuration = snapshot.configuration
     leaves = set(walk_leaves(physical_arrow_schema(configuration)))
     leaves |= {(name,) for name in configuration.physical_partition_columns}
@@ -147,16 +146,16 @@ def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> An
     return pa.array(map_in_pool(look, rows), pa.bool_())
 
 
-# Enable icebergCompatV3, and rewrite the files in which Iceberg would not find the row ids.
+# --- Enable icebergCompatV3, and rewrite files in which Iceberg would not find the row ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeUniform(Operation[Optimized]):
-    """Show the table as Iceberg with its row ids; every file that lacks row ids gets them.
+    """Enable Iceberg compatibility with row ids; rewrite files whose row ids Iceberg cannot read.
 
     Args:
-        version: version of Iceberg compatibility, one that needs row tracking.
-        options: options of the run; all is one commit.
+        version: version of Iceberg compatibility; it must be one that needs row tracking.
+        options: options of the run, which makes one commit.
     """
 
     version: int
@@ -165,13 +164,13 @@ class UpgradeUniform(Operation[Optimized]):
     doing: ClassVar[str] = "rewriting files"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Set the properties, and have the engine rewrite the files; rows keep their ids.
+        """Set the properties, and let the engine rewrite files; row ids do not change.
 
         Raises:
-            InvalidInputError: the table cannot have the version, rows are not tracked yet, or a
-                file has no `numRecords`.
+            InvalidInputError: the table does not allow the version, row tracking is not enabled, or
+                a file has no `numRecords`.
 
-        Cost: the footer of every file; each selected file is read and written once.
+        Cost: reads the footer of every file; reads and writes each selected file once.
         """
         snapshot = transaction.read_snapshot
         configuration = snapshot.configuration
@@ -184,7 +183,7 @@ class UpgradeUniform(Operation[Optimized]):
         check_counts(snapshot, self.version)
         files = considered_files(snapshot, None)
         others = with_other_row_ids(snapshot.store, files, hidden_columns(configuration))
-        # A file that is added meanwhile may contain such row ids, too.
+        # A concurrently added file may also have such row ids, so it must conflict.
         transaction.record_read(None)
         missing = missing_properties(configuration, self.version)
         change_properties(transaction, {**configuration.metadata.configuration, **missing})

@@ -54,8 +54,8 @@ class RewriteOperation(Operation["Optimized"]):
     """An operation that rewrites bins of files, in one or several commits.
 
     Args:
-        options: of the run.
-        left: bins that an earlier commit of the same operation left; None selects files.
+        options: options of the run.
+        left: the remaining bins after an earlier commit of the same operation; None selects files.
     """
 
     options: RunOptions = field(default_factory=RunOptions)
@@ -74,14 +74,14 @@ class RewriteOperation(Operation["Optimized"]):
         rewrite: Rewrite,
         predicate: Expression | None = None,
     ) -> Optimized:
-        """Have the bins rewritten that are left, or else the selected ones, and stage the files.
+        """Let the engine rewrite the remaining or the selected bins, and stage the files.
 
         Args:
-            transaction: of the table.
-            engine: rewrites them.
-            select: makes bins of those of `considered_files` that are to be rewritten.
-            rewrite: writes a bin's rows to new files.
-            predicate: over partition columns; None is every partition.
+            transaction: transaction of the table.
+            engine: rewrites the bins.
+            select: selects files from `considered_files`, and packs them into bins.
+            rewrite: writes the rows of a bin to new files.
+            predicate: a condition on partition columns; None means all partitions.
         """
         snapshot, num_considered = transaction.read_snapshot, 0
         if self.left is None:
@@ -107,18 +107,18 @@ def stage_rewrite(
     num_considered: int,
     preserves_order: bool = True,
 ) -> Optimized:
-    """Have bins rewritten, and stage the removal of old files and the addition of new ones.
+    """Let the engine rewrite bins, and stage the removal of old files and the new files.
 
-    If the job's commit interval passed, the bins that were not rewritten are in `Optimized.left`.
+    If the job's commit interval ends first, the remaining bins are in `Optimized.left`.
 
     Args:
-        job: which bins, and how.
-        engine: rewrites them.
-        strategy: the operation's strategy.
-        num_considered: files that could have been in the bins.
-        preserves_order: whether rows keep their order.
+        job: the bins, and how to rewrite them.
+        engine: rewrites the bins.
+        strategy: name of the operation's strategy.
+        num_considered: the number of files from which the bins were selected.
+        preserves_order: whether the order of rows does not change.
 
-    Cost: as `Engine.rewrite_bins`. After a failure no new file is left behind.
+    Cost: see `Engine.rewrite_bins`. After a failure, new files are deleted.
     """
     transaction = job.transaction
     transaction.copies_rows = True
@@ -142,10 +142,10 @@ def stage_rewrite(
     )
 
 
-# Select the files to rewrite, and pack them into bins.
+# --- Selection of files, and packing into bins
 
 
-DEFAULT_MAX_DELETED_SHARE: Final = 0.05  # Delta Spark's
+DEFAULT_MAX_DELETED_SHARE: Final = 0.05  # as in Delta Spark
 _COLUMNS: Final = (*TASK_COLUMNS, "tags", "clusteringProvider")
 _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
@@ -155,22 +155,23 @@ _MOST: Final = 2.0**62  # bytes of a file; more would not fit 64 bits when round
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
-    """Resolve filters of partitions in any form that callers use; `''` is the NULL partition."""
+    """Resolve partition filters in any accepted form; in them, `''` means NULL."""
     configuration = transaction.configuration
     given = with_blanks_as_nulls(filters, configuration.partition_columns)
     return as_condition(configuration.schema, given, session=transaction.context.session)
 
 
 def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
-    """Return the live files of some partitions, ordered by partition, by time, and as in the log.
+    """Return the live files of some partitions, ordered by partition and time.
 
     Args:
         snapshot: snapshot of the table.
-        predicate: over partition columns; None means every file.
+        predicate: a condition on partition columns; None means all files.
 
     Returns:
-        Columns of `snapshot.files` without statistics; `numRecords`, NULL if unknown; `partition`,
-        a number; and `liveSize`, the estimated bytes of live rows.
+        The columns of `snapshot.files` without statistics, and `numRecords`: NULL if unknown;
+        `partition`: a number for each partition; `liveSize`: the estimated size of live rows in
+        bytes.
 
     Raises:
         InvalidInputError: the predicate uses a column that is not a partition column.
@@ -181,8 +182,8 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         others = used - set(configuration.partition_columns)
         if others:
             raise InvalidInputError(
-                f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
-                f"{', '.join(sorted(others))} is not a partition column; files are rewritten whole"
+                f"cannot optimize {snapshot.store.root} where {to_sql(predicate)}: expected a "
+                f"condition on partition columns, found {', '.join(sorted(others))}"
             )
     pruned = prune(snapshot, predicate)
     found = pruned.files(_COLUMNS)
@@ -195,7 +196,7 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            # Files of the same time keep the order of their commit: paths are random.
+            # Files with the same time remain in the order of the log, because paths are random.
             (_PLACE, "ascending"),
         ],
     )
@@ -203,25 +204,25 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
 
 
 def crowded(files: pa.Table, max_deleted_share: float) -> Any:
-    """Return a mask of the files whose share of deleted rows is above the limit."""
+    """Return for each file whether its share of deleted rows is above the limit."""
     deleted = _deleted(files)
     share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
-    # Without `numRecords` the share is unknown: rewrite, which also adds statistics.
+    # Without `numRecords`, the share is unknown. A rewrite also adds statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
 
 
 def small(files: pa.Table, target_size_bytes: int) -> Any:
-    """Return a mask of the files that are smaller than the target size."""
+    """Return for each file whether it is smaller than the target size."""
     return compute.less(files.column("size"), target_size_bytes)
 
 
 def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
-    """Pack consecutive files of a partition into bins, so that rows keep their order.
+    """Pack consecutive files of a partition into bins, so that the order of rows does not change.
 
     Args:
-        files: some of `considered_files`, in their order.
-        target_size_bytes: of the new files.
+        files: some rows of `considered_files`, in the same order.
+        target_size_bytes: target size of the new files.
     """
     groups: list[list[int]] = []
     partition, size = None, 0
@@ -242,7 +243,7 @@ def by_partition(files: pa.Table) -> list[Bin]:
 
 
 def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
-    """Return the bins whose files are all live and have the same deletion vectors as before."""
+    """Return the bins whose files are all live, with the same deletion vectors as before."""
     root = snapshot.store.root
     now = snapshot.files(["path", "deletionVector"])
     known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
@@ -299,7 +300,7 @@ def vectors_of(files: pa.Table) -> Sequence[int]:
     return found
 
 
-# The result of an OPTIMIZE, as operationMetrics and as the API returns it.
+# --- Result of an OPTIMIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,11 +313,11 @@ class Optimized:
         removed_sizes: size of each removed file.
         removed_vectors: cardinality of each removed deletion vector.
         partitions: keys of the partitions that were rewritten.
-        num_batches: record batches that were read.
-        num_considered: live files that the operation could have rewritten.
+        num_batches: the number of record batches that were read.
+        num_considered: the number of live files from which the bins were selected.
         max_bin_files: the number of files of the largest bin.
-        preserves_order: whether rows kept their order.
-        left: bins that are left for another commit.
+        preserves_order: whether the order of rows did not change.
+        left: the remaining bins, for another commit.
     """
 
     strategy: str

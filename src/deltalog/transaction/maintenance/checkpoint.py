@@ -1,6 +1,6 @@
 """Create checkpoints: write, verify by reading back, then update `_last_checkpoint`.
 
-This module owns the choice of the layout, which part of the state a checkpoint keeps, and
+This module chooses the layout, omits expired tombstones and transactions, and updates
 `_last_checkpoint`.
 
 Protocol: Checkpoints, Last Checkpoint File
@@ -59,11 +59,11 @@ class CheckpointInfo:
     """An existing checkpoint that was verified.
 
     Args:
-        files: its top-level files.
-        num_actions: rows of all its files.
+        files: the top-level files of the checkpoint.
+        num_actions: number of actions in all files of the checkpoint.
         num_adds: number of live files.
         num_removes: number of tombstones.
-        size_bytes: size of all its files together.
+        size_bytes: total size of all files of the checkpoint.
     """
 
     files: CheckpointFiles
@@ -79,7 +79,7 @@ class CheckpointInfo:
 
 
 class CheckpointWork(Protocol):
-    """The work on a checkpoint that reads all files of a version, which an engine may do."""
+    """The part of creating a checkpoint that reads the whole file list; an engine may do it."""
 
     def write(
         self,
@@ -93,15 +93,15 @@ class CheckpointWork(Protocol):
 
         Args:
             state: state of the version.
-            content: everything except files and tombstones.
+            content: all actions except live files and tombstones.
             layout: layout of the checkpoint.
-            part_rows: maximum number of files in a part or sidecar.
-            at_ms: the time at which expiry of tombstones is judged.
+            part_rows: maximum number of file actions in a part or sidecar.
+            at_ms: tombstones that have expired at this time are omitted; milliseconds since 1970.
         """
         ...
 
     def count_files(self) -> int:
-        """Count the live files."""
+        """Return the number of live files."""
         ...
 
 
@@ -115,24 +115,25 @@ def create_checkpoint(
 ) -> CheckpointInfo:
     """Write a checkpoint of this version, unless it exists, and update `_last_checkpoint`.
 
-    The checkpoint is read back before `_last_checkpoint` names it, and `_last_checkpoint` is never
-    set to an older one. A checkpoint that fails verification is deleted.
+    The checkpoint is verified by reading it before `_last_checkpoint` is updated. A checkpoint that
+    fails verification is deleted. `_last_checkpoint` is never set to an older checkpoint.
 
     Args:
         snapshot: the version.
-        layout: None follows `delta.checkpointPolicy`.
-        part_rows: maximum number of files in a part or sidecar; None means one file if classic.
-        at_ms: the time at which expiry of tombstones and application transactions is judged; None
-            is now.
-        work: reads the files of the version; None does it in this process.
+        layout: layout of the checkpoint; None means that of `delta.checkpointPolicy`.
+        part_rows: maximum number of file actions in a part or sidecar; None means one file for a
+            classic checkpoint.
+        at_ms: tombstones and application transactions that have expired at this time are omitted;
+            None means the current time.
+        work: reads the file list of the version; None means this process.
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
         InvalidInputError: the version's commit is not published, or the table forbids the layout.
 
     Protocol: Checkpoints
-    Cost: one pass over the live files, with a few batches in memory; cached columns of the last
-    checkpoint are not read again.
+    Cost: one pass over the file list, with a few batches in memory; cached columns are not read
+    again.
     """
     check_can_checkpoint(snapshot)
     chosen = layout_of(snapshot.configuration) if layout is None else layout
@@ -159,7 +160,7 @@ def create_checkpoint(
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            # Another writer was faster, or died while writing: an empty file is no checkpoint.
+            # Another writer has written it, or was interrupted and left an empty file.
             info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
@@ -184,7 +185,8 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
         has_log_tail=snapshot.log_tail is not None,
     )
     commit = snapshot.segment.target_commit
-    # If the catalog still lists a version, its file is known; a published file may exist too.
+    # For a version that the catalog lists, the snapshot has the staged file, even if the commit is
+    # already published.
     is_staged = commit is not None and commit.path != commit_path(snapshot.version)
     if is_staged and not _is_published(snapshot):
         raise InvalidInputError(
@@ -212,15 +214,15 @@ def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
 
 
 def point_to(store: Store, info: CheckpointInfo) -> None:
-    """Make `_last_checkpoint` name a checkpoint, unless it names a newer one that exists.
+    """Set `_last_checkpoint` to a checkpoint, unless it names a newer existing checkpoint.
 
     Protocol: Last Checkpoint File
-    Cost: one listing if it names a newer one, and none otherwise.
+    Cost: one request to read and one to write; a listing if it names a newer checkpoint.
     """
     known = read_hint(store)
     if known is not None and known.version > info.version:
         newer = list_log(store, from_version=info.version + 1).checkpoints
-        # Without the check, a hint that is too high would always cost every reader a listing.
+        # Replace a hint at a missing checkpoint: it would cost every reader another listing.
         if any(files.version >= known.version for files in newer):
             return
     files = info.files
@@ -236,12 +238,12 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
 
 
 def inspect_checkpoint(store: Store, files: CheckpointFiles) -> CheckpointInfo:
-    """Verify a checkpoint by reading it, and describe it.
+    """Verify a checkpoint by reading it, and return its facts.
 
     Raises:
-        CheckpointUnreadableError: it is damaged, or lacks protocol or metadata.
+        CheckpointUnreadableError: the checkpoint is damaged, or lacks protocol or metadata.
 
-    Cost: its footers, the rows of all small actions, one small column of the others.
+    Cost: reads the footers, all actions except file actions, and one small column of file actions.
     """
     checkpoint = Checkpoint(store, files)
     values = checkpoint.values(SMALL_KINDS)
@@ -270,7 +272,7 @@ def _kind_of(layout: CheckpointLayout, part_rows: int | None) -> CheckpointKind:
 def _find_existing(
     snapshot: Snapshot, kind: CheckpointKind, count_files: Callable[[], int]
 ) -> CheckpointInfo | None:
-    """Find a valid checkpoint of this version; delete a damaged one that blocks its name."""
+    """Find a valid checkpoint of this version; delete a damaged checkpoint with the same name."""
     store, version = snapshot.store, snapshot.version
     for files in list_log(store, from_version=version).checkpoints:
         if files.version != version or files.kind is not kind:
@@ -298,7 +300,7 @@ def _remove_empty(store: Store, version: int) -> bool:
 
 
 def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
-    """Read the checkpoint back; if its counts are wrong, delete it and raise."""
+    """Read the checkpoint back; if the number of actions is wrong, delete it and raise."""
     expected = (written.num_adds, written.num_removes)
     try:
         info = inspect_checkpoint(store, written.files)
@@ -307,11 +309,11 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
             return info
     except CheckpointUnreadableError as error:
         found = error
-    store.delete_many([file.path for file in written.files.files])  # sidecars only once unnamed
+    store.delete_many([file.path for file in written.files.files])  # sidecars after the checkpoint
     store.delete_many(written.paths)
     raise InternalError(
-        f"removed checkpoint {written.files.name} of {store.root} again: {expected} adds and "
-        f"removes were written, and reading it back gave {found}"
+        f"deleted the new checkpoint {written.files.name} of {store.root}: expected {expected} "
+        f"adds and removes when reading it back, found {found}"
     )
 
 
@@ -319,9 +321,9 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
     """Return the files and tombstones of a checkpoint, and nothing else.
 
     Args:
-        snapshot: the version, or a piece of it.
+        snapshot: the version, or a piece of the version.
         state: state of the same version or piece.
-        at_ms: the time at which expiry of tombstones is judged.
+        at_ms: tombstones that have expired at this time are omitted; milliseconds since 1970.
     """
     return CheckpointContent(
         version=snapshot.version,
@@ -337,7 +339,7 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
 
 
 def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """Return everything in a checkpoint except files and tombstones."""
+    """Return the actions of a checkpoint except live files and tombstones."""
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
@@ -358,7 +360,7 @@ def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointCo
 
 
 def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:
-    """Return unexpired transactions; those without `lastUpdated` never expire (ledger D-62)."""
+    """Return unexpired application transactions; without `lastUpdated`, none expires (D-62)."""
     retention_ms = snapshot.configuration.properties.set_transaction_retention_ms
     return [
         txn
@@ -370,7 +372,7 @@ def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[Set
 
 
 def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
-    """Return unexpired tombstones for vacuum and readers of old versions (ledger D-17)."""
+    """Return unexpired tombstones, which vacuum and readers of old versions need (D-17)."""
     tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
     oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
     times = compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))

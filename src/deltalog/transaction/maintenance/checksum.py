@@ -1,7 +1,7 @@
 """Version checksums: derived from the previous checksum and the commit, or counted from all files.
 
-This module owns when the incremental way is correct. A checksum is optional: if anything is in
-doubt, none is written.
+This module decides whether a checksum can be derived. A checksum is optional: if its values are not
+certain, none is written.
 
 Protocol: Version Checksum File
 """
@@ -47,20 +47,20 @@ def write_checksum(
     whole: bool = False,
     txn_id: str | None = None,
 ) -> VersionChecksum | None:
-    """Write the checksum of the version that was just committed.
+    """Write the checksum of a version that was just committed.
 
     Args:
         snapshot: the version.
-        previous: the checksum of the version before; None reads it, if it exists.
-        whole: whether to count all files if needed; worth it if a checkpoint reads them anyway.
+        previous: the checksum of the previous version; None reads it, if it exists.
+        whole: whether to compute the checksum from all files if it cannot be derived.
         txn_id: id of the transaction.
 
     Returns:
         The checksum, for the next commit; None if it could not be determined.
 
     Protocol: Version Checksum File
-    Cost: incremental: the actions of one commit, and a request for the previous checksum unless
-    it is given. Whole: two columns of all live files.
+    Cost: one request to write. To derive: the actions of one commit, and a request for the previous
+    checksum unless it is given. To compute from all files: two columns of the file list.
     """
     if previous is None and snapshot.version > 0 and not whole:
         previous = read_checksum(snapshot, snapshot.version - 1)
@@ -77,7 +77,7 @@ def write_checksum(
     )
     try:
         path = log_path(checksum_name(snapshot.version))
-        # After a power cut a torn checksum counts as absent: readers fall back to the log.
+        # No fsync: readers ignore a checksum that a power failure has damaged.
         unsynced(snapshot.store).put_if_absent(path, encode_checksum(found))
     except AlreadyExistsError:
         logger.debug("version %d of %s has a checksum", snapshot.version, snapshot.store.root)
@@ -85,7 +85,7 @@ def write_checksum(
 
 
 def read_checksum(snapshot: Snapshot, version: int) -> VersionChecksum | None:
-    """Read the checksum of a version; None if it is missing or damaged. Cost: one request."""
+    """Return the checksum of a version; None if it is missing or damaged. Cost: one request."""
     try:
         return parse_checksum(snapshot.store.read(log_path(checksum_name(version))))
     except ObjectNotFoundError:
@@ -95,7 +95,7 @@ def read_checksum(snapshot: Snapshot, version: int) -> VersionChecksum | None:
 def count_checksum(snapshot: Snapshot) -> VersionChecksum:
     """Compute the checksum of a version from all its files.
 
-    Cost: sizes and deletion vectors of all live files.
+    Cost: reads sizes and deletion vectors of all live files from the log.
     """
     files = snapshot.files(["size", "deletionVector"])
     facts = _VersionFacts(files)
@@ -117,7 +117,7 @@ def count_checksum(snapshot: Snapshot) -> VersionChecksum:
 
 
 class _VersionFacts:
-    """The totals of some files that a checksum contains."""
+    """The totals of files for a checksum."""
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
@@ -140,7 +140,7 @@ def _size_histogram(sizes: pa.ChunkedArray[Any]) -> dict[str, Any]:
 
 
 def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksum | None:
-    """Return the checksum after the next commit; None if the commit alone cannot determine it."""
+    """Derive a checksum from that of the previous version; None if this is not possible."""
     adds, removes = snapshot.read_log(lambda state: _changes(state, snapshot.version))
     if not _are_plain(adds, removes):
         return None
@@ -168,7 +168,7 @@ def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _of_newest(actions: pa.Table, version: int) -> pa.Table:
-    """Return the actions of the newest version, which come last; skip earlier commits."""
+    """Return the actions of the newest version, which are the last rows."""
     versions = actions.column(VERSION_COLUMN)
     rows = 0
     for number in reversed(range(versions.num_chunks if actions.num_rows else 0)):
@@ -183,10 +183,11 @@ def _of_newest(actions: pa.Table, version: int) -> pa.Table:
 
 
 def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
-    """Whether every add is a new file and every remove a live one, judged by the actions alone.
+    """Return whether every add is a new file and every remove was a live file.
 
-    Some commits add live files again (new statistics, first row ids), or remove what never was a
-    live file (vector files). Such commits have no data change, and only adds or only removes.
+    This is decided by the actions of the commit alone. Some commits add live files again, with new
+    statistics or row ids, or remove files that were never live, such as deletion vector files. Such
+    commits do not change data, and contain only adds or only removes.
     """
     if removes.column("size").null_count:
         return False
@@ -239,11 +240,11 @@ def _sum(before: object, plus: Sequence[int], minus: Sequence[int]) -> list[int]
     return values if min(values, default=0) >= 0 else None
 
 
-# The maintenance that a catalog allows for a table whose commits it decides on.
+# --- Maintenance that a catalog allows for a catalog-managed table
 
 
 def allows_maintenance(snapshot: Snapshot, operation: MaintenanceOperation) -> bool:
-    """Whether a client may run the operation; always without a catalog that manages commits."""
+    """Return whether a client may run the operation; always true for tables without a catalog."""
     if not snapshot.configuration.is_catalog_managed:
         return True
     tail = snapshot.log_tail
@@ -259,15 +260,15 @@ def check_maintenance(snapshot: Snapshot, operation: MaintenanceOperation, doing
     Args:
         snapshot: the version that would be changed.
         operation: the operation that the catalog must allow.
-        doing: the attempted operation in words, for the error.
+        doing: description of the operation for the error message.
 
     Raises:
-        InvalidInputError: the catalog does not allow it.
+        InvalidInputError: the catalog does not allow the operation.
     """
     if not allows_maintenance(snapshot, operation):
         raise InvalidInputError(
-            f"cannot {doing} {snapshot.store.root}: its catalog decides on that, and does not "
-            f"allow clients {operation.value} of the table; leave it to the catalog, or if you are "
-            "in charge of one whose server cannot say so, open it with "
+            f"cannot {doing} {snapshot.store.root}: the table's catalog does not allow clients to "
+            f"run {operation.value}, which the catalog does itself; if you manage a Unity Catalog "
+            "server that cannot grant this, open the catalog with "
             f"UnityCatalog(…, maintenance=[{operation.value!r}])"
         )

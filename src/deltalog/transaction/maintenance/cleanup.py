@@ -1,8 +1,7 @@
 """Log clean-up: delete log files that no version within the retention period needs.
 
-This module owns which files those are. It keeps everything from a checkpoint on: the newest one
-that is not after the last expired commit. It deletes nothing before it has verified that checkpoint
-by reading it.
+It deletes files before a certain checkpoint: the newest checkpoint that is not after the last
+expired commit. First it verifies this checkpoint by reading it.
 
 Protocol: Metadata Cleanup, Checkpoint Protection
 """
@@ -66,24 +65,25 @@ def cleanup_metadata(
 ) -> list[str]:
     """Delete the log files that only expired versions need.
 
-    Every version that was current at any time within the retention period stays readable. So do a
-    few older ones: the period begins at midnight UTC, and the log is cut only at checkpoints.
+    All versions that were current at any time within the retention period remain readable. A few
+    older versions also do, because the period begins at midnight UTC, and the log can be cut only
+    at a checkpoint.
 
     Args:
         snapshot: the latest version.
-        retention_ms: how long versions are kept; None means `delta.logRetentionDuration`.
-        at_ms: the end of the retention period; None means now.
+        retention_ms: retention period of versions; None means `delta.logRetentionDuration`.
+        at_ms: the end of the retention period; None means the current time.
 
     Returns:
         The deleted paths, relative to the table's root.
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
-        InvalidInputError: the table's catalog does not allow it.
+        InvalidInputError: the table's catalog does not allow log clean-up.
 
     Protocol: Metadata Cleanup
-    Cost: one listing of the log. With sidecars, also one listing of sidecars, and the small actions
-    of every remaining checkpoint.
+    Cost: one listing of the log. With sidecars, also one listing of sidecars, and reading the names
+    of sidecars from every remaining checkpoint.
     """
     _check_allowed(snapshot)
     store = snapshot.store
@@ -93,8 +93,9 @@ def cleanup_metadata(
     boundary = _boundary(snapshot, listing, cutoff_ms)
     deleted: list[str] = []
     if boundary is not None and not _is_protected(snapshot, boundary.version):
-        # Commits go first: an interrupted clean-up must never leave a log that seems to begin
-        # earlier than it does.
+        # Delete commits before checkpoints. Otherwise an interrupted clean-up could leave old
+        # commits without their checkpoint, and the log would appear to contain versions that cannot
+        # be read.
         checkpoints, others = _expired(store, boundary.version, _first_listed(snapshot))
         for paths in (others, checkpoints):
             store.delete_many(paths)
@@ -106,16 +107,16 @@ def cleanup_metadata(
 
 
 def cleanup_once_a_day(snapshot: Snapshot, *, at_ms: int) -> None:
-    """Run `cleanup_metadata`, unless this process has run it since the retention period began.
+    """Run `cleanup_metadata`, unless this process has already run it for the table on this day.
 
-    The period begins at midnight, so a second clean-up on the same day would find nothing new.
-    Without this check, a writer of many commits would list a long log at every checkpoint.
+    The retention period begins at midnight UTC, so a second clean-up on the same day would delete
+    nothing. Without this check, a writer of many commits would list the log at every checkpoint.
 
     Args:
         snapshot: the latest version.
-        at_ms: now.
+        at_ms: the current time, in milliseconds since 1970, UTC.
 
-    Cost: as `cleanup_metadata`, or none.
+    Cost: that of `cleanup_metadata`, or none.
     """
     table = snapshot.store.root, snapshot.metadata.id
     cutoff_ms = _cutoff_ms(snapshot, None, at_ms)
@@ -154,7 +155,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> CheckpointFiles | None:
-    """Return the newest checkpoint from which all versions of the retention can be built."""
+    """Return the newest checkpoint from which all versions to keep can be read; None if none."""
     last_expired = _last_expired_version(snapshot, listing, cutoff_ms)
     if last_expired is None:
         return None
@@ -171,14 +172,14 @@ def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Checkp
 
 
 def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> int | None:
-    """Return the last version committed at or before the cutoff; it was current then."""
+    """Return the version that was current at the cutoff, or None."""
     times = file_times_ms(listing.commits.values())
     by_file = max((version for version, time in times.items() if time <= cutoff_ms), default=None)
     in_commit = snapshot.configuration.in_commit_timestamps
     if by_file is None or in_commit is None:
         return by_file
-    # File times of a copied log are newer than its commits, and clocks differ: a version has
-    # expired only if both times agree on it.
+    # File times of a copied log are newer than its commits, and clocks differ. So a version has
+    # expired only if both its file time and its in-commit timestamp have expired.
     try:
         by_commit = find_version_at(
             snapshot.store,
@@ -193,7 +194,7 @@ def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: in
 
 
 def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
-    """Whether a cut there would split a history that may only be deleted as a whole.
+    """Return whether checkpoint protection forbids to delete only the versions before `boundary`.
 
     Protocol: Checkpoint Protection
     """
@@ -212,9 +213,9 @@ def _first_listed(snapshot: Snapshot) -> float:
 def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str], list[str]]:
     """Return the checkpoints before `boundary`, and all other log files to delete.
 
-    A staged commit is deleted if its version is published, as all versions up to a checkpoint are.
-    It is that commit, or one that lost and can never be ratified. Staged commits that the catalog
-    lists stay.
+    A staged commit is deleted if its version is published, as are all versions before a checkpoint:
+    it is the published commit, or a commit that can never be ratified. Staged commits that the
+    catalog lists are not deleted.
     """
     checkpoints: list[str] = []
     others: list[str] = []
@@ -223,7 +224,7 @@ def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str
         if file is None:
             continue
         if file.kind is LogFileKind.COMPACTION:
-            # A log compaction that starts before the boundary needs commits that are deleted.
+            # A log compaction that starts at or before the boundary is useless after the clean-up.
             if file.version <= boundary:
                 others.append(info.path)
         elif file.version < boundary:
@@ -244,7 +245,7 @@ def _staged_version(info: FileInfo) -> float:
 def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
     """Find old sidecars that no checkpoint names.
 
-    Protocol: Metadata Cleanup (sidecars younger than a day may belong to a checkpoint to come)
+    Protocol: Metadata Cleanup (younger sidecars may belong to a checkpoint that is being written)
     """
     old = [
         info
@@ -254,11 +255,11 @@ def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
     if not old:
         return []
     try:
-        # Listed after the sidecars, so that none becomes named in between; incomplete checkpoints
-        # count, too.
+        # List checkpoints after sidecars: otherwise a checkpoint that is written in between could
+        # name a sidecar that is deleted. Incomplete checkpoints also protect their sidecars.
         named = set(_named_sidecars(store, list_log(store, from_version=0).checkpoints))
     except CheckpointUnreadableError as error:
-        logger.warning("keeping all sidecars of %s: %s", store.root, error)
+        logger.warning("cannot delete old sidecars of %s: %s", store.root, error)
         return []
     return [info.path for info in old if canonical_path(info.path, store.root) not in named]
 
@@ -270,10 +271,10 @@ def _named_sidecars(store: Store, checkpoints: Iterable[CheckpointFiles]) -> Ite
             yield canonical_path(sidecar_location(sidecar), store.root)
 
 
-# Log compaction: the reconciled actions of a range of commits, in one file beside them.
+# --- Log compaction: the reconciled actions of a range of commits, in one file
 
 
-# The key of each kind of action; of actions with equal keys, the newest is kept.
+# The member that identifies an action of each kind. Only the newest action of a key is written.
 _NAMES: Final = {
     "protocol": "",
     "metaData": "",
@@ -284,10 +285,11 @@ _NAMES: Final = {
 
 
 def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
-    """Write the reconciled actions of the commits `start` to `end` as one file; keep the commits.
+    """Write the reconciled actions of the commits `start` to `end` as one file.
 
-    Tombstones and removed domains are kept, since they cancel older actions. The file has no
-    provenance and no change files: history and the change feed read the commits.
+    The commits are not deleted, because history and the change data feed need them: the file
+    contains no `commitInfo` and no `cdc` actions. It contains tombstones and removed domains, which
+    cancel older actions.
 
     Args:
         snapshot: snapshot of the table, at `end` or later.
@@ -302,7 +304,7 @@ def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
     Protocol: Log Compaction Files
-    Cost: each commit is read twice; the reconciled actions are in memory as strings.
+    Cost: reads each commit twice; the reconciled actions are in memory as strings.
     """
     store = snapshot.store
     check_writable(
@@ -331,7 +333,7 @@ def _commits(store: Store, start: int, end: int) -> list[LogFile]:
         file.info.path != commit_path(file.version) for file in commits
     ):
         raise InvalidInputError(
-            f"cannot compact commits {start} to {end} of {store.root}: some of them are not there"
+            f"cannot compact commits {start} to {end} of {store.root}: some commits do not exist"
         )
     return commits
 
@@ -354,7 +356,7 @@ def _compacted(store: Store, commits: Sequence[LogFile]) -> bytes:
                         seen[kind] += 1
                     elif (name := _NAMES.get(kind)) is not None:
                         small[kind, value.get(name)] = dumps({kind: value})
-    # Readers would take an empty file for one whose writer was interrupted.
+    # Readers treat an empty compaction as damaged, so write at least a line break.
     return b"".join(line + b"\n" for line in (*small.values(), *files)) or b"\n"
 
 

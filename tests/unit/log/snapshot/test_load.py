@@ -77,7 +77,7 @@ def test_commits_below_the_checkpoint_may_be_gone() -> None:
         del store.files[commit_path(version)]
     assert paths(load_snapshot(utc_context(store))) == {f"f{n}" for n in range(12)}
     assert load_snapshot(utc_context(store), version=10).num_files == 11
-    with pytest.raises(CheckpointMissingError, match="earliest version left is 10"):
+    with pytest.raises(CheckpointMissingError, match="earliest readable version is 10"):
         load_snapshot(utc_context(store), version=9)
 
 

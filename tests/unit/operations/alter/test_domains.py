@@ -31,5 +31,5 @@ def test_domains_of_users() -> None:
     for name in ("delta.clustering", "DELTA.x", ""):
         with pytest.raises(InvalidInputError, match="domain"):
             apply(table, alter.SetDomainMetadata(name, "{}"))
-    with pytest.raises(InvalidInputError, match="it is missing"):
+    with pytest.raises(InvalidInputError, match="no such domain"):
         apply(table, alter.RemoveDomainMetadata("mine"))

@@ -282,7 +282,7 @@ def test_a_checkpoint_that_reads_back_wrong_is_removed() -> None:
             super().put_if_absent(path, data)
 
     store = Forgetful(table().files)
-    with pytest.raises(InternalError, match="removed checkpoint"):
+    with pytest.raises(InternalError, match="deleted the new checkpoint"):
         create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert CLASSIC not in store.files
     assert names.LAST_CHECKPOINT_PATH not in store.files
@@ -301,7 +301,7 @@ def test_sidecars_that_read_back_wrong_are_removed_with_their_checkpoint() -> No
 
     store = Forgetful(table(v2=True).files)
     before = set(store.files)
-    with pytest.raises(InternalError, match="removed checkpoint"):
+    with pytest.raises(InternalError, match="deleted the new checkpoint"):
         create_checkpoint(
             load_snapshot(utc_context(store)), layout=CheckpointLayout.V2_JSON, at_ms=NOW
         )
