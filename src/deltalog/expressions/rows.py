@@ -265,8 +265,8 @@ class RuleBudget:
                 ("bytes", self.most_bytes) if self.num_bytes < 0 else ("steps", self.most_steps)
             )
             raise InvalidInputError(
-                f"cannot evaluate a rule of the table for {self.rows:,} row(s): it needs more than "
-                f"the limit of {limit:,} {needs}; change or drop {self.what}"
+                f"cannot evaluate a table's expression for {self.rows:,} row(s): it needs more "
+                f"than the limit of {limit:,} {needs}; change or drop {self.what}"
             )
 
 
