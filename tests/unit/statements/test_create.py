@@ -74,7 +74,7 @@ def test_a_table_that_is_there_is_kept_or_replaced(
         ("REPLACE TABLE new (a INT) LOCATION '{root}/new'", TableNotFoundError, "does not exist"),
         ("CREATE TABLE new (a INT) LOCATION '{root}/new' AS SELECT 1 AS a", InvalidInputError,
          "AS SELECT defines the columns"),
-        ("CREATE TABLE new (a INT, A INT) LOCATION '{root}/new'", InvalidInputError, "have the same name"),
+        ("CREATE TABLE new (a INT, A INT) LOCATION '{root}/new'", InvalidInputError, "same name"),
         ("CREATE TABLE new LIKE missing LOCATION '{root}/new'", TableNotFoundError, "missing"),
         ("CREATE TABLE new CLONE missing LOCATION '{root}/new'", TableNotFoundError, "missing"),
         ("CREATE OR REPLACE TABLE t AS SELECT CAST('x' AS INT) AS a", InvalidInputError,
