@@ -429,7 +429,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
     def rename(struct: StructType) -> StructType:
         taken = {name_key(field.name) for field in struct.fields if field.name != name}
         if name_key(new_name) in taken:
-            raise InvalidInputError(f"cannot rename {name!r} to {new_name!r}: that name exists")
+            raise InvalidInputError(f"cannot rename {name!r} to {new_name!r}: the name is taken")
         return _replace_field(struct, name, lambda field: renamed(field, new_name))
 
     return _edit_struct(schema, tuple(parent), rename)
