@@ -401,8 +401,8 @@ class _Resolver:
     def _present(self, name: str) -> Typed:
         if self._session.now is None:
             raise InvalidInputError(
-                f"{name}() has no value here: it differs from moment to moment, so a rule of the "
-                "table cannot use it"
+                f"cannot use {name}() here: its value changes with time, so a constraint or a "
+                "generated column would not always have the same result"
             )
         # All rows get the same time, because Spark reads the clock once per query.
         now = self._session.now.astimezone(dt.UTC)

@@ -29,7 +29,7 @@ _MAX_INTEGER: Final = (1 << 31) - 1
 
 
 def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
-    """Return arrays of new values; rows that are NULL in `lists` stay NULL.
+    """Return arrays of new values, with NULL for the rows that are NULL in `lists`.
 
     Args:
         lists: arrays with as many values in each row as the result, unless `parents` is given.
@@ -126,7 +126,7 @@ def _sorted_nulls_last(values: list[Any]) -> list[Any]:
 def _sort(values: list[Any], is_ascending: bool = True) -> list[Any]:  # noqa: FBT001, FBT002  # SQL's own
     if is_ascending:
         return sorted(values, key=sort_key)
-    # Equal values keep their order, also with `reverse=True`.
+    # Equal values remain in their order, even with `reverse=True`.
     return sorted(values, key=sort_key, reverse=True)
 
 

@@ -492,7 +492,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
     """Return the keys and items of maps as flat arrays, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
-    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be left out.
+    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be ignored.
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths

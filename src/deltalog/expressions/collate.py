@@ -337,7 +337,7 @@ class _Collator:
         strength = max(one.strength for one in known)
         strongest = [one for one in known if one.strength == strength]
         if len({one.collation for one in strongest}) == 1:
-            # Nested strings stay nested, whatever they are combined with.
+            # The result is nested if one of the combined strings is nested.
             nested = [one for one in known if one.is_nested and one.collation != BY_BYTES]
             return nested[0] if nested else strongest[0]
         if strength is _Strength.EXPLICIT:

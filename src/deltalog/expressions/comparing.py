@@ -109,7 +109,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
             answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
-    # NULL compared with NaN stays NULL.
+    # NULL compared with NaN is NULL.
     return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 

@@ -42,7 +42,7 @@ _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.ident
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a type can hold all values of another: the same, void, or a narrower one."""
+    """Return whether all values of `from_type` are values of `to_type`: equal, void or narrower."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 

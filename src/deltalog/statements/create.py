@@ -104,7 +104,7 @@ class CreateStatement(SqlStatement):
                 return StatementAnswer(None)
             raise TableExistsError(
                 f"cannot create the table {self.table}: it already exists, at {known.table_uri}; "
-                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS keeps it"
+                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS does nothing"
             )
         if self.must_exist and known is None and not is_placed:
             raise self._nothing_to_replace()

@@ -120,7 +120,7 @@ def test_the_present_is_handed_in(sql: str, expected: object) -> None:
     found = resolve(parse_sql(sql), SCHEMA, session=AT_NOW)
     assert isinstance(found, Literal)
     assert found.value == expected
-    with pytest.raises(InvalidInputError, match="differs from moment to moment"):
+    with pytest.raises(InvalidInputError, match="its value changes with time"):
         resolve(parse_sql(sql), SCHEMA)
 
 
