@@ -1,7 +1,7 @@
-"""Parsing URIs of tables in a catalog, `uc://catalog.schema.table`, and strings for catalogs.
+"""Parsing URIs of tables in a catalog, `uc://catalog.schema.table`, and strings that name catalogs.
 
-Owns the parts of such a name, the choice of the catalog (from the environment or the storage
-options), and the strings for each kind of catalog.
+Owns the syntax of such names and strings, and the choice of the catalog from the environment or the
+storage options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 
-# A plain name, or anything between backticks; a doubled backtick is one.
+# A plain name, or a name in backticks, in which a doubled backtick means one backtick.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
 
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -51,10 +51,10 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
     """Open the catalog that a string names.
 
     Args:
-        text: `uc://` is the Unity Catalog of the environment or of the storage options, and
-            `uc://main` one of its catalogs; a URL of HTTP is a Unity Catalog there; `glue` is AWS
-            Glue; anything else a directory of tables.
-        storage_options: the options of the tables' stores and of a Unity Catalog.
+        text: `uc://` means the Unity Catalog of the environment or of the storage options, and
+            `uc://main` means one of its catalogs. An HTTP URL means the Unity Catalog at that URL,
+            and `glue` means AWS Glue. Any other string is a directory of tables.
+        storage_options: options for the tables' stores, and for a Unity Catalog.
 
     Raises:
         InvalidInputError: no catalog is configured.
@@ -94,7 +94,7 @@ def _parts(text: str, uri: str) -> Name:
 
 
 def _catalog(storage_options: StorageOptions | None, *, within: str | None = None) -> UnityCatalog:
-    """Return the catalog of the environment or of storage options; equal settings share one."""
+    """Return the catalog of the environment or of storage options, shared by equal settings."""
     if callable(storage_options):
         raise InvalidInputError(
             "cannot use a callable as storage options for a table of a catalog: the catalog "
@@ -103,7 +103,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
-    # Like other storage options, a token in them is passed to the tasks of a frame.
+    # The token was given as a storage option. Like other storage options, it is passed to tasks.
     has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)
@@ -111,7 +111,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
 
 
 class _Options:
-    """Storage options as a hashable key."""
+    """Storage options in hashable form, used as a key."""
 
     def __init__(self, options: Mapping[str, Any] | None) -> None:
         self.options = options

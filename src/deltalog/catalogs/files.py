@@ -1,6 +1,6 @@
 """A directory of tables, as a catalog: `root/schema/table`, on any store.
 
-Owns the rule which names are safe as parts of a path. There is nothing but files: a folder with a
+Decides which names are safe as parts of a path. The catalog consists only of files: a folder with a
 log is a table, and its path is its name.
 """
 
@@ -48,14 +48,14 @@ _JOURNALS: Final = "_transactions"  # `_is_safe` refuses this name for schemas
 
 
 class FileCatalog(OffersTransactions):
-    """The tables below a directory, `root/schema/table`; for laptops and tests.
+    """The tables in a directory, as `root/schema/table`; for laptops and tests.
 
-    The catalog stores nothing besides the folders, so every table is managed by it, and `drop` must
-    delete the files.
+    The catalog stores nothing except the tables' folders. So it manages every table, and `drop`
+    must delete the files.
 
     Args:
         root: the path or URL of the directory.
-        storage_options: as for `DeltaTable`.
+        storage_options: see `DeltaTable`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class FileCatalog(OffersTransactions):
         self._place = FsspecStore(self._root, storage_options)
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """Return the schemas: the folders of the directory.
+        """Return the schemas, which are the folders in the directory.
 
         Cost: one listing.
         """
@@ -74,9 +74,9 @@ class FileCatalog(OffersTransactions):
         return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """The folders of a schema that contain a log.
+        """Return the tables of a schema, which are its folders that contain a log.
 
-        Cost: one listing, and one for each folder.
+        Cost: one listing, and another one for each folder.
         """
         check_parts(schema, 1, "a schema of a directory")
         _check_safe(schema)
@@ -91,7 +91,7 @@ class FileCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `KeepsSchemas`: creates a folder, if the store supports empty folders."""
+        """See `KeepsSchemas`. Here: creates a folder, if the store supports empty folders."""
         store, shown = self._schema_store(schema), shown_name(schema)
         if comment or location or properties:
             raise InvalidInputError(
@@ -108,10 +108,10 @@ class FileCatalog(OffersTransactions):
         make_folder(store)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """As `KeepsSchemas`; files that do not belong to a table are never deleted.
+        """See `KeepsSchemas`. Here: never deletes files that do not belong to a table.
 
         Raises:
-            UnsafePathError: the schema, or a table in it, is a link.
+            UnsafePathError: the folder of the schema or of a table is a link.
         """
         store, shown = self._schema_store(schema), shown_name(schema)
         if schema not in self.list_schemas():
@@ -137,21 +137,21 @@ class FileCatalog(OffersTransactions):
             remove_folder(store)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog`. Cost: one listing."""
+        """See `TableCatalog.find`. Cost: one listing."""
         store = self._store(name)
         if not has_table(store):
             return None
         return CatalogTable(name=name, location=store.root, table_type=TableType.MANAGED)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog`. Cost: one listing."""
+        """See `TableCatalog.open`. Cost: one listing."""
         return utc_context(self._existing(name))
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """As `TableCatalog`; the first commit makes the table visible."""
+        """See `TableCatalog.stage`. Here: the first commit makes the table visible."""
         if location is not None:
             raise InvalidInputError(
-                f"cannot create {shown_name(name)} at a location of its own: a directory of tables "
+                f"cannot create {shown_name(name)} at a given location: a directory of tables "
                 "only contains tables below it; omit the location"
             )
         store = self._store(name)
@@ -165,7 +165,7 @@ class FileCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """As `TableCatalog`: the existing log is enough."""
+        """See `TableCatalog.register`. Here: stores nothing, because the log is enough."""
         return CatalogTable(
             name=staged.name,
             location=snapshot.store.root,
@@ -176,33 +176,33 @@ class FileCatalog(OffersTransactions):
         )
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """As `TableCatalog`: there is no entry besides the table."""
+        """Only check the name: this catalog has no entry that could differ from the table."""
         del snapshot
         self._store(name)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """As `TableCatalog`; refused without `purge`, because the table is only its folder.
+        """See `TableCatalog.drop`. Here: requires `purge`, because the table is only its folder.
 
-        The log goes first: an interrupted drop leaves no table that lacks files. Links in the
-        folder are deleted, and not followed.
+        Deletes the log before the data files, so that an interrupted drop never leaves a table
+        without its files. Links in the folder are deleted but not followed.
 
         Raises:
-            UnsafePathError: the table's folder, one above it, or the log is a link.
+            UnsafePathError: the table's folder, a parent folder or the log is a link.
         """
         store = self._existing(name)
         if not purge:
             raise InvalidInputError(
-                f"cannot drop {shown_name(name)} and keep its files: in a directory of tables, the "
+                f"cannot drop {shown_name(name)} without its files: in a directory of tables, the "
                 f"folder {store.root} is the table; delete it with drop(…, purge=True)"
             )
         delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """As `TableCatalog`; refused if the store cannot rename a folder atomically."""
+        """See `TableCatalog.rename`. Here: refused unless the store renames folders atomically."""
         store, target = self._existing(name), self._store(new_name)
         if has_table(target):
             raise TableExistsError(
-                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: that table exists"
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: that name exists"
             )
         if not is_local(store):
             raise InvalidInputError(
@@ -217,14 +217,14 @@ class FileCatalog(OffersTransactions):
             ) from error
 
     def relocate(self, name: Name, location: str) -> None:
-        """As `TableCatalog`: refused, because the path is the name."""
+        """Always raises InvalidInputError, because a table's path is its name."""
         del location
         raise InvalidInputError(
             f"cannot relocate {shown_name(name)}: in a directory of tables, its folder is its name"
         )
 
     def journal_store(self) -> Store:
-        """The folder with journals of multi-table transactions; no schema can have its name."""
+        """Return the folder with the journals of transactions, which cannot be a schema."""
         return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class FileCatalog(OffersTransactions):
         return self._below(schema[0])
 
     def _below(self, path: str) -> Store:
-        # A user who may create tables here must not reach other folders through a link.
+        # A user who may create tables here must not be able to reach other folders through a link.
         location = f"{self._root.rstrip('/')}/{path}"
         return FsspecStore(location, self._options, within=self._root)
 
@@ -257,7 +257,7 @@ class FileCatalog(OffersTransactions):
 
 
 def _is_safe(part: str) -> bool:
-    """Whether a name cannot leave its folder: it has no separator, drive or parent reference."""
+    """Whether a name is safe as a folder: no separator, no drive, no reference to a parent."""
     return (
         part.isprintable()
         and part[:1] not in {".", "_"}

@@ -1,7 +1,7 @@
 """`GlueCatalog`: the tables of AWS Glue's data catalog, with entries like Spark's and Athena's.
 
-Owns the form in which an entry marks a Delta table and its location. Glue does not decide on
-commits: tables are files, and their entries are updated after commits.
+Owns the form in which a Glue entry marks a Delta table and its location. Glue does not coordinate
+commits: a table is only its files, and its entry is updated after each commit.
 
 Protocol: none
 """
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "spark.sql.sources.provider"
 _DELTA: Final = "delta"
-# Spark writes such a placeholder location if the true one is the `path` of the entry.
+# Spark writes this placeholder as the location if the real location is in the parameter `path`.
 _PLACEHOLDER: Final = "__PLACEHOLDER__"
 _STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
-# Athena's formats; engines that support Delta ignore them.
+# Formats for Athena; engines that support Delta ignore them.
 _FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
@@ -64,15 +64,16 @@ _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 class GlueCatalog(OffersTransactions):
     """The tables of AWS Glue's data catalog; its databases are schemas.
 
-    Tables are read and written with the caller's own credentials. A commit that changes schema or
-    properties updates the entry afterwards. Threads may share an instance. Pickles contain no keys,
-    so another process uses those of its environment, unless `pickles_secrets` is True.
+    Tables are read and written with the caller's own credentials. After a commit that changes the
+    schema or properties, the entry in Glue is updated. Threads may share an instance. Pickles
+    contain no keys unless `pickles_secrets` is True; another process uses the keys of its own
+    environment.
 
     Args:
-        catalog_id: the account of the catalog; None is the caller's.
+        catalog_id: the account that owns the catalog; None means the caller's account.
         client_options: keyword arguments of `boto3.client`, such as `region_name`.
-        storage_options: the options of the tables' stores; None uses the environment.
-        allows_local_files: whether tables may be files of this machine.
+        storage_options: options for the tables' stores; None uses the environment.
+        allows_local_files: whether tables may be on the local file system.
         pickles_secrets: whether pickles contain the keys in `client_options`.
     """
 
@@ -92,13 +93,13 @@ class GlueCatalog(OffersTransactions):
         self._allows_local = allows_local_files
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """See `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog.list_schemas`. Cost: one request per page."""
         found = self._glue.pages("list the databases", "get_databases", "DatabaseList")
         names = sorted((str(one["Name"]),) for one in found)
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """See `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog.list_tables`. Cost: one request per page."""
         check_parts(schema, 1, "a database of Glue")
         what = f"list the tables of {shown_name(schema)}"
         found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
@@ -112,16 +113,16 @@ class GlueCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas.create_schema`. Cost: one request."""
         check_parts(schema, 1, "a database of Glue")
         self._glue.create_database(schema[0], comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """See `KeepsSchemas`; the files of tables stay. Cost: a request, and a listing."""
+        """See `KeepsSchemas.drop_schema`. Keeps the files. Cost: one request and a listing."""
         check_parts(schema, 1, "a database of Glue")
         try:
             tables = [] if cascade else self.list_tables(schema)
-        except TableNotFoundError:  # the schema does not exist, which the deletion reports
+        except TableNotFoundError:  # the schema does not exist; its deletion will report that
             tables = []
         if tables:
             raise InvalidInputError(
@@ -131,12 +132,12 @@ class GlueCatalog(OffersTransactions):
         self._glue.delete_database(schema[0])
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.find`. Cost: one request."""
         entry = self._glue.table(name)
         return None if entry is None else _described(name, entry)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.open`. Cost: one request."""
         table = self._existing(name)
         if table.provider != _DELTA:
             raise InvalidInputError(
@@ -147,7 +148,7 @@ class GlueCatalog(OffersTransactions):
         return TableContext(store=store, time_zone="UTC", committer=committer)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """As `TableCatalog`; the default location is below that of the database.
+        """See `TableCatalog.stage`. The default location is in the database's location.
 
         Cost: two requests.
         """
@@ -163,24 +164,24 @@ class GlueCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.register`. Cost: one request."""
         entry = _entry(staged, snapshot)
         try:
             self._glue.create(staged.name, entry)
         except TableExistsError:
-            found = self.find(staged.name)  # a repeated request: perhaps the first one succeeded
+            found = self.find(staged.name)  # perhaps an earlier attempt succeeded
 
             if found is None or found.location.rstrip("/") != staged.location.rstrip("/"):
                 raise
         return _described(staged.name, entry)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """See `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog.synchronize`. Cost: two requests."""
         state = _state(snapshot.version, snapshot.commit_timestamp_ms)
         self._glue.change(name, lambda entry: _updated(entry, snapshot.metadata, state))
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.drop`. Cost: one request."""
         if purge:
             raise InvalidInputError(
                 f"cannot purge {shown_name(name)}: Glue does not own the files of its tables"
@@ -188,14 +189,14 @@ class GlueCatalog(OffersTransactions):
         self._glue.delete(name)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """As `TableCatalog`: refused, because Glue does not support it."""
+        """Always raises InvalidInputError, because Glue cannot rename tables."""
         raise InvalidInputError(
             f"cannot rename {shown_name(name)} to {shown_name(new_name)}: Glue cannot rename "
-            "tables; register its location under the new name and drop the old one"
+            "tables; register its location with the new name, then drop the old name"
         )
 
     def relocate(self, name: Name, location: str) -> None:
-        """See `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog.relocate`. Cost: two requests."""
         check_location(location, allows_local=self._allows_local)
         self._glue.change(name, lambda entry: _moved(entry, location))
 
@@ -215,13 +216,13 @@ class GlueCatalog(OffersTransactions):
 
 @dataclass(frozen=True, slots=True)
 class GlueTeller:
-    """Updates the entry of a table after its commits."""
+    """Updates the Glue entry of a table after its commits."""
 
     glue: GlueRequests
     name: Name
 
     def tell(self, _store: Store, commit: WinningCommit) -> None:
-        """See `Teller`."""
+        """See `Teller.tell`."""
         metadata = commit.metadata
         if metadata is None:
             return
@@ -249,7 +250,7 @@ def _location(entry: Mapping[str, Any]) -> str:
 
 
 def _provider(parameters: Mapping[str, str]) -> str:
-    """Return the format of a table, from the parameters of Spark, Athena or crawlers."""
+    """Return the format of a table, from the parameters that Spark, Athena or crawlers write."""
     for key in (_PROVIDER, "table_type", "classification"):
         if (found := parameters.get(key, "").lower()) != "":
             return found
@@ -292,7 +293,7 @@ def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]
         for field in parse_schema(metadata.schema_string)
     ]
     storage = {**(entry.get("StorageDescriptor") or {}), "Columns": columns}
-    # Delta's own parameters come from the table only; old ones in the entry are dropped.
+    # Delta's own parameters are taken only from the table; outdated ones in the entry are removed.
     kept = {
         key: text
         for key, text in (entry.get("Parameters") or {}).items()
@@ -327,7 +328,7 @@ def _state(version: int, time_ms: int) -> dict[str, str]:
     return dict(zip(_STATE, (str(version), str(time_ms)), strict=True))
 
 
-# The requests to AWS Glue, and the meaning of its errors.
+# --- The requests to AWS Glue, and the meaning of its errors
 
 
 _MISSING: Final = frozenset({"EntityNotFoundException"})
@@ -356,7 +357,7 @@ _BUSY: Final = frozenset(
     }
 )
 _SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# The members that `get_table` returns and `update_table` accepts.
+# The members that both `get_table` returns and `update_table` accepts.
 _INPUT: Final = (
     "Name",
     "Description",
@@ -371,7 +372,7 @@ _INPUT: Final = (
 
 
 class GlueRequests:
-    """Sends requests to Glue, and maps its errors."""
+    """Sends requests to Glue, and converts its errors to deltalog's errors."""
 
     def __init__(
         self, catalog_id: str | None, options: dict[str, Any], *, pickles_secrets: bool
@@ -382,7 +383,7 @@ class GlueRequests:
         self._client = _client(options)
 
     def table(self, name: Name) -> dict[str, Any] | None:
-        """Return the entry of a table; None if there is none."""
+        """Return the entry of a table, or None if it does not exist."""
         check_parts(name, 2, "a table of Glue")
         try:
             with self._errors(f"load table {shown_name(name)}"):
@@ -394,7 +395,7 @@ class GlueRequests:
     def pages(
         self, what: str, operation: str, member: str, **more: Any
     ) -> Iterator[dict[str, Any]]:
-        """Yield the entries of a listing, from all pages."""
+        """Yield the entries from all pages of a listing."""
         with self._errors(what):
             pages = self._client.get_paginator(operation).paginate(**self._account, **more)
             for page in pages:
@@ -407,10 +408,10 @@ class GlueRequests:
         location: str | None,
         properties: Mapping[str, str] | None,
     ) -> None:
-        """Make a database.
+        """Create a database.
 
         Raises:
-            CatalogError: with the status 409 if the database exists.
+            CatalogError: the database exists (status 409).
         """
         more = {"Description": comment, "LocationUri": location, "Parameters": properties}
         given = {"Name": name, **{key: value for key, value in more.items() if value}}
@@ -422,10 +423,10 @@ class GlueRequests:
             raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def delete_database(self, name: str) -> None:
-        """Drop a database with its entries.
+        """Delete a database with its entries.
 
         Raises:
-            CatalogError: with the status 404 if the database does not exist.
+            CatalogError: the database does not exist (status 404).
         """
         what = f"drop schema {shown_name((name,))}"
         try:
@@ -435,7 +436,7 @@ class GlueRequests:
             raise CatalogError(f"cannot {what}: it does not exist", status=404) from error
 
     def default_location(self, name: Name) -> str:
-        """Return the default location of a table."""
+        """Return the default location of a new table."""
         with self._errors(f"load database {shown_name(name[:1])}"):
             answer = self._client.get_database(**self._account, Name=name[0])
         place = answer["Database"].get("LocationUri")
@@ -446,18 +447,18 @@ class GlueRequests:
         return f"{str(place).rstrip('/')}/{name[1]}"
 
     def create(self, name: Name, entry: dict[str, Any]) -> None:
-        """Make an entry."""
+        """Create the entry of a table."""
         with self._errors(f"create table {shown_name(name)}"):
             self._client.create_table(**self._of(name), TableInput=entry)
 
     def delete(self, name: Name) -> None:
-        """Remove an entry."""
+        """Delete the entry of a table."""
         check_parts(name, 2, "a table of Glue")
         with self._errors(f"drop table {shown_name(name)}"):
             self._client.delete_table(**self._of(name), Name=name[1])
 
     def change(self, name: Name, make: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Replace an entry by the result of `make`."""
+        """Replace the entry of a table by the result of `make` for the current entry."""
         entry = self.table(name)
         if entry is None:
             raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
@@ -474,7 +475,7 @@ class GlueRequests:
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Raise boto3's errors as errors of deltalog."""
+        """Convert boto3's errors in the block to errors of deltalog."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  # the mapping is total

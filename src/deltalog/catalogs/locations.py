@@ -1,7 +1,7 @@
-"""Checks of the table locations that a catalog returns, and of the credentials that it lends.
+"""Checks of the table locations that a catalog returns, and the credentials that it lends.
 
-Refused are local files (unless the caller allows them), kinds of stores that catalog tables do not
-use, and names that lead out of the log's directory. A catalog's answer is never trusted.
+A catalog's answers are not trusted. Refused are local files (unless the caller allows them), kinds
+of stores that catalog tables do not use, and file names that lead out of the log's directory.
 
 Protocol: Catalog-managed tables (staged commits)
 """
@@ -35,11 +35,11 @@ _STAGED_NAME: Final = re.compile(rf"(?P<version>\d{{20}})\.{_UUID}\.json")
 
 
 def check_location(location: str, *, allows_local: bool) -> None:
-    """Refuse a location that a catalog must not use.
+    """Refuse a location that a catalog must not return.
 
     Args:
-        location: the catalog's location.
-        allows_local: whether the caller allows files of this machine.
+        location: the location that the catalog returned.
+        allows_local: whether the caller allows local files.
 
     Raises:
         UnsafePathError: the location is a local file, in a kind of store that catalog tables do not
@@ -54,7 +54,7 @@ def check_location(location: str, *, allows_local: bool) -> None:
     if kind.is_native:
         if not allows_local or not path.startswith("/"):
             raise UnsafePathError(
-                f"the catalog's location {shown!r} is refused: a catalog may not return files of "
+                f"the catalog's location {shown!r} is refused: a catalog must not return files of "
                 "this machine, unless allows_local_files=True"
             )
     elif not kind.is_hadoop or not authority:
@@ -64,10 +64,10 @@ def check_location(location: str, *, allows_local: bool) -> None:
 
 
 def check_staged_name(name: str, version: int) -> str:
-    """Return the name of a staged commit, after checking it.
+    """Check the name of a staged commit, and return it.
 
     Raises:
-        UnsafePathError: the name could lead out of the directory, or is for another version.
+        UnsafePathError: the name could lead out of the directory, or belongs to another version.
     """
     found = _STAGED_NAME.fullmatch(name)
     if found is None or not name.isascii() or int(found["version"]) != version:
@@ -80,12 +80,12 @@ def check_staged_name(name: str, version: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LentCredential:
-    """Temporary credentials for the files below a location.
+    """Temporary credentials for the files in a location.
 
     Args:
         prefix: the location.
         options: the credentials as storage options.
-        expires_ms: milliseconds since 1970, UTC; None is unknown.
+        expires_ms: when they expire, in milliseconds since 1970 (UTC); None if unknown.
     """
 
     prefix: str
@@ -94,7 +94,7 @@ class LentCredential:
 
 
 class Lender(Protocol):
-    """Lends credentials; picklable."""
+    """Lends credentials; implementations can be pickled."""
 
     @property
     def clock(self) -> Clock:
@@ -107,17 +107,17 @@ class Lender(Protocol):
         ...
 
     def lend(self) -> Sequence[LentCredential]:
-        """Return new credentials; empty if the catalog lends none."""
+        """Return new credentials; an empty sequence means that the catalog does not lend any."""
         ...
 
 
 class LentOptions:
-    """Storage options with lent credentials, renewed shortly before they expire.
+    """Storage options with lent credentials, which are renewed shortly before they expire.
 
     Args:
-        lender: returns credentials.
-        location: the location that the credentials are for.
-        own: the caller's options, to which credentials are added; None if it gave none.
+        lender: the source of the credentials.
+        location: the location for which credentials are requested.
+        own: the caller's own options, to which the credentials are added; None if there are none.
     """
 
     def __init__(self, lender: Lender, location: str, own: Mapping[str, Any] | None) -> None:
@@ -130,7 +130,7 @@ class LentOptions:
         self._is_asked = False
 
     def __call__(self) -> Mapping[str, Any]:
-        """Return the options; renew credentials that are about to expire."""
+        """Return the options, after renewing credentials that are about to expire."""
         with self._lock:
             if not self._is_asked:
                 self._ask()
@@ -140,17 +140,17 @@ class LentOptions:
             return {**(self._own or {}), **lent}
 
     def is_due(self) -> bool:
-        """See `ExpiringOptions`."""
+        """See `ExpiringOptions.is_due`."""
         with self._lock:
             return self._is_asked and self._is_due()
 
     def refuse(self) -> None:
-        """See `ExpiringOptions`."""
+        """See `ExpiringOptions.refuse`."""
         with self._lock:
             self._is_asked = False
 
     def take(self, lent: Sequence[LentCredential]) -> None:
-        """Start with credentials from an earlier answer."""
+        """Use credentials that the catalog returned in another answer."""
         with self._lock:
             self._keep(lent)
 
@@ -159,10 +159,10 @@ class LentOptions:
         return at_ms is not None and self._lender.clock.now_ms() >= at_ms
 
     def _renew(self) -> None:
-        """Request new credentials; without new ones, the current ones are used until they expire.
+        """Request new credentials. If that fails, use the current ones until they expire.
 
         Raises:
-            DeltaError: the current credentials have expired.
+            DeltaError: the request failed, and the current credentials have expired.
         """
         try:
             self._ask()
@@ -170,7 +170,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Do not retry for each request: wait half of the remaining time.
+            # Do not try again for each request, but only after half of the remaining time.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -181,7 +181,7 @@ class LentOptions:
         try:
             lent = self._lender.lend()
         except CatalogError as error:
-            # Not a refusal, or there is nothing else that could open the location.
+            # Raise unless the catalog refused and the caller's own options contain credentials.
             if error.status is None or self._own is None or not names_credentials(self._own):
                 raise
             logger.warning(
@@ -201,7 +201,7 @@ class LentOptions:
             )
         expires = None if self._lent is None else self._lent.expires_ms
         now = self._lender.clock.now_ms()
-        # Credentials that last only for minutes are used for four fifths of their lifetime.
+        # Renew credentials with a lifetime of a few minutes after four fifths of it.
         self._renew_at_ms = (
             None if expires is None else expires - min(_MARGIN_MS, max(0, expires - now) // 5)
         )
@@ -209,8 +209,8 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Credentials that expire soon are useless in a task, and a task may have no token.
-            with suppress(DeltaError):  # the task will request credentials and raise the error
+            # Renew before pickling: a task cannot use expired credentials, and may have no token.
+            with suppress(DeltaError):  # the task will try again and report the error
                 self()
         with self._lock:
             state = self.__dict__.copy()
@@ -228,15 +228,15 @@ class LentOptions:
 
 
 def _chosen(lent: Sequence[LentCredential], location: str) -> LentCredential | None:
-    """Return the credentials whose prefix of a location is longest; None if the list is empty.
+    """Return the credentials with the longest prefix of the location; None if the list is empty.
 
     Raises:
-        CatalogError: there are credentials, but none is for the location.
+        CatalogError: the list is not empty, but no credentials are for the location.
     """
     fitting = [one for one in lent if _covers(one.prefix, location)]
     if lent and not fitting:
         raise CatalogError(
-            f"the catalog lends credentials for another location than "
+            f"the catalog returned credentials for another location than "
             f"{shown_location(location)!r}; they are not used"
         )
     return max(fitting, key=lambda one: len(one.prefix), default=None)

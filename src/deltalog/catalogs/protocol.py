@@ -1,7 +1,7 @@
 """Tables by name: the interface between deltalog and a catalog.
 
-Owns the interface that statements and table names are resolved through. A name is a tuple of parts
-without the catalog's own alias: `("sales", "orders")`. Independent of any specific catalog.
+Owns the interface through which statements and table names find tables. A name is a tuple of parts
+without the catalog's own alias: `("sales", "orders")`. Does not depend on a specific catalog.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Name = tuple[str, ...]
 
 
 class TableType(Enum):
-    """Whether the catalog owns the files of a table."""
+    """Whether the catalog manages the files of a table (managed) or not (external)."""
 
     MANAGED = "MANAGED"
     EXTERNAL = "EXTERNAL"
@@ -44,17 +44,17 @@ class TableType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """A catalog's entry for a table; if it contradicts the table's log, the log decides.
+    """A catalog's entry for a table. Where the entry and the table's log differ, the log is right.
 
     Args:
         name: the parts of the name.
-        location: the path or URL.
+        location: the path or URL of the table.
         table_type: `MANAGED` if the catalog chose the location.
-        table_id: the catalog's id; None if it has none.
+        table_id: the catalog's id of the table; None if the catalog has no ids.
         comment: the comment of the table.
         properties: the catalog's copy of the properties.
-        columns: the catalog's copy of the schema; None if it has none.
-        provider: the format in lower case; deltalog can only open `delta`.
+        columns: the catalog's copy of the schema; None if the catalog has no copy.
+        provider: the format of the table in lower case; deltalog can only open `delta`.
     """
 
     name: Name
@@ -69,20 +69,21 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTable:
-    """A new table that its catalog does not show yet.
+    """A new table that is not visible in its catalog yet.
 
-    Version 0 is written through `context`, with the features and properties, before
+    Version 0 is written through `context`, with the required features and properties. Then
     `TableCatalog.register` makes the table visible.
 
     Args:
         name: the name of the new table.
         context: the context of the new table.
-        location: the location in the catalog's spelling.
-        table_type: as in `CatalogTable`.
+        location: the location as the catalog spells it.
+        table_type: see `CatalogTable`.
         table_id: the id that the catalog assigned.
-        features: table features that the table must support.
-        properties: properties that the table must have.
-        suggested_properties: properties for the table, unless its creator overrides them.
+        features: table features that the catalog requires.
+        properties: properties that the catalog requires.
+        suggested_properties: properties that the catalog suggests; the creator of the table may
+            override them.
     """
 
     name: Name
@@ -95,10 +96,10 @@ class StagedTable:
     suggested_properties: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self, asked: Mapping[str, str | None] | None) -> dict[str, str | None]:
-        """Return the properties of the new table: the requested ones, and the catalog's.
+        """Combine the requested properties of the new table with the catalog's properties.
 
         Raises:
-            InvalidInputError: a requested property contradicts the catalog.
+            InvalidInputError: a requested property contradicts a required property.
         """
         given = dict(asked or {})
         required = {key.lower(): (key, text) for key, text in self.properties.items()}
@@ -118,68 +119,69 @@ class StagedTable:
 
 @runtime_checkable
 class TableCatalog(Protocol):
-    """Finds tables by name, and stores names.
+    """Finds and registers tables by name.
 
-    Implementations are thread-safe. An operation that the catalog does not support raises an
-    `InvalidInputError`. Other errors: `TableNotFoundError`, `TableExistsError`, and
-    `StorageError` (such as `CatalogError`) if the catalog or its storage failed.
+    Implementations are thread-safe. An operation that the catalog does not support raises
+    `InvalidInputError`. Other errors are `TableNotFoundError`, `TableExistsError`, and
+    `StorageError` (or its subclass `CatalogError`) if the catalog or its storage failed.
     """
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """Return the schemas, sorted; in a catalog of catalogs, their names have two parts.
+        """Return the sorted schemas; in a catalog of catalogs, the names have two parts.
 
         Args:
-            within: only schemas whose name begins with these parts.
+            within: return only schemas whose names begin with these parts.
         """
         ...
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """Return the tables of a schema, sorted, including those that are not Delta tables."""
+        """Return the sorted tables of a schema, including tables in other formats than Delta."""
         ...
 
     def find(self, name: Name) -> CatalogTable | None:
-        """Return the catalog's entry for a table; None if there is none."""
+        """Return the catalog's entry for a table; None if the table does not exist."""
         ...
 
     def open(self, name: Name) -> TableContext:
-        """Return the context of a table: its store with credentials, and its committer.
+        """Return the context for opening a table: its store with credentials, and its committer.
 
-        The time zone is UTC. A commit through this context keeps the catalog up to date.
+        The time zone is UTC. Commits through this context also update the catalog's entry.
 
         Raises:
-            TableNotFoundError: there is no such table.
-            InvalidInputError: it is not a Delta table.
+            TableNotFoundError: the table does not exist.
+            InvalidInputError: the table is not a Delta table.
         """
         ...
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """Return the location for a new table, which stays invisible until `register`.
+        """Return the location for a new table, which remains invisible until `register`.
 
         Args:
             name: the name of the new table.
             location: the location of an external table; None lets the catalog choose.
 
         Raises:
-            TableExistsError: the name is taken.
+            TableExistsError: a table with the name exists.
         """
         ...
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """Show a staged table under its name.
+        """Make a staged table visible in the catalog.
 
         Args:
             staged: the result of `stage`.
-            snapshot: its version 0, or a later version of an existing external table.
+            snapshot: version 0 of the table, or a later version of an existing external table.
 
         Raises:
-            TableExistsError: another client took the name meanwhile; the files stay.
+            TableExistsError: another client has registered the name meanwhile; the files are not
+                deleted.
         """
         ...
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
         """Send the table's schema, properties and comment to the catalog.
 
-        Commits through `open` do this automatically.
+        Commits through a context from `open` do this automatically.
         """
         ...
 
@@ -188,7 +190,7 @@ class TableCatalog(Protocol):
 
         Args:
             name: the name of the table.
-            purge: delete its files too, if the catalog owns them.
+            purge: also delete the table's files, if the catalog manages them.
         """
         ...
 
@@ -197,22 +199,22 @@ class TableCatalog(Protocol):
         ...
 
     def relocate(self, name: Name, location: str) -> None:
-        """Change the location in a table's entry; moves no files."""
+        """Change the location in a table's entry, without moving files."""
         ...
 
 
 @runtime_checkable
 class KeepsJournals(Protocol):
-    """A catalog with a folder for the journals of multi-table transactions."""
+    """A catalog that has a folder for the journals of multi-table transactions."""
 
     def journal_store(self) -> Store:
-        """Return the store whose root is the folder of journals."""
+        """Return a store whose root is the folder of the journals."""
         ...
 
 
 @runtime_checkable
 class CatalogOfCatalogs(Protocol):
-    """A catalog whose names begin with the name of an inner catalog, such as Unity Catalog."""
+    """A catalog whose names begin with the name of an inner catalog, like Unity Catalog."""
 
     def list_catalogs(self) -> list[str]:
         """Return the names of the inner catalogs, sorted."""
@@ -221,7 +223,7 @@ class CatalogOfCatalogs(Protocol):
 
 @runtime_checkable
 class KeepsSchemas(Protocol):
-    """A catalog in which users can create and drop schemas."""
+    """A catalog in which schemas can be created and dropped."""
 
     def create_schema(
         self,
@@ -234,14 +236,14 @@ class KeepsSchemas(Protocol):
         """Create a schema.
 
         Args:
-            schema: the name.
-            comment: a comment.
-            location: the parent directory of its tables; None lets the catalog choose.
+            schema: the name of the schema.
+            comment: a comment on the schema.
+            location: the directory for its tables; None lets the catalog choose.
             properties: the properties of the schema.
 
         Raises:
-            CatalogError: with the status 409 if the schema exists, with 404 if its catalog is
-                missing.
+            CatalogError: the schema already exists (status 409), or its catalog does not exist
+                (status 404).
             InvalidInputError: the catalog cannot store an argument.
         """
         ...
@@ -250,18 +252,18 @@ class KeepsSchemas(Protocol):
         """Drop a schema.
 
         Args:
-            schema: its name.
-            cascade: drop its tables, too; otherwise it must be empty.
+            schema: the name of the schema.
+            cascade: whether to drop its tables as well; if not, it must be empty.
 
         Raises:
-            CatalogError: with the status 404 if it does not exist.
+            CatalogError: the schema does not exist (status 404).
         """
         ...
 
 
 @runtime_checkable
 class KeepsCatalogs(CatalogOfCatalogs, Protocol):
-    """A catalog of catalogs, in which users can create and drop catalogs."""
+    """A catalog of catalogs in which inner catalogs can be created and dropped."""
 
     def create_catalog(
         self,
@@ -280,15 +282,15 @@ class KeepsCatalogs(CatalogOfCatalogs, Protocol):
 
 
 def shown_name(name: Sequence[str]) -> str:
-    """Return `a.b.c` for messages, with backticks around parts that need them."""
+    """Return `a.b.c` for messages, with backticks around parts that are not identifiers."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)
 
 
 def check_parts(name: Name, count: int, what: str) -> None:
-    """Refuse a name with another number of parts, or an empty one.
+    """Refuse a name that has another number of parts, or an empty part.
 
     Raises:
-        InvalidInputError: the name has another form; the message shows the expected one.
+        InvalidInputError: the name is invalid; the message describes a valid name.
     """
     given: object = name
     parts = given if isinstance(given, tuple) else ()
@@ -296,17 +298,17 @@ def check_parts(name: Name, count: int, what: str) -> None:
         raise InvalidInputError(f"cannot use {name!r} as {what}: expected a tuple of {count} names")
 
 
-# --- a table by its name in a catalog, existing or new
+# --- A table by its name in a catalog, existing or new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
-    """A table by its name.
+    """A table, given by its name in a catalog.
 
     Args:
-        catalog: the catalog of the table.
-        name: its parts.
-        at: the version or timestamp in the URI.
+        catalog: the catalog that is responsible for the name.
+        name: the parts of the name.
+        at: the version or timestamp in the table's URI.
     """
 
     catalog: TableCatalog
@@ -314,57 +316,57 @@ class NamedTable:
     at: int | datetime | None = None
 
     def is_delta_table(self) -> bool:
-        """Whether the catalog has a Delta table of that name."""
+        """Whether the catalog contains a Delta table with that name."""
         found = self.catalog.find(self.name)
         return found is not None and found.provider == "delta"
 
     def stage(self) -> NewNamedTable:
-        """Return a location for the table, if no table has that name."""
+        """Stage a new table with this name, if the name is free."""
         return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNamedTable:
-    """The location of a new table, and the catalog to notify when version 0 is written."""
+    """A staged table, and the catalog in which to register it after version 0 is written."""
 
     catalog: TableCatalog
     staged: StagedTable
 
     def register(self, snapshot: Snapshot) -> TableContext:
-        """Register the table, and return its context from now on.
+        """Register the table, and return its final context.
 
         Raises:
-            TableExistsError: another client took the name.
+            TableExistsError: another client has registered the name meanwhile.
         """
         self.catalog.register(self.staged, snapshot)
         context = self.catalog.open(self.staged.name)
         return replace(context, time_zone=snapshot.context.time_zone)
 
 
-# The changes of a commit that catalogs copy: metadata, protocol, domains, counts.
+# --- The changes of a commit that catalogs copy: metadata, protocol, domains, counts
 
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 
 def read_commit(version: int, data: bytes) -> WinningCommit:
-    """Parse the actions of a new commit.
+    """Parse the actions of a commit that has just been written.
 
     Raises:
-        MalformedLogError: the bytes are not a commit.
+        MalformedLogError: the bytes are not a valid commit.
     """
     file = FileInfo(commit_path(version), len(data), 0)
     return parse_winner(LogFile(LogFileKind.COMMIT, version, file), data)
 
 
 def changes_table(commit: WinningCommit) -> bool:
-    """Whether a commit changes more than rows, so that a catalog's entry must be updated."""
+    """Whether a commit changes more than rows, so that the catalog's entry must be updated."""
     is_other = commit.metadata is not None or commit.protocol is not None
     return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
 
 
 class Teller(Protocol):
-    """Notifies a catalog of a commit's changes; picklable."""
+    """Notifies a catalog of a commit's changes; implementations can be pickled."""
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
         """Send the changes of the commit to the catalog."""
@@ -373,16 +375,17 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FollowedCommitter:
-    """Commits by put-if-absent, and notifies a catalog of the changes.
+    """Commits by put-if-absent, and notifies a catalog of the changes afterwards.
 
     Args:
-        teller: notifies the catalog; a failure is logged, because the commit is already made.
+        teller: notifies the catalog. A failure is only logged, because the commit has already
+            succeeded.
     """
 
     teller: Teller
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer`."""
+        """See `Committer.commit`."""
         file = FileSystemCommitter().commit(store, version, data)
         try:
             commit = read_commit(version, data)
@@ -398,18 +401,18 @@ class FollowedCommitter:
         return file
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """See `Committer`: the store's listing shows the newest commits."""
+        """Return None, because a listing of the store contains the newest commits."""
         return None
 
 
-# The entry point for transactions over several tables of a catalog.
+# --- The method that begins a transaction over several tables of a catalog
 
 
 class OffersTransactions:
-    """A catalog with a method that begins a transaction over several of its tables."""
+    """A catalog on which a transaction over several of its tables can be begun."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments name the called class."""
+        """Make errors about arguments contain the name of the called class."""
         super().__init_subclass__(**options)
         name_methods_after(cls, OffersTransactions)
 
@@ -422,15 +425,16 @@ class OffersTransactions:
         """Begin a transaction: `with catalog.transaction() as tx: tx.table("a.b").append(…)`.
 
         Args:
-            journals: as for `CatalogTransactions`, which also completes a failed run's commits.
-            storage_options: the options of the folder of journals.
-            options: as for `CatalogTransactions.begin`.
+            journals: see `CatalogTransactions`, which also completes the commits of an interrupted
+                transaction.
+            storage_options: options for the store of the journals.
+            options: see `CatalogTransactions.begin`.
 
         Returns:
             A `CatalogTransaction`.
 
         Raises:
-            InvalidInputError: the catalog has no folder for journals, and `journals` is None.
+            InvalidInputError: `journals` is None, and the catalog has no folder for journals.
         """
         transactions = higher("CatalogTransactions")(self, journals, storage_options)
         found: AbstractContextManager[Any] = transactions.begin(**options)

@@ -1,4 +1,4 @@
-"""Resolving a table's location: a store, a path or a URL, which may name a version."""
+"""Resolving a table's location: a store, a path or a URL, optionally with a version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 BY_NAME: Final = "uc://"
-"""The prefix of a location that is a table's name in a catalog."""
+"""The prefix of a URI that is the name of a table in a catalog."""
 
 
 def open_table_store(
@@ -43,7 +43,7 @@ def open_table_store(
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
-    # Done before decoding: `%40v3` is part of a name, but `@v3` is a version.
+    # Check before decoding escapes: `@v3` is a version, but `%40v3` is part of a name.
     if table_uri.lower().startswith(BY_NAME):
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
@@ -71,12 +71,12 @@ def open_table_context(
 ) -> tuple[TableContext, int | datetime | None]:
     """Return the context of a table, and the version or timestamp in its URI.
 
-    `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
-    storage options, and a `NamedTable` is a table of any catalog. The context of any other table
-    has only its store.
+    `uc://catalog.schema.table` means a table of the Unity Catalog of the environment or of the
+    storage options. A `NamedTable` means a table of any catalog. For other tables, the context
+    contains only the store.
 
     Raises:
-        TableNotFoundError: the catalog has no such table.
+        TableNotFoundError: the table does not exist in the catalog.
     """
     named = named_table(table_uri, storage_options, filesystem)
     if named is not None:
@@ -90,20 +90,20 @@ def open_table_context(
 def one_version(
     root: str, given: int | str | datetime | None, named: int | datetime | None
 ) -> int | str | datetime | None:
-    """Return the version or timestamp to open a table at; None is the latest.
+    """Return the version or timestamp at which to open a table; None means the latest version.
 
     Args:
         root: the location of the table.
-        given: the caller's version or timestamp.
-        named: the version or timestamp in the location.
+        given: the version or timestamp that the caller passed.
+        named: the version or timestamp in the table's location.
 
     Raises:
         InvalidInputError: both are given.
     """
     if given is not None and named is not None:
         raise InvalidInputError(
-            f"cannot open {root} at {given!r}: its location names a version already; give one of "
-            "them"
+            f"cannot open {root} at {given!r}: its location already names a version; remove one of "
+            "the two"
         )
     return named if given is None else given
 
@@ -111,7 +111,7 @@ def one_version(
 def named_table(
     table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
 ) -> NamedTable | None:
-    """Return the catalog and the name of a table; None if it is given by its location.
+    """Return the catalog and the name of a table; None for a table that is given by its location.
 
     Raises:
         InvalidInputError: the name is malformed, or no catalog is configured.
@@ -141,7 +141,7 @@ def named_table(
 
 
 def at_root_of(filesystem: Any) -> Store:
-    """Return a store for the table at the root of a file system, a form that deltalake accepts.
+    """Return a store for a table at the root of a file system, which deltalake accepts as a table.
 
     Raises:
         InvalidInputError: the argument is not a file system.
@@ -150,8 +150,8 @@ def at_root_of(filesystem: Any) -> Store:
 
 
 def check_elsewhere(target: object, root: str, table_root: str) -> None:
-    """Refuse a target at or below a table, because the table's vacuum would delete its files."""
-    is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
+    """Refuse a target inside a table's directory: the table's vacuum would delete its files."""
+    is_location = isinstance(target, str | PathLike)  # the roots of two stores may be equal
     if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
         raise InvalidInputError(
             f"cannot clone {table_root} to {root}: expected a location outside of the table: "
@@ -165,7 +165,7 @@ def _has_log(store: Store) -> bool:
 
 @contextmanager
 def naming(table: str) -> Iterator[None]:
-    """Add the table's name to errors of the block, if necessary as a note."""
+    """Add the table's name to errors in the block, as a note if the message lacks it."""
     try:
         yield
     except DeltaError as error:

@@ -2,13 +2,12 @@
 
 - Trees: `nodes`, `trees`, `literals`, `filters`, `folding`.
 - SQL: `sql`, `spark_dialect`, `sql_nodes` (text → tree), `render` (tree → text).
-- Types: `analyze` resolves a tree; `functions` and `signatures` have the types of functions,
-  `coercion` and `implicit` the casts that Spark adds, `aliases` the functions that abbreviate
-  others.
-- Values: `arrow` evaluates a tree on Arrow arrays. Kernels of functions are in `strings`,
-  `numbers`,
-  `datetimes`, `containers`, `arrays`, `hashing` and `java_functions`; functions without an Arrow
-  kernel, called row by row, in `strings_by_row`.
+- Types: `analyze` resolves a tree. `functions` and `signatures` contain the functions' types,
+    `coercion` and `implicit` the rules of Spark's implicit casts. `aliases` replaces functions that
+    abbreviate other expressions.
+- Values: `arrow` evaluates a tree on Arrow arrays. The kernels of functions are in `strings`,
+`numbers`, `datetimes`, `containers`, `arrays`, `hashing` and `java_functions`. The functions in
+`strings_by_row` have no Arrow kernel; they are called row by row.
 - Other engines: `polars`, `daft`, `substrait`, `arrow_filters`.
 """
 
@@ -82,5 +81,5 @@ _ORIGINS = {
     ],
 }
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -1,7 +1,7 @@
 """Functions that abbreviate another expression, and aliases of functions.
 
 Owns the replacements that are made before types are resolved: `nvl(a, b)` becomes `coalesce(a, b)`,
-and `if(a, b, c)` becomes a CASE. Evaluators never see these functions.
+and `if(a, b, c)` becomes a CASE. Evaluators never see the replaced functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _by_word(words: dict[str, str]) -> dict[str, str]:
-    """The inverse of a mapping from names to space-separated words."""
+    """Invert a mapping from names to space-separated words: return the name of each word."""
     return {word: name for name, spelled in words.items() for word in spelled.split()}
 
 
@@ -98,7 +98,7 @@ _MIXED: Final = "an INTERVAL has either years and months, or days and shorter un
 
 
 def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
-    """The expression that a call abbreviates, or None if it is an ordinary call.
+    """Return the expression that a call abbreviates, or None if the call abbreviates nothing.
 
     Args:
         name: the name of the function, in lower case.
@@ -125,7 +125,8 @@ def _nullif(value: Expression, other: Expression) -> Expression:
 def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
-        # Unlike second(…), EXTRACT(SECOND …) has the fraction: it is a decimal(8,6) in Spark.
+        # EXTRACT(SECOND …) includes the fraction, as a decimal(8,6), unlike second(…). Both are
+        # Spark's rules.
         seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
         return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
@@ -163,7 +164,8 @@ def _when(arguments: Sequence[Expression]) -> Expression:
 
 
 def _decode(arguments: Sequence[Expression]) -> Expression:
-    # Unlike `decode(bytes, charset)`, it compares a value with others; NULL equals NULL.
+    # This `decode` compares its first argument with the others, and NULL equals NULL. It has more
+    # than the two arguments of `decode(bytes, charset)`.
     value, *rest = arguments
     conditions: list[Expression] = []
     for place, argument in enumerate(rest):
@@ -221,9 +223,9 @@ def _collation(node: Expression) -> str:
 
 
 def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool) -> Expression:
-    """A date or timestamp plus an interval constant.
+    """Return a date or timestamp plus an interval constant.
 
-    A date plus days or months is a date; plus a shorter unit it is a timestamp.
+    A date plus days or months is a date; a date plus hours or shorter units is a timestamp.
     """
     amounts = _amounts(interval, sign)
     if amounts.keys() & _MONTHS.keys() and amounts.keys() - _MONTHS.keys():

@@ -1,6 +1,6 @@
 """Resolving expressions against a schema, before they are evaluated, pruned or translated.
 
-Owns the meaning of `TextRules`, and the rules of each kind of node.
+Contains the resolution rules of each kind of node, and applies `TextRules` to string comparisons.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def resolve(
     """Return the expression with canonical names, typed constants and explicit casts.
 
     Args:
-        expression: any tree; a resolved one is returned as it is.
+        expression: any expression; a resolved expression is returned unchanged.
         schema: the schema of the rows.
         session: the current time and the time zone.
         text_rules: how strings are compared.
 
     Raises:
-        InvalidInputError: a column or function does not exist, types do not match, or deltalog
-            does not have the rules of a collation.
+        InvalidInputError: a column or function does not exist, types do not match, or deltalog does
+            not support a collation.
     """
     with _depth_limited(expression):
         found = resolved(expression, schema, session)
@@ -80,10 +80,10 @@ def resolve_predicate(
     *,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    """`resolve` for a condition.
+    """Resolve a condition; see `resolve`.
 
     Raises:
-        InvalidInputError: as `resolve`, or the expression is not a condition.
+        InvalidInputError: see `resolve`; also if the expression is not a condition.
     """
     with _depth_limited(expression):
         found = resolved_condition(expression, schema, session)
@@ -91,7 +91,7 @@ def resolve_predicate(
 
 
 def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expression:
-    """Return the tree with its string comparisons following the given rules."""
+    """Make the tree's string comparisons follow the given rules."""
     if not compares_texts_apart(found, schema):
         return found
     from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
@@ -125,14 +125,14 @@ def _depth_limited(expression: Expression) -> Iterator[None]:
         ) from None
 
 
-# The rules of each kind of node: names, types of constants, implicit casts.
+# --- The resolution rules of each kind of node
 
 
 Typed = tuple[Expression, DataType]
 
 
 def resolved(expression: Expression, schema: StructType, session: SqlSession) -> Expression:
-    """The expression with canonical names, typed constants and explicit casts.
+    """Return the expression with canonical names, typed constants and explicit casts.
 
     Raises:
         InvalidInputError: a column or function does not exist, or types do not match.
@@ -143,10 +143,10 @@ def resolved(expression: Expression, schema: StructType, session: SqlSession) ->
 def resolved_condition(
     expression: Expression, schema: StructType, session: SqlSession
 ) -> Expression:
-    """`resolved` for a condition.
+    """Resolve a condition; see `resolved`.
 
     Raises:
-        InvalidInputError: as `resolved`, or the expression is not a condition.
+        InvalidInputError: see `resolved`; also if the expression is not a condition.
     """
     return _Resolver(schema, session).condition(expression)
 
@@ -157,7 +157,7 @@ def type_of_resolved(expression: Expression, schema: StructType) -> DataType:
 
 
 def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
-    """Whether a tree contains COLLATE, or reads strings with a non-default collation."""
+    """Whether a tree contains COLLATE or a column of strings with a non-default collation."""
     return any(
         isinstance(part, nodes.Collate)
         or (
@@ -185,7 +185,7 @@ class _Resolver:
         if isinstance(node, LOGIC):
             return flattened(with_children(node, operands))
         resolved, data_type = self.typed(node)
-        # A string can be a condition: ANSI mode casts it to boolean, so 'abc' is an error.
+        # A string is a valid condition: ANSI mode casts it to boolean, which fails for 'abc'.
         if data_type in {BOOLEAN, VOID, STRING}:
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
@@ -267,7 +267,7 @@ class _Resolver:
         return self._one_of(operand, options), BOOLEAN
 
     def _one_of(self, operand: Expression, options: Sequence[Expression]) -> Expression:
-        """IN with moments: those in another unit than the operand are compared one by one."""
+        """Resolve `IN` over timestamps; options in another time unit are compared one by one."""
         kind = self.typed(operand)[1]
         alike = [one for one in options if not isinstance(one, Literal) or one.type == kind]
         others = [one for one in options if isinstance(one, Literal) and one.type != kind]
@@ -284,7 +284,7 @@ class _Resolver:
         return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
-        # A constant keeps its units here: a month is not a fixed number of days.
+        # Add an interval constant unit by unit: a month is not a fixed number of days.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -297,8 +297,8 @@ class _Resolver:
         is_order = node.operator == "+" or (node.operator == "-" and interval is node.right)
         if data_type not in coercion.DATETIMES or not is_order:
             raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: an INTERVAL is added to or taken from a date or "
-                f"timestamp, found {data_type}"
+                f"cannot compute {to_sql(node)}: an INTERVAL must be added to or subtracted from a "
+                f"date or timestamp, found {data_type}"
             )
         sign = 1 if node.operator == "+" else -1
         return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
@@ -309,7 +309,7 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        # A cast from string to string changes the collation that compares the value.
+        # A cast from string to string changes the collation by which the value is compared.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
         if node.time_zone is not None or is_collated:  # a cast with a zone was resolved before
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
@@ -325,7 +325,7 @@ class _Resolver:
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
-        # The type is common to all branches, including those that no row takes.
+        # The common type depends on all branches, even on branches that no row reaches.
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
@@ -339,7 +339,7 @@ class _Resolver:
             return self._present(name)
         if name == "interval":
             return self.literal(interval_value(node))
-        # Before the function table: a macro may change the number and order of the arguments.
+        # Expand macros before looking up the function: they may change the arguments.
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
@@ -393,7 +393,7 @@ class _Resolver:
         for field in self._schema:
             if field.name == VARIABLE + node.name:
                 return node, field.type
-        raise InvalidInputError(f"there is no lambda around its parameter {node.name!r}")
+        raise InvalidInputError(f"the lambda parameter {node.name!r} is used outside of a lambda")
 
     def stray_lambda(self, node: nodes.Lambda) -> Typed:
         raise InvalidInputError(f"{to_sql(node)} can only be an argument of a function")
@@ -401,10 +401,10 @@ class _Resolver:
     def _present(self, name: str) -> Typed:
         if self._session.now is None:
             raise InvalidInputError(
-                f"{name}() has no value here: it differs from moment to moment, so a rule of the "
-                "table cannot use it"
+                f"cannot use {name}() here: its value changes with time, so a constraint or a "
+                "generated column would not always have the same result"
             )
-        # One value for all rows, as Spark has one per query.
+        # All rows get the same time, because Spark reads the clock once per query.
         now = self._session.now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
             return Literal(now.date(), DATE), DATE
@@ -421,7 +421,8 @@ class _Resolver:
 class _Typer(_Resolver):
     """Returns the types of resolved expressions without checking them again.
 
-    A column's type may be derived from its Arrow array; some types share one Arrow type.
+    The type of a column may be derived from its Arrow array, and several Delta types share one
+    Arrow type.
     """
 
     def typed(self, node: Expression) -> Typed:
@@ -445,7 +446,7 @@ def _refuse_opaque(data_type: DataType, node: Expression) -> None:
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
     for _, data_type in () if name in OF_PARTS else arguments:
         if coercion.is_opaque(data_type):
-            raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
+            raise InvalidInputError(f"{name} does not support values of type {data_type}")
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
@@ -489,13 +490,13 @@ _TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
 }
 
 
-# Checks whether an expression means the same in every time zone.
+# --- Whether an expression means the same in every time zone
 
 
 # A date, possibly with a time of day, without a zone at the end.
 WITHOUT_ZONE: Final = re.compile(r"['\"]\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*['\"]")
 _OF_TODAY: Final = re.compile(r"(?i)current_date|curdate|localtimestamp")
-# Functions that depend on the instant, not on the wall time.
+# With TIMESTAMP arguments, these functions depend only on the instant, not on the time zone.
 _OF_INSTANTS: Final = frozenset(
     {
         *("coalesce", "nvl", "nvl2", "ifnull", "nullif", "greatest", "least", "if"),
@@ -504,7 +505,7 @@ _OF_INSTANTS: Final = frozenset(
         *("timestamp_seconds", "timestamp_millis", "timestamp_micros"),
     }
 )
-# The types from which or to which a wall time is cast.
+# A cast between TIMESTAMP and one of these types depends on the session's time zone.
 _WALL_TIMES: Final = frozenset({DATE, STRING, TIMESTAMP_NTZ})
 _ALWAYS: Final = frozenset({"from_unixtime", "unix_timestamp", "to_unix_timestamp"})
 
@@ -513,8 +514,8 @@ def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool
     """Whether the value may differ between time zones; True if in doubt.
 
     Args:
-        text: the expression as written. The literals in `resolved` no longer show whether they
-            named a zone.
+        text: the expression as written. The literals in `resolved` no longer show whether they were
+            written with a zone.
         resolved: the same expression, resolved against `schema`.
         schema: the schema of the rows.
     """
@@ -535,7 +536,7 @@ def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool
 
 
 def _computes(node: Expression, schema: StructType, unknown: DataType | None) -> bool:
-    """Whether this one node turns an instant into a wall time, or the other way round."""
+    """Whether the node itself, without its operands, converts between an instant and local time."""
     if isinstance(node, Call) and node.function in _ALWAYS:
         return True
     if not isinstance(node, Call | Cast) or (

@@ -1,6 +1,6 @@
-"""Functions of arrays as in Spark: sets, orders, slices, sequences.
+"""Functions of arrays as in Spark: set operations, sorting, slices, sequences.
 
-Elements are equal as in `comparing`: NaN is equal to NaN, and NULL to NULL.
+Elements are compared as in `comparing`: NaN equals NaN, and NULL equals NULL.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MAX_INTEGER: Final = (1 << 31) - 1
 
 
 def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
-    """Return arrays of new values; rows that are NULL in `lists` stay NULL.
+    """Return arrays of new values, with NULL for the rows that are NULL in `lists`.
 
     Args:
-        lists: arrays with the number of values of each row, unless `parents` is given.
+        lists: arrays with as many values in each row as the result, unless `parents` is given.
         values: the values of all rows, ordered by row.
-        parents: the row of each value.
+        parents: the row number of each value.
     """
     counts = counts_of(len(lists), parents) if parents is not None else _lengths(lists)
     return pa.ListArray.from_arrays(
@@ -46,13 +46,13 @@ def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
 
 
 def offsets_of(counts: Array) -> Array:
-    """Return the offset at which each row's values begin, and the end of the last row."""
+    """Return the offset at which each row's values begin, followed by the end of the last row."""
     ends = compute.cumulative_sum(compute.cast(counts, pa.int64()))
     return pa.concat_arrays([pa.array([0], pa.int64()), ends])
 
 
 def counts_of(rows: int, parents: Array) -> Array:
-    """Count the values of each row, given the row of each value."""
+    """Count the values of each row, given the row number of each value."""
     counted = parents.value_counts()
     places = compute.index_in(
         row_numbers(rows), value_set=compute.cast(counted.field(0), pa.uint64())
@@ -65,7 +65,7 @@ def _lengths(lists: Array) -> Array:
 
 
 def _distinct(values: Iterable[Any], left_out: Iterable[Any] = ()) -> list[Any]:
-    """Return the distinct values in their order, without those in `left_out`."""
+    """Return the distinct values in order of first occurrence, without the values in `left_out`."""
     seen = set(map(identity, left_out))
     found = []
     for value in values:
@@ -77,7 +77,7 @@ def _distinct(values: Iterable[Any], left_out: Iterable[Any] = ()) -> list[Any]:
 
 
 def _with_one_zero(value: Any) -> Any:
-    """Return the value as Spark keeps it in sets: both zeros become 0.0, also in nested values."""
+    """Replace -0.0 by 0.0, also in nested values, as Spark does in sets."""
     match value:
         case float():
             return value + 0.0
@@ -98,7 +98,7 @@ def _overlap(left: list[Any], right: list[Any]) -> bool | None:
     keys = {identity(value) for value in left if value is not None}
     if any(identity(value) in keys for value in right if value is not None):
         return True
-    # A NULL in one array could stand for any value of the other array.
+    # A NULL in one array might equal any value of the other array.
     return None if left and right and (None in left or None in right) else False
 
 
@@ -126,7 +126,7 @@ def _sorted_nulls_last(values: list[Any]) -> list[Any]:
 def _sort(values: list[Any], is_ascending: bool = True) -> list[Any]:  # noqa: FBT001, FBT002  # SQL's own
     if is_ascending:
         return sorted(values, key=sort_key)
-    # Equal values keep their order, also with `reverse=True`.
+    # Equal values remain in their order, even with `reverse=True`.
     return sorted(values, key=sort_key, reverse=True)
 
 
@@ -157,7 +157,7 @@ def _slice(values: list[Any], start: int, count: int) -> list[Any]:
 
 
 def slots(lengths: Array) -> tuple[Array, Array]:
-    """Return the row and the position from 0 of each element, given the lengths of the arrays."""
+    """Return the row number and the position from 0 of each element, given the arrays' lengths."""
     offsets = offsets_of(lengths)
     lists = pa.LargeListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py()))
     parents = compute.list_parent_indices(lists)
@@ -181,7 +181,7 @@ def array_repeat(value: Datum, count: Datum) -> Datum:
 
 
 def sequence(start: Datum, stop: Datum, step: Datum | None = None) -> Datum:
-    """Return the values from `start` to `stop`, both included; the default step is 1 or a day."""
+    """Return the values from `start` to `stop`, both included; the default step is 1 or one day."""
     sides = [side for side in (start, stop, step) if side is not None]
     rows = max((len(side) for side in sides if not isinstance(side, pa.Scalar)), default=1)
     numbers = [compute.cast(_as_number(as_array(side, rows)), pa.int64()) for side in sides]
@@ -213,7 +213,7 @@ def _steps(unit: int, first: int, last: int, by: int | None = None) -> tuple[int
     if by == 0 and width == 0:
         return 0, 1
     if by == 0 or by * width < 0:
-        raise InvalidInputError(f"a sequence from {first} to {last} has no steps of {by}")
+        raise InvalidInputError(f"steps of {by} do not lead from {first} to {last}")
     return by, width // by + 1
 
 
@@ -241,7 +241,7 @@ def reverse(value: Datum) -> Datum:
 
 
 def concat(*parts: Datum) -> Datum:
-    """Join the parts; NULL if one of them is NULL. Cost: by row for arrays."""
+    """Concatenate strings or arrays; NULL if a part is NULL. Cost: by row for arrays."""
     if parts and pt.is_list(parts[0].type):
         result = loosened(parts[0].type)
         return by_row(lambda *values: list(chain.from_iterable(values)), result, *parts)
@@ -260,7 +260,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-# Functions of maps as in Spark.
+# --- Functions of maps
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ def map_of(is_known: Array, parents: Array, keys: Array, items: Array) -> Array:
 
 
 def checked_pairs(pairs: Iterable[tuple[Any, Any]]) -> Pairs:
-    """Return the entries of a map, if their keys are valid.
+    """Return the entries of a map after checking their keys.
 
     Raises:
         InvalidInputError: a key is NULL or repeated (the default of Spark's

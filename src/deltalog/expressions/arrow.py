@@ -1,7 +1,7 @@
 """Evaluating resolved expressions over Arrow data.
 
 Owns three-valued logic, the choice of rows for which an operand is evaluated, and the conversion of
-results to arrays. The kernels of functions are in the modules that this one imports.
+results to arrays. Other modules contain the kernels of functions.
 
 Spark evaluates row by row and stops early: in `b <> 0 AND a / b > 1`, no row with b = 0 reaches the
 division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So
@@ -69,7 +69,7 @@ from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-# Smaller batches are joined first: a kernel call costs more than copying so few rows.
+# Smaller batches are combined first: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **numbers.KERNELS,
@@ -98,7 +98,7 @@ _SAFE: Final = (
 _INPUTS: Final = (Column, Literal, nodes.Variable)
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
 
-# Errors that a kernel raises because of a value: too large, too many, cannot be parsed.
+# Errors that a kernel raises because of the data, such as a value that is out of range.
 _OF_VALUES: Final = (
     pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowIndexError, MemoryError, ValueError,
     ArithmeticError, RecursionError, re.error,
@@ -108,7 +108,7 @@ _OF_VALUES: Final = (
 def evaluate(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.Array[Any] | pa.ChunkedArray[Any]:
-    """The implementation of `evaluation.evaluate`, which other modules call."""
+    """Return the expression's value for every row; see `evaluation.evaluate`."""
     if isinstance(data, pa.RecordBatch):
         array: pa.Array[Any] = as_array(_evaluate(resolved, data), data.num_rows)
         return array
@@ -141,12 +141,13 @@ def _evaluate(node: Expression, data: Any) -> Datum:
     except _OF_VALUES as error:
         raise InvalidInputError(_failed(node, error)) from error
     except Exception as error:
-        # Any kernel may raise, so the message names the expression: a table rule must be findable.
+        # Any kernel may raise. The message names the expression, so that users can find the
+        # constraint.
         raise InternalError(_failed(node, error)) from error
 
 
 def _failed(node: Expression, error: Exception) -> str:
-    reason = str(error) or "there is not enough memory"  # what Python says of that
+    reason = str(error) or "there is not enough memory"  # MemoryError has no message
     named = "" if isinstance(error, pa.ArrowInvalid) else f"{type(error).__name__}: "
     return f"cannot compute {to_sql(node)}: {named}{reason}"
 
@@ -158,7 +159,7 @@ def _column(node: Column, data: Any) -> Datum:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
         if isinstance(found, pa.StructArray) and not found.null_count:
-            found = found.field(name)  # Arrow's kernel costs time for every field of the struct
+            found = found.field(name)  # faster than Arrow's kernel, which visits every field
         else:
             found = compute.struct_field(found, [name])
     return found
@@ -180,7 +181,7 @@ def _comparison(node: nodes.Comparison, data: Any) -> Datum:
 
 
 def _beside(first: Datum, node: Expression, data: Any) -> Datum:
-    """Evaluate the second operand; Spark skips it in rows where the first is NULL."""
+    """Evaluate the second operand only for the rows in which the first is not NULL, as in Spark."""
     has_nulls = not first.is_valid if isinstance(first, pa.Scalar) else first.null_count
     if not has_nulls or not can_fail(node):
         return _evaluate(node, data)
@@ -188,7 +189,7 @@ def _beside(first: Datum, node: Expression, data: Any) -> Datum:
 
 
 def _logic(node: nodes.And | nodes.Or | nodes.Not, data: Any) -> Datum:
-    """Evaluate AND, OR and NOT, however deep they are nested."""
+    """Evaluate AND, OR and NOT without recursion, so that they may be nested to any depth."""
     steps = [_operands_in_turn(node, data)]
     value: Any = None
     while steps:
@@ -207,16 +208,17 @@ def _logic(node: nodes.And | nodes.Or | nodes.Not, data: Any) -> Datum:
 
 
 def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any], Datum, Datum]:
-    """Yield each operand with the rows that need it, and return the value of the node."""
+    """Yield each operand with the rows that need it; return the value of the whole node."""
     if isinstance(node, nodes.Not):
         return compute.invert(_as_boolean((yield node.operand, data)))
-    # One decisive operand (false in AND, true in OR) decides a row, even beside a NULL.
+    # One decisive operand (false in AND, true in OR) decides a row, even if another one is NULL.
     decisive = isinstance(node, nodes.Or)
     kernel = pc.or_kleene if decisive else pc.and_kleene
     found: Any = pa.scalar(not decisive)
     operands = node.operands
     if not can_fail(node):
-        # The order is free. Nested operands come first, so that no results wait meanwhile.
+        # Any order is allowed. Evaluate nested operands first: fewer results are in memory
+        # meanwhile.
         operands = sorted(operands, key=lambda operand: not isinstance(operand, LOGIC))
     for operand in operands:
         if not can_fail(operand):
@@ -237,8 +239,8 @@ def _as_boolean(datum: Datum) -> Datum:
 
 
 def can_fail(node: Expression) -> bool:
-    """Whether the evaluation fails for some values."""
-    # Determined for all conditions of the tree at once, and kept for each of them.
+    """Whether the evaluation can raise an error for some values."""
+    # Computed for all conditions of the tree in one pass, and cached for each of them.
     return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
 
 
@@ -252,7 +254,7 @@ def _can_fail(node: Expression, operands: Sequence[bool]) -> bool:
 
 
 def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
-    """Return the expression's value in the rows of `mask`; other rows are NULL, not evaluated.
+    """Evaluate the expression in the rows of `mask`; the result is NULL in other rows.
 
     Args:
         node: a resolved expression.
@@ -266,7 +268,7 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
 
 
 def _unevaluated(node: Expression, data: Any) -> Datum:
-    # `1 / 0` has no columns, so it would be evaluated even if no row of the data is left.
+    # `1 / 0` has no columns, so filtering the data to no rows would not prevent its evaluation.
     return nulls(data.num_rows, _arrow_type_of(node, data.schema))
 
 
@@ -292,7 +294,7 @@ def _is_null(node: nodes.IsNull, data: Any) -> Datum:
 
 
 def _members(node: nodes.In, kind: pa.DataType) -> comparing.Members:
-    """Return the constants of an IN list; it is converted once, not for each batch."""
+    """Return the constants of an IN list, converted once and not for each batch."""
 
     def find() -> comparing.Members:
         constants = [option for option in node.options if isinstance(option, Literal)]
@@ -305,7 +307,7 @@ def _members(node: nodes.In, kind: pa.DataType) -> comparing.Members:
 def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     found = comparing.is_member(operand, _members(node, operand.type))
-    # As in Spark, an option is evaluated only for rows that no option before it equals.
+    # As in Spark, an option is evaluated only for rows that do not equal an earlier option.
     others = node.fact(
         "computed options", lambda: [one for one in node.options if not isinstance(one, Literal)]
     )
@@ -392,7 +394,7 @@ def _call(node: Call, data: Any) -> Datum:
 
 
 def _collated_test(node: Call, collation: str, data: Any) -> Datum:
-    # `_` matches characters of the strings: their collation keys may have other characters.
+    # `_` matches one character of the original string, so this does not use collation keys.
     text, part = (
         _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
         for one in node.arguments
@@ -424,8 +426,8 @@ def _body(node: nodes.Lambda, data: Any, rows: Array, *parameters: Array) -> Arr
         node: the lambda.
         data: the batch around the lambda.
         rows: for each call, the row of `data` that it belongs to.
-        parameters: one array per parameter, with one value per call. Those that the lambda does
-            not name are ignored.
+        parameters: one array per parameter, with one value per call. Parameters that the lambda
+            does not name are ignored.
     """
     own = [VARIABLE + name for name in node.parameters]
     outer = {path[0] for path in columns(node.body)}
@@ -472,17 +474,17 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
 }
 
 
-# Shortening a long OR: leave out the operands that no row of a batch can match.
+# --- Shortening a long OR to the operands that can match a row of the batch
 
 
 MANY: Final = 64
-"""The least number of operands of an OR that is narrowed; a shorter OR is as fast as it is."""
+"""The minimum number of operands for which shortening an OR saves time."""
 _FLIPPED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Limits:
-    """The lower and upper limit of a column in each operand of an OR; NULL means no limit."""
+    """The lower and upper limits of a column in all operands of an OR; NULL means no limit."""
 
     name: str
     lows: pa.Array[Any]
@@ -490,7 +492,7 @@ class _Limits:
 
 
 def narrowed(condition: Expression, data: pa.RecordBatch | pa.Table) -> Expression:
-    """Return the condition without the operands of a long OR that match no row.
+    """Return the condition without the operands of a long OR that match no row of the data.
 
     Args:
         condition: the resolved condition of a filter.
@@ -531,14 +533,14 @@ def _narrowed(part: Any, data: Any) -> Expression:
 
 
 def _limits(operands: Sequence[Expression]) -> list[_Limits]:
-    """Return the limits of each column that every operand restricts."""
+    """Return the limits of each column that is limited in every operand."""
     each = [_of_operand(operand) for operand in operands]
     common = set(each[0]).intersection(*each[1:])
     found = []
     for name, kind in sorted(common, key=str):
         arrow_type = to_arrow_type(kind)
         if pt.is_floating(arrow_type):
-            continue  # NaN is greater than the batch's maximum shows
+            continue  # the batch's maximum ignores NaN, which is greater
         try:
             lows, highs = (
                 array_of([to_scalar(ends[name, kind][side], kind) for ends in each], arrow_type)
@@ -572,7 +574,7 @@ def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[An
         ends = _ends(operator, values)
         if ends is not None:
             low, high = found.get((left.path[0], first.type), (None, None))
-            # Of two limits on one side, either one is valid.
+            # If an operand has two limits on the same side, either of them is valid.
             found[left.path[0], first.type] = (
                 ends[0] if low is None else low,
                 ends[1] if high is None else high,

@@ -1,8 +1,8 @@
-"""Converting pyarrow's filters of any size to expressions.
+"""Converting pyarrow filters of any size to expressions.
 
-Owns AND, OR, NOT, tests for NULL, and comparisons of a column with a constant of its type. Other
-parts are converted by way of Substrait. A Substrait message doubles in size with each nested
-function, so only small parts are converted that way.
+Converts AND, OR, NOT, tests for NULL, and comparisons of a column with a constant of its type.
+Other parts are converted through Substrait. A Substrait message doubles in size with each nested
+function, so only small parts are converted through it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _MOST_SHOWN: Final = 1_000
 
 
 def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """Return the condition as an expression, not resolved yet.
+    """Convert a pyarrow filter to an unresolved expression.
 
     Args:
         expression: a pyarrow filter.
         schema: the schema of the columns; the filter names them exactly.
 
     Raises:
-        InvalidInputError: pyarrow cannot serialise it, or a part has no exact counterpart.
+        InvalidInputError: pyarrow cannot serialise the filter, or a part has no exact counterpart.
     """
     try:
         filter_ = _Filter(expression, schema)
@@ -50,9 +50,9 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
 
 
 def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Return a condition that is true at least wherever the filter is, or None.
+    """Return a condition that is true for at least the rows that the filter selects, or None.
 
-    Operands of an outer AND that have no exact counterpart are left out.
+    Operands of the outermost AND that have no exact counterpart are left out.
 
     Args:
         expression: a pyarrow filter.
@@ -72,10 +72,10 @@ def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -
 
 
 def for_arrow(expression: pc.Expression) -> pc.Expression:
-    """Return the same filter, flat enough for Arrow, which crashes on a deeply nested one.
+    """Return an equivalent filter that is nested less deeply; Arrow crashes on deep nesting.
 
     Raises:
-        InvalidInputError: the filter is too deep, and not because of a long chain of AND or OR.
+        InvalidInputError: the filter is too deep for a reason other than long chains of AND or OR.
     """
     try:
         pickled = Pickled(expression)
@@ -99,7 +99,7 @@ def _shown(expression: pc.Expression) -> str:
 
 
 class _Filter:
-    """A filter, and the converted form of its small parts."""
+    """A filter together with the converted forms of its small parts."""
 
     def __init__(self, expression: pc.Expression, schema: pa.Schema) -> None:
         self._schema = schema
@@ -116,11 +116,11 @@ class _Filter:
         self._convert_leaves()
 
     def conjuncts(self) -> list[FilterPart]:
-        """Return the operands of the outer AND."""
+        """Return the operands of the outermost AND."""
         return self.root.operands() if self.root.function == "and_kleene" else [self.root]
 
     def found(self, root: FilterPart) -> Expression:
-        """Return a part as an expression.
+        """Convert a part to an expression.
 
         Raises:
             InexactPartError: the part has no exact counterpart.
@@ -167,7 +167,7 @@ class _Filter:
     def _is_logic(self, part: FilterPart) -> bool:
         if part.function in {"and_kleene", "or_kleene", "invert"}:
             return True
-        # Arrow's test for NULL has options for NaN, and a rule for the fields of a struct.
+        # Arrow's test for NULL has an option for NaN, and its own rule for the fields of a struct.
         is_of_call = len(part.parts) == 1 and part.parts[0].function is not None
         if part.function == "is_null" and is_of_call:
             options: Any = None if part.column is None else self._pickled.constant(part)
@@ -175,7 +175,7 @@ class _Filter:
         return part.function == "is_valid" and is_of_call
 
     def _compared(self, part: FilterPart) -> Expression | None:
-        """Convert the comparison of a column with a constant of its type; None for other parts."""
+        """Convert the comparison of a column with a constant of its type; otherwise return None."""
         operator = COMPARISONS.get(part.function or "")
         if operator is None or len(part.parts) != 2:
             return None
@@ -187,7 +187,7 @@ class _Filter:
         return comparison(operator, [side[0] for side in sides if side], self._schema)
 
     def _side(self, part: FilterPart) -> tuple[Expression, pa.DataType] | None:
-        """Return a column or constant of a plain type, and the type."""
+        """Convert a column or constant of a plain type; return it with the type."""
         if part.is_column:
             kind = self._type_of(part.path)
             return None if kind is None or not _is_plain(kind) else (Column(part.path), kind)
@@ -215,7 +215,7 @@ class _Filter:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether equal values of the type are equal in Python, so that `Literal` can hold them."""
+    """Whether equal values of the type are equal in Python, so that `Literal` supports them."""
     if pt.is_timestamp(kind):
         return kind.unit == "us" and kind.tz in {None, "UTC"}
     return (
@@ -237,25 +237,25 @@ def _levels(root: FilterPart) -> Iterator[int]:
         waiting += [(one, level + 1) for one in part.parts]
 
 
-# pyarrow's expressions, read and rebuilt by way of their pickles.
+# --- Reading pyarrow's expressions from their pickles, and rebuilding them
 
 
 _CHAINS: Final = frozenset({"and_kleene", "or_kleene", "and", "or"})
 _MOST_OPERANDS: Final = 64
 SAFE_DEPTH: Final = 3 * _MOST_OPERANDS
-"""The depth that Arrow can follow on any thread; each level needs about 1 KiB of stack."""
+"""The depth that Arrow can process on any thread; each level needs about 1 KiB of stack."""
 
 _Pair = tuple[bytes, bytes]
 
 
 @dataclass(slots=True, eq=False)
 class FilterPart:
-    """A call, a column or a constant.
+    """A node of a pyarrow expression: a call, a column or a constant.
 
     Args:
         function: the name of the function of a call.
         path: the names of a column and of the fields inside it.
-        column: the column that contains a constant, or the options of a call.
+        column: the index of the column that contains a constant or the options of a call.
         parts: the arguments of a call.
     """
 
@@ -275,7 +275,7 @@ class FilterPart:
         return self.function is None and not self.path
 
     def operands(self) -> list[FilterPart]:
-        """Return the arguments; nested ANDs or ORs count as one, as in Arrow."""
+        """Return the arguments; as in Arrow, directly nested ANDs or ORs are one chain."""
         if self.function not in _CHAINS:
             return self.parts
         found: list[FilterPart] = []
@@ -290,10 +290,10 @@ class FilterPart:
 
 
 class Pickled:
-    """An expression of pyarrow as a tree.
+    """A pyarrow expression as a tree.
 
     Args:
-        expression: any.
+        expression: any pyarrow expression.
 
     Raises:
         InvalidInputError: pyarrow cannot pickle the expression, for instance because it names
@@ -319,7 +319,7 @@ class Pickled:
         return found
 
     def expression(self, part: FilterPart) -> pc.Expression:
-        """Return a part as an expression of pyarrow."""
+        """Convert a part back to a pyarrow expression."""
         pairs: list[_Pair] = []
         columns: list[int] = []
 
@@ -362,7 +362,7 @@ def _one_row(arrays: Sequence[pa.Array[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def depth(root: FilterPart) -> int:
-    """Return the depth of the tree for Arrow, which folds chains of AND or OR from the left."""
+    """Return the depth of the tree in Arrow, which nests chains of AND or OR to the left."""
     deepest, waiting = 0, [(root, 1)]
     while waiting:
         part, above = waiting.pop()
@@ -374,10 +374,10 @@ def depth(root: FilterPart) -> int:
 
 
 def shallow(root: FilterPart) -> FilterPart:
-    """Return the same condition, with each long chain of AND or OR split into shorter chains.
+    """Return an equivalent condition whose long chains of AND or OR are split into shorter chains.
 
-    Arrow joins directly nested chains again. A double NOT between them prevents that without
-    changing the result.
+    Arrow merges directly nested chains. A double NOT between them prevents that, without changing
+    the result.
     """
     done: dict[int, FilterPart] = {}
     waiting = [(root, False)]
@@ -418,7 +418,7 @@ def _chain(function: str, parts: list[FilterPart]) -> FilterPart:
 
 
 def _tree(pairs: Sequence[_Pair]) -> FilterPart:
-    """Build the tree from pairs of metadata."""
+    """Build the tree from the metadata pairs of the serialised expression."""
     holder = FilterPart("")
     stack = [holder]
     names = 0
@@ -443,12 +443,12 @@ def _tree(pairs: Sequence[_Pair]) -> FilterPart:
         elif key == b"field_ref":
             stack[-1].parts.append(FilterPart(path=(value.decode(),)))
         else:
-            raise NotImplementedError(f"it has a part of an unknown kind, {key.decode()!r}")
+            raise NotImplementedError(f"it contains an unknown kind of part, {key.decode()!r}")
     return holder.parts[0]
 
 
 def _pairs(schema: pa.Schema) -> list[_Pair]:
-    """Return a schema's metadata in order; pyarrow's dictionary would lose repeated keys."""
+    """Return a schema's metadata pairs in order; pyarrow's dictionary would drop repeated keys."""
     message = schema.serialize().to_pybytes()
     # After the length comes the offset of the table `Message`. Its third field is the `Schema`.
     start = 8

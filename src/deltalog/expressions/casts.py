@@ -1,8 +1,8 @@
-"""`CAST` of Arrow arrays by Spark's ANSI rules.
+"""`CAST` of Arrow arrays by the rules of Spark's ANSI mode.
 
-Owns the conversion between primitive types, and the decision which values a cast refuses. A kernel
-returns the converted array and a mask of the refused rows. These are an error in `CAST` and NULL in
-`TRY_CAST`.
+Owns the conversion between primitive types, and decides which values cannot be cast. A kernel
+returns the converted array and a mask of the rows that cannot be cast. Such rows are an error in
+`CAST` and NULL in `TRY_CAST`.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ if TYPE_CHECKING:
     Convert = Callable[[Array, DataType, DataType], Array]
 
 _WIDE: Final = pa.decimal256(76, 38)
-# The greatest distance from 1970 in microseconds whose nanoseconds fit 64 bits.
+# The greatest distance from 1970, in microseconds, that fits 64 bits as nanoseconds.
 _MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
 
 class Converted(NamedTuple):
-    """Converted values, and a mask of the rows that the cast refused (None: it refused none)."""
+    """Converted values, and a mask of the rows that cannot be cast, or None if all rows can."""
 
     values: Array
     refused: Array | None = None
 
 
 def needs_zone(source: DataType, to: DataType) -> bool:
-    """Whether a cast between the types adds or drops a time zone, at any depth."""
+    """Whether a cast between the types converts to or from local time, at any depth."""
     if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
         return {source, to} == _WITH_AND_WITHOUT_ZONE
     match source, to:
@@ -87,7 +87,7 @@ def needs_zone(source: DataType, to: DataType) -> bool:
 
 
 def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) -> Datum:
-    """Cast values to another type in UTC; see `cast_in_zone`."""
+    """Cast values to another type, with UTC as the time zone; see `cast_in_zone`."""
     return cast_in_zone(datum, source, to, is_try=is_try, time_zone=None)
 
 
@@ -124,7 +124,7 @@ def cast_in_zone(
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     if is_try and source in FINE_MOMENTS:
-        # Spark cuts off finer digits; TRY_CAST here would return NULL instead.
+        # Spark truncates finer digits in TRY_CAST, but this implementation would return NULL.
         raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
@@ -179,14 +179,15 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
         return to_decimal(array, decimal_of(source), to)
     if source in FRACTIONALS:
         return _fractional_to_integral(array, to)
-    # One digit more: Arrow does not truncate a decimal without digits before the point.
+    # Widen by one digit: Arrow cannot truncate a decimal that has no digits before the point.
     whole = pc.trunc(_widened(array, 1)) if is_decimal(source) else array
     return _to_integral(whole, to)
 
 
 def _to_fractional(array: Array, source: PrimitiveType, to: PrimitiveType) -> Array:
     if is_decimal(source):
-        # Arrow multiplies by a power of ten, so the last digit may differ; strings convert exactly.
+        # Arrow multiplies by a power of ten, so its last digit may differ. Converting strings is
+        # exact.
         array = array.cast(pa.string())
     return array.cast(to_arrow_type(to), safe=False)
 
@@ -207,10 +208,10 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     whole = pc.trunc(array.cast(pa.float64()))
     limit = float(1 << (to.primitive.bits - 1))
     top = limit if to == LONG else limit - 1
-    # NaN compares false with both limits, so it is refused.
+    # NaN compares false with both limits, so it cannot be cast.
     fits = compute.and_(compute.greater_equal(whole, -limit), compute.less_equal(whole, top))
     refused = compute.invert(fits)
-    # 2^63 - 1 is not a double: Java compares with 2^63, and casts 2^63 to 2^63 - 1.
+    # 2^63 - 1 is not a double. Java compares with 2^63 instead, and casts 2^63 to 2^63 - 1.
     is_top = compute.equal(whole, limit)
     values = _without(whole, compute.or_(refused, is_top)).cast(to_arrow_type(to))
     if to == LONG:
@@ -250,7 +251,7 @@ def _widened(array: Array, digits: int) -> Array:
 
 
 def _number_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
-    # NaN is true, because it is not equal to zero.
+    # NaN becomes true, because it is not equal to zero.
     return Converted(compute.not_equal(array, pa.scalar(0, array.type)))
 
 
@@ -259,8 +260,8 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
-    # The zone is UTC: timestamps with and without zone contain the same number, and a date
-    # is midnight.
+    # The zone is UTC, so timestamps with and without zone contain the same number, and a date means
+    # midnight.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
@@ -269,7 +270,7 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
 
 def _to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
     arrow_type: Any = to_arrow_type(to)
-    # A date is midnight, and a zone is a label on instants in UTC.
+    # A date means midnight. Arrow stores instants in UTC, so the zone changes no values.
     micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())
     refused = compute.or_(
         compute.less(micros, -_MOST_MICROS), compute.greater(micros, _MOST_MICROS)
@@ -369,7 +370,7 @@ def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conv
 
 def _fit_too(valid: Array, fits: Array) -> Array:
     # NULL where the string is NULL.
-    return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a value, no flag
+    return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a value
 
 
 def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
@@ -445,11 +446,11 @@ def _without(array: Array, refused: Array) -> Array:
     return compute.if_else(refused, None, array)
 
 
-# Casts of arrays, maps and structs, and their string form.
+# --- Casts of arrays, maps and structs, and their conversion to strings
 
 
 def cast_nested(array: Array, source: DataType, to: DataType, convert: Convert) -> Array:
-    """Cast the values of a nested type, part by part."""
+    """Cast the values of a nested type recursively; `convert` casts the parts."""
     match source, to:
         case ArrayType(), ArrayType():
             values = convert(compute.list_flatten(array), source.element_type, to.element_type)
@@ -491,7 +492,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
     """Return the keys and items of maps as flat arrays, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
-    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be left out.
+    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be ignored.
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths

@@ -1,6 +1,6 @@
 """The common type of two values and the result type of arithmetic, by Spark's ANSI rules.
 
-Owns the precedence of types. Independent of expressions and data.
+Owns the precedence of types. Does not depend on expressions or data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
-# Nanosecond types have the same instants: a cast to microseconds must be exact and in range.
+# A nanosecond timestamp is an instant too: it can be cast to microseconds if that is exact.
 FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
     DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
@@ -50,7 +50,7 @@ FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     TIMESTAMP_NANOS_NTZ: frozenset({TIMESTAMP_NTZ}),
 }
 FINE_MOMENTS: Final = frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ})
-# From narrow to wide.
+# In order, from narrow to wide.
 INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
 DATETIMES: Final = _family(Family.MOMENT)
@@ -72,7 +72,7 @@ def is_numeric(data_type: DataType) -> bool:
 
 
 def is_opaque(data_type: DataType) -> bool:
-    """Whether expressions only pass values of the type through and never look into them."""
+    """Whether expressions only return or copy values of the type and never inspect them."""
     if isinstance(data_type, PrimitiveType):
         return data_type.primitive.is_opaque
     return any(
@@ -82,17 +82,17 @@ def is_opaque(data_type: DataType) -> bool:
 
 
 def is_ordered(data_type: DataType) -> bool:
-    """Whether values of an opaque type can be compared with each other."""
+    """Whether values of an opaque type can be compared."""
     return isinstance(data_type, PrimitiveType) and data_type.primitive.is_ordered
 
 
 def is_unordered(data_type: DataType) -> bool:
-    """Whether values of the type have no order and no equality in expressions."""
+    """Whether expressions cannot compare values of the type, not even for equality."""
     return is_opaque(data_type) and not is_ordered(data_type)
 
 
 def holds_integer(data_type: DataType, value: int) -> bool:
-    """Whether a number fits an integral type."""
+    """Whether an integer is in the range of an integral type."""
     most = _GREATEST.get(data_type, -1)
     return -most - 1 <= value <= most
 
@@ -104,16 +104,16 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
             return data_type
         row = data_type.primitive
         if row.family is Family.INTEGRAL:
-            # A long has at most 19 digits; Spark's DecimalType.LongDecimal is decimal(20,0).
+            # A long has at most 19 digits, but Spark's DecimalType.LongDecimal is decimal(20,0).
             return decimal_type(row.digits + (row.bits == 64), 0)
     raise InvalidInputError(f"{data_type} is not an exact number type")
 
 
 def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
-    """Return the decimal type of a constant; an integer has the precision of its own digits.
+    """Return the decimal type of a constant; for an integer, the precision is its number of digits.
 
-    So `price * 2` has one more digit, not ten. A tinyint is always a decimal(3,0), because Spark's
-    `DecimalType.fromLiteral` has no case for it.
+    So the type of `price * 2` has one more digit than `price`, not ten. A tinyint is always a
+    decimal(3,0), because Spark's `DecimalType.fromLiteral` has no case for it.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
         return decimal_type(len(str(abs(value))), 0)
@@ -123,7 +123,7 @@ def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
 def common_type(left: DataType, right: DataType) -> DataType | None:
     """Return the type to which both sides of a comparison are cast, or None if there is none.
 
-    In ANSI mode a string is cast to the other type; Hive casts the other side to string.
+    In ANSI mode a string is cast to the other type; in Hive the other side is cast to string.
     """
     if left == right:
         return left
@@ -176,7 +176,7 @@ def _common_nested(left: DataType, right: DataType) -> DataType | None:
 
 
 def _common_struct(left: StructType, right: StructType) -> StructType | None:
-    """Return the struct of the fields' common types by position, with the left side's names."""
+    """Return the struct of the fields' common types, matched by position, with `left`'s names."""
     if len(left) != len(right):
         return None
     fields: list[Field] = []
@@ -191,14 +191,14 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
 def comparable_type(left: DataType, right: DataType) -> DataType | None:
     """Return the type in which two sides are compared.
 
-    The fields of a row, as in `(a, b) = (1, 2)`, are named `col1`, `col2`, …; a column takes no
-    part in these names.
+    The generated names `col1`, `col2`, … of the fields of a row, as in `(a, b) = (1, 2)`, are
+    replaced by the other side's names.
     """
     return common_type(left, _with_names_of(left, right))
 
 
 def _with_names_of(named: DataType, other: DataType) -> DataType:
-    """Return the type with its generated field names replaced by the other type's names."""
+    """Replace generated field names of a type by the other type's names."""
     match named, other:
         case ArrayType(), ArrayType():
             return replace(
@@ -234,7 +234,7 @@ def has_same_structure(left: DataType, right: DataType) -> bool:
 
 
 def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
-    """Return the decimal type that fits both; above 38 digits, the fraction is shortened first."""
+    """Return the decimal type that fits both types; above 38 digits, the scale is reduced first."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     excess = max(0, whole + scale - MAX_DIGITS)
@@ -259,7 +259,7 @@ def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) ->
 
 
 def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
-    """Limit a decimal type to 38 digits: the scale shrinks first, but not below six digits.
+    """Limit a decimal type to 38 digits: the scale is reduced first, to no less than six digits.
 
     The rule is Spark's `DecimalType.adjustPrecisionScale`.
     """
@@ -272,7 +272,7 @@ def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
 def can_cast(source: DataType, to: DataType) -> bool:
     """Whether ANSI mode has a `CAST` from one type to the other.
 
-    Unlike in Spark's legacy mode, numbers cannot be cast to binary, nor dates to numbers.
+    Numbers cannot be cast to binary, nor dates to numbers.
     """
     if source in (to, VOID) or to == STRING:
         return source in (to, VOID) or (to != VOID and not is_opaque(source))
@@ -298,7 +298,7 @@ def can_cast(source: DataType, to: DataType) -> bool:
 
 
 def is_relabelled(source: DataType, to: DataType) -> bool:
-    """Whether a cast keeps the value and changes only its type: bytes (WKB) to geometry."""
+    """Whether a cast returns the same bytes as another type: from binary (WKB) to geometry."""
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
     one, other = source.primitive, to.primitive

@@ -1,11 +1,11 @@
 """Choosing the collation of each string comparison by Spark's rules, and resolving COLLATE.
 
-Owns the collation of every string in a resolved tree, and its strength: a collation from COLLATE is
-stronger than a column's, which is stronger than a constant's. Two columns with different collations
-cannot be compared. An operation without a rule for strings with a collation is refused.
+Owns the collation of every string in a resolved tree, and its strength: an explicit COLLATE is
+stronger than a column's collation, which is stronger than a constant's. Two columns with different
+collations cannot be compared. An operation that deltalog has no collation rule for is an error.
 
-In the resulting trees, a comparison by a collation compares keys. If bytes compare strings that
-have a collation, the tree contains COLLATE UTF8_BINARY, so resolving it again changes nothing.
+In the resulting trees, a comparison by a collation compares keys. Where strings with a collation
+are compared by bytes, the tree contains COLLATE UTF8_BINARY, so resolving it again changes nothing.
 
 Protocol: none; Spark's `CollationTypeCoercion`
 """
@@ -38,7 +38,7 @@ from deltalog.schema.types import BY_BYTES, RULES, STRING, ArrayType, DataType, 
 
 
 class _Strength(IntEnum):
-    """The strength of a string's collation; of two collations, the stronger one wins."""
+    """The strength of a string's collation; the stronger of two collations is used."""
 
     DEFAULT = 0
     IMPLICIT = 1
@@ -48,7 +48,7 @@ class _Strength(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The strings in a value, and their collation.
+    """The strings in a value and their collation.
 
     Args:
         collation: the identifier of the collation.
@@ -70,26 +70,26 @@ TypeOf = Callable[[Expression], DataType]
 def collated(
     resolved: Expression, schema: StructType, type_of: TypeOf, *, by_bytes: bool = False
 ) -> Expression:
-    """Compare strings by their collations.
+    """Rewrite string comparisons to use the strings' collations.
 
     Args:
-        resolved: with names, types and casts.
+        resolved: a tree with resolved names, types and casts.
         schema: the schema of the rows.
         type_of: returns the type of a part of the tree.
-        by_bytes: whether strings are compared by bytes, whatever collation their column has.
+        by_bytes: whether all strings are compared by bytes, even if their column has a collation.
 
     Raises:
-        InvalidInputError: two strings have different collations, deltalog does not have the rules
-            of a collation, or an operation other than a comparison uses strings with a collation.
+        InvalidInputError: two strings have different collations, deltalog does not support a
+            collation, or an operation other than a comparison uses strings with a collation.
     """
     return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
 
 
 def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) -> Expression:
-    """`collated` for a value that an engine may compare by bytes.
+    """Rewrite a value that another engine may compare by bytes; see `collated`.
 
     Raises:
-        InvalidInputError: as `collated`, or the value is a string with a collation.
+        InvalidInputError: see `collated`; also if the value is a string with a collation.
     """
     found, texts = _Collator(schema, type_of, by_bytes=False).visit(resolved)
     if texts is not None and texts.collation != BY_BYTES:
@@ -102,11 +102,11 @@ def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) ->
 
 
 def check_uncollated(resolved: Expression, schema: StructType) -> None:
-    """Refuse an expression whose result may depend on a collation: engines differ in the rules.
+    """Refuse an expression whose result may depend on a collation, because engines differ there.
 
     Raises:
-        InvalidInputError: the expression uses strings with a collation for more than a test for
-            NULL or their length.
+        InvalidInputError: the expression uses strings with a collation in other ways than testing
+            for NULL or taking the length.
     """
     known = _collations(resolved, schema)
     for node in walk(resolved):
@@ -124,7 +124,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
 
 
 def _collations(resolved: Expression, schema: StructType) -> dict[tuple[str, ...], str]:
-    """Return the collations of the columns in a tree, and of the fields inside them."""
+    """Return the collations of the columns in a tree, including the fields inside them."""
     return {
         path: collation
         for path in columns(resolved)
@@ -162,7 +162,7 @@ class _Collator:
         self._by_bytes = by_bytes
 
     def visit(self, node: Expression) -> Found:
-        """Return a part of the tree without COLLATE, and its strings or None."""
+        """Return a part of the tree without COLLATE, and the strings of its value or None."""
         return _RULES.get(type(node), _Collator.other)(self, node)
 
     def column(self, node: Column) -> Found:
@@ -292,13 +292,13 @@ class _Collator:
         if collation == BY_BYTES:
             return Call(node.function, tuple(map(self._plain, found)))
         text, part = (argument for argument, _ in found)
-        # The key of a constant does not show which of its lower characters belong together.
+        # The key of a constant does not show whether it contained the capital I with a dot.
         if isinstance(text, Literal) and DOTTED_I in str(text.value):
             self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
         return Call(node.function, tuple(_keyed((text, part), collation)))
 
     def _sides(self, node: Expression, sides: Sequence[Expression]) -> Sequence[Expression]:
-        """Return the sides to compare: keys, if the collation is not the default."""
+        """Return the operands of a comparison: their keys, if the collation is not the default."""
         found = [self.visit(side) for side in sides]
         collation = self._common(node, [texts for _, texts in found])
         if collation == BY_BYTES:
@@ -306,16 +306,17 @@ class _Collator:
         return _keyed([side for side, _ in found], collation)
 
     def _plain(self, found: Found) -> Expression:
-        """Return a value that is compared by bytes; a collation adds COLLATE UTF8_BINARY."""
+        """Return a value that is compared by bytes, with COLLATE UTF8_BINARY if it needs that."""
         value, texts = found
         is_said = texts is not None and bool(_collations(value, self._schema))
         return Collate(value, BY_BYTES) if is_said else value
 
     def _common(self, node: Expression, texts: Sequence[_Texts | None]) -> str:
-        """Return the collation that compares some strings.
+        """Return the collation by which strings are compared.
 
         Raises:
-            InvalidInputError: they have no common collation, or deltalog does not have its rules.
+            InvalidInputError: the strings have no common collation, or deltalog does not support
+            it.
         """
         met = self._met(node, texts)
         if met is None:
@@ -329,14 +330,14 @@ class _Collator:
         return met.collation
 
     def _met(self, node: Expression, texts: Sequence[_Texts | None]) -> _Texts | None:
-        """Return the strings of a value made of other values: Spark's least common string type."""
+        """Combine the strings of several values, as Spark's least common string type does."""
         known = [one for one in texts if one is not None]
         if not known:
             return None
         strength = max(one.strength for one in known)
         strongest = [one for one in known if one.strength == strength]
         if len({one.collation for one in strongest}) == 1:
-            # Nested strings stay nested, whatever they are combined with.
+            # The result is nested if one of the combined strings is nested.
             nested = [one for one in known if one.is_nested and one.collation != BY_BYTES]
             return nested[0] if nested else strongest[0]
         if strength is _Strength.EXPLICIT:

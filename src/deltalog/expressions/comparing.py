@@ -1,8 +1,8 @@
-"""Comparisons with Spark's rules, over Arrow arrays and constants.
+"""Comparisons of Arrow arrays and constants by Spark's rules.
 
-Owns NaN (equal to itself, greater than all other values), zeros of either sign, moments in two
-units, NULL-safe equality, IN and LIKE. Except for moments, `resolve` guarantees that both operands
-have one type.
+Owns NaN (equal to itself, greater than all other values), zeros of either sign, timestamps in two
+units, NULL-safe equality, IN and LIKE. Except for timestamps, `resolve` guarantees that both
+operands have one type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _NAN: Final = object()
-# For each operator: Arrow's kernel, and Python's function for nested values.
+# For each operator: Arrow's kernel, and the Python function for nested values.
 _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]]] = {
     "=": (compute.equal, operators.eq),
     "<>": (compute.not_equal, operators.ne),
@@ -59,7 +59,7 @@ def compare(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
-    """Compare moments in microseconds with moments in nanoseconds, without rounding."""
+    """Compare timestamps in microseconds with timestamps in nanoseconds, without rounding."""
     if left.type.unit == "ns":
         return _compare_units(_FLIPPED[operator], right, left)
     micros = compute.cast(left, pa.int64())
@@ -80,7 +80,7 @@ def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def all_null(*sides: Datum) -> Datum:
-    """Return NULL of type boolean for each row of the sides."""
+    """Return one boolean NULL for each row of the sides."""
     for side in sides:
         if not isinstance(side, pa.Scalar):
             return pa.nulls(len(side), pa.bool_())
@@ -88,14 +88,14 @@ def all_null(*sides: Datum) -> Datum:
 
 
 def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
-    # Arrow follows IEEE 754, where NaN equals nothing. In Spark NaN = NaN is true, and NaN is
-    # greater than any other value, also than infinity.
+    # Arrow follows IEEE 754, where NaN equals nothing. In Spark, NaN = NaN is true, and NaN is
+    # greater than any other value, even infinity.
     left_nan, right_nan = _nan(left), _nan(right)
     if left_nan is None and right_nan is None:
         return found
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    # With the sides of > and >= swapped, only =, <, <= and <> are left to decide.
+    # Swap the sides of > and >=, so that only =, <, <= and <> remain.
     no = pa.scalar(NO)
     left_nan = no if left_nan is None else left_nan
     right_nan = no if right_nan is None else right_nan
@@ -109,12 +109,12 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
             answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
-    # NULL compared with NaN stays NULL.
+    # NULL compared with NaN is NULL.
     return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
-    """Return a mask of the NaN rows, or None if there are none: the usual case costs one pass."""
+    """Return a mask of the NaN rows, or None if there are none, which needs only one pass."""
     is_nan: Any = compute.is_nan(side)
     if isinstance(is_nan, pa.Scalar):
         return is_nan if is_nan.as_py() else None
@@ -136,7 +136,7 @@ def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def sort_key(value: Any) -> Any:
-    """Return a sort key for Spark's order: NULL first (inside of values), NaN last."""
+    """Return a sort key for Spark's order: NULL first (inside nested values), NaN last."""
     match value:
         case None:
             return (0,)
@@ -153,7 +153,7 @@ def sort_key(value: Any) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """Return a hashable value that is equal for values equal in Spark, such as two NaN."""
+    """Return a hashable value that is the same for values that are equal in Spark, as two NaN."""
     match value:
         case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
             return _NAN
@@ -167,12 +167,12 @@ def identity(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The constants of a list, for operands of one type.
+    """The constants of an IN list, for operands of one type.
 
     Args:
         known: the constants that are not NULL.
         values: the same constants as an array; None for types that are compared one by one.
-        has_null: whether there is a NULL too.
+        has_null: whether the list also contains NULL.
     """
 
     known: list[pa.Scalar[Any]]
@@ -277,7 +277,7 @@ def _append_text(parts: list[str], char: str) -> None:
 
 
 def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: bool) -> Datum:
-    """Return LIKE with a pattern that is not constant. Cost: by row; each pattern is compiled."""
+    """Return LIKE with a non-constant pattern. Cost: by row; each pattern is compiled."""
 
     def matches(text: str, shape: str) -> bool | None:
         found: bool | None = like(pa.scalar(text), shape, escape, ignore_case=ignore_case).as_py()
@@ -286,14 +286,14 @@ def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: boo
     return by_row(matches, pa.bool_(), operand, pattern)
 
 
-# Strings as collations compare them, over Arrow arrays and constants.
+# --- Comparing strings by collations
 
 
 _PLAIN: Final = CollationRules(lowers=False, trims=False)
-# The only character whose lower case has two characters, which Arrow does not support.
+# The only character whose lower case has two characters, a case that Arrow does not support.
 DOTTED_I: Final = "\u0130"
 _LOWER_DOTTED_I: Final = "i\u0307"
-# Both lower-case sigmas are equal, at the end of a word or not.
+# Both lower-case sigmas are equal, at the end of a word or elsewhere.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
 
@@ -303,9 +303,9 @@ def keys(texts: Datum, collation: str) -> Datum:
 
     Args:
         texts: the strings.
-        collation: one of `RULES`, or the default, in which a string is its own key.
+        collation: one of `RULES`, or the default collation, in which each string is its own key.
 
-    Cost: some kernels; by row if a string has a character of a rare script.
+    Cost: some kernels; by row if a string contains a character of a rare script.
     """
     rules = RULES.get(collation, _PLAIN)
     if rules.trims:
@@ -320,16 +320,16 @@ def keys_of(texts: Sequence[str | None], collation: str) -> list[str | None]:
 
 
 def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
-    """Whether strings start with, end with or contain a part.
+    """Whether strings start with, end with or contain a given part.
 
     Args:
         function: one of `TESTS`.
         text: strings, or their keys.
         part: strings or keys to look for.
-        collation: one of `RULES`, or the default.
+        collation: one of `RULES`, or the default collation.
 
-    Cost: by row if the part is not constant, or a string contains the capital I with a dot: its two
-    lower characters only match together.
+    Cost: by row if the part is not constant, or if a string contains the capital I with a dot,
+    whose two lower-case characters only match together.
     """
     kernel, rowwise = TESTS[function]
     if is_constant(part) and not _has(text, DOTTED_I):
@@ -401,10 +401,10 @@ TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[list[str], str], bo
 }
 
 
-# The lower case of each character by Unicode 17: one for one, independent of context.
+# --- The lower case of each character in Unicode 17: one character each, independent of context
 
 
-# Ranges: the first and last character, the step, and the distance to their lower case.
+# Ranges: the first and last character, the step, and the distance to the lower case.
 _RUNS: Final = (
     (0x41, 0x5A, 1, 32), (0xC0, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x12E, 2, 1),
     (0x132, 0x136, 2, 1), (0x139, 0x147, 2, 1), (0x14A, 0x176, 2, 1), (0x178, 0x178, 1, -121),
@@ -469,7 +469,7 @@ LOWER: Final = {
     for first, last, step, distance in _RUNS
     for code in range(first, last + 1, step)
 }
-"""Code point to lower-case code point, without the capital I with a dot, which has two."""
+"""Lower-case code point of each code point, without the capital I with a dot, which has two."""
 
 # Each code point here was assigned in Unicode 14, so its lower case will never change.
 _SETTLED: Final = (

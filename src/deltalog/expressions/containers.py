@@ -46,7 +46,7 @@ def _lengths(array: Array) -> Array:
 
 
 def contains(array: Datum, wanted: Datum) -> Datum:
-    """Whether a value is in the array; NULL if it is not, but an element is NULL."""
+    """Whether a value is in the array; NULL if it is not found and an element is NULL."""
     if isinstance(array, pa.Scalar) and isinstance(wanted, pa.Scalar):
         return contains(as_array(array, 1), wanted)[0]
     lists = as_array(array, 0 if isinstance(wanted, pa.Scalar) else len(wanted))
@@ -65,10 +65,10 @@ def _rows_with(parents: Array, rows: int) -> Array:
 
 
 def item(holder: Datum, key: Datum) -> Datum:
-    """`holder[key]`: an element counted from 0, the value of a key, or a field.
+    """Return `holder[key]`: an array's element counted from 0, a map's value, or a struct's field.
 
     Raises:
-        InvalidInputError: an array has no such element. (A missing key of a map is NULL.)
+        InvalidInputError: an array has no such element. (A missing key of a map returns NULL.)
     """
     if pt.is_struct(holder.type):
         return _field(holder, key.as_py())
@@ -78,21 +78,21 @@ def item(holder: Datum, key: Datum) -> Datum:
 
 
 def element_at(holder: Datum, key: Datum) -> Datum:
-    """An element counted from 1, or from the end if negative, or the value of a key."""
+    """Return the array element counted from 1 (from the end if negative), or the map's value."""
     if pt.is_map(holder.type):
         return _entry(holder, key)
     return _element(holder, key, _index_from_one)
 
 
 def try_element_at(holder: Datum, key: Datum) -> Datum:
-    """`element_at`, with NULL where there is no such element."""
+    """Return `element_at`, or NULL where the element does not exist."""
     if pt.is_map(holder.type):
         return _entry(holder, key)
     return _element(holder, key, _index_from_one, is_try=True)
 
 
 def get(holder: Datum, key: Datum) -> Datum:
-    """An element counted from 0, NULL where there is none."""
+    """Return the array element counted from 0, or NULL where it does not exist."""
     return _element(holder, key, _index_from_zero, is_try=True)
 
 
@@ -104,8 +104,8 @@ def _field(holder: Datum, name: str) -> Datum:
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
-# In ANSI mode an index out of range is an error in `[]` and element_at; `get` and try_element_at
-# return NULL. `[]` and `get` count from 0, the others from 1, or from -1 at the end.
+# In ANSI mode an index out of range is an error in `[]` and element_at; it is NULL in `get` and
+# try_element_at. `[]` and `get` count from 0; the other two count from 1, or from -1 at the end.
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
 def _index_from_one(index: Array, lengths: Array) -> tuple[Array, Array]:
     is_wrong = compute.greater(compute.abs(index), lengths)
     if compute.any(pc.and_kleene(compute.equal(index, 0), compute.is_valid(lengths))).as_py():
-        raise InvalidInputError("element_at counts from 1, or from -1 at the end; 0 is neither")
+        raise InvalidInputError("the index of element_at must not be 0: it counts from 1")
     found = compute.if_else(
         compute.greater(index, 0), compute.subtract(index, 1), compute.add(lengths, index)
     )
@@ -142,14 +142,14 @@ def _element(
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
-    # Positions in `list_flatten`, which skips NULL lists, even if their offsets span elements.
+    # Positions in the result of `list_flatten`, which skips NULL lists even if they contain values.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
     starts = compute.subtract(ends, compute.fill_null(lengths, 0))
     return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
 
 
 def _entry(holder: Datum, key: Datum) -> Datum:
-    """The value of a key in each map. Cost: by row if the key is not constant."""
+    """Return the value of a key in each map. Cost: by row if the key is not constant."""
     if isinstance(key, pa.Scalar) and key.is_valid:
         return on_array(lambda maps: pc.map_lookup(maps, query_key=key, occurrence="last"), holder)
 
@@ -160,11 +160,11 @@ def _entry(holder: Datum, key: Datum) -> Datum:
 
 
 def make_array(*values: Datum) -> Datum:
-    """An array of the values of each row."""
+    """Return an array of the values of each row."""
     if not values:
         return pa.scalar([], pa.list_(pa.field("element", pa.null())))
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    # The inputs may differ in the nullability of nested parts; in the result, all are nullable.
+    # The inputs may differ in the nullability of nested fields; in the result all are nullable.
     element = pa.field("element", loosened(values[0].type))
     if rows is None:
         return pa.scalar([value_or_count(value) for value in values], pa.list_(element))
@@ -181,7 +181,7 @@ def make_array(*values: Datum) -> Datum:
 
 
 def make_map(*values: Datum) -> Datum:
-    """A map of alternating keys and values. Cost: by row.
+    """Return a map of alternating keys and values. Cost: by row.
 
     Raises:
         InvalidInputError: a key is NULL or repeated.
@@ -204,18 +204,18 @@ def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
 
 
 def make_struct(*values: Datum) -> Datum:
-    """A struct of alternating names (constants) and values."""
+    """Return a struct of alternating names (constants) and values."""
     names = [name.as_py() for name in values[::2]]
     return pc.make_struct(*values[1::2], field_names=names)
 
 
 def map_keys(value: Datum) -> Datum:
-    """The keys of each map."""
+    """Return the keys of each map."""
     return on_array(lambda maps: _entries(maps, maps.keys, maps.type.key_field), value)
 
 
 def map_values(value: Datum) -> Datum:
-    """The values of each map, in the order of its keys."""
+    """Return the values of each map, in the order of its keys."""
     return on_array(lambda maps: _entries(maps, maps.items, maps.type.item_field), value)
 
 
@@ -244,12 +244,12 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-# Functions that take lambdas, as in Spark: `transform`, `filter`, `aggregate`, ….
+# --- Functions that accept lambdas: `transform`, `filter`, `aggregate`, …
 
 
-# The cost of one round of `aggregate` or `exists`, besides the body.
+# The cost of one round of `aggregate` or `exists`, in addition to its body.
 _CALLS: Final = 10
-# Memory per element: its row and its position, and both again while they are computed.
+# Bytes of memory per element: its row number and position, and a second copy during computation.
 _OF_ELEMENT: Final = 24
 # The cost of a key that Python compares.
 _STEPS_OF_KEY: Final = 100
@@ -285,7 +285,7 @@ def _elements(lists: Array) -> tuple[Array, Array, Array]:
 
 
 def _starts(lists: Array) -> Array:
-    """Return where each row's elements begin in `list_flatten`, which skips NULL lists."""
+    """Return where each row's elements begin in the result of `list_flatten`."""
     lengths = compute.cast(_lengths_of_lambdas(lists), pa.int64())
     return compute.subtract(compute.cumulative_sum(lengths), lengths)
 
@@ -295,12 +295,12 @@ def _lengths_of_lambdas(lists: Array) -> Array:
 
 
 def exists(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for an element; else NULL if it is NULL for one."""
+    """Whether the condition is true for any element; if for none, NULL if it is NULL for one."""
     return _search(rows, holder, body, decisive=True)
 
 
 def forall(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for every element; NULL if it is true or NULL for each."""
+    """Whether the condition is true for every element; if false for none, NULL if one is NULL."""
     return _search(rows, holder, body, decisive=False)
 
 
@@ -394,14 +394,14 @@ def map_filter(rows: int, holder: Datum, body: Body) -> Array:
 
 
 def transform_values(rows: int, holder: Datum, body: Body) -> Array:
-    """The map with each value replaced by the body's."""
+    """Return the map with each value replaced by the body's value."""
     found = entries(as_array(holder, rows))
     items = body(found.parents, found.keys, found.items)
     return map_of(found.is_known, found.parents, found.keys, items)
 
 
 def transform_keys(rows: int, holder: Datum, body: Body) -> Array:
-    """The map with each key replaced by the body's value.
+    """Return the map with each key replaced by the body's value.
 
     Raises:
         InvalidInputError: a key is NULL or repeated.
@@ -429,7 +429,7 @@ def _check_keys(parents: Array, keys: Array) -> None:
 
 
 def map_zip_with(rows: int, left: Datum, right: Datum, body: Body) -> Array:
-    """Return the body's value of each key in either map and both its values. Cost: by row."""
+    """Return a map of all keys in either map; the body combines both values. Cost: by row."""
     sides = as_array(left, rows), as_array(right, rows)
     known = compute.and_(*map(compute.is_valid, sides))
     first, second = (entries(_masked(side, known)) for side in sides)

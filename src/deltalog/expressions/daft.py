@@ -1,7 +1,7 @@
-"""Converting Daft's expressions, by way of its visitors.
+"""Converting Daft's expressions with its visitor interface.
 
-Owns which parts of a Daft filter have a counterpart here. Daft filters the rows again after they
-are read, so a part that is left out only costs time.
+Decides which parts of a Daft filter can be converted. Daft filters the rows again after they are
+read, so leaving out a part of the filter only costs time.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _VALUES: Final[Mapping[DataType, tuple[type, ...]]] = {
     STRING: (str,),
     DATE: (dt.date,),
 }
-"""Python types of the constants with which a column is compared as it is, without a cast."""
+"""For each column type, the Python types of constants that are compared without a cast."""
 _FLOATING: Final = frozenset({FLOAT, DOUBLE})
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class InexactError(Exception):
-    """A part without a counterpart."""
+    """A part of the filter cannot be converted exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Operands:
-    """Operands of an outer AND; those without a counterpart are left out."""
+    """The operands of the outermost AND, without those that cannot be converted."""
 
     operands: tuple[Expression, ...]
 
@@ -64,21 +64,21 @@ class _Operands:
 class DaftConverter:
     """Converts a Daft filter to a condition that is true at least wherever the filter is.
 
-    The methods implement Daft's `PredicateVisitor`; mix this class with it. A part without a
-    counterpart raises `InexactError`.
+    The methods implement Daft's `PredicateVisitor`; derive a class from both. A method raises
+    `InexactError` for a part that cannot be converted exactly.
 
     Args:
         schema: the schema of the rows; names must match exactly.
     """
 
-    visit: Any  # Daft's
+    visit: Any  # inherited from Daft's visitor
 
     def __init__(self, schema: StructType) -> None:
         self._types = {field.name: field.type for field in schema}
         self._is_negated = False
 
     def parts(self, expression: Any) -> list[Expression]:
-        """Return the operands of an outer AND that have a counterpart."""
+        """Return the operands of the outermost AND that can be converted."""
         try:
             found = self.visit(expression)
         except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
@@ -116,18 +116,18 @@ class DaftConverter:
         raise InexactError
 
     def visit_and(self, left: Any, right: Any) -> Any:
-        """AND; outside of NOT and OR, one convertible operand is enough."""
+        """AND; outside of NOT and OR, an operand that cannot be converted is left out."""
         if self._is_negated:
             return nodes.And((self.visit(left), self.visit(right)))
         return _Operands(tuple(part for side in (left, right) for part in self.parts(side)))
 
     def visit_or(self, left: Any, right: Any) -> Expression:
-        """OR; both operands need a counterpart."""
+        """OR; both operands must be convertible."""
         sides = [self._whole(side) for side in (left, right)]
         return nodes.Or((sides[0], sides[1]))
 
     def visit_not(self, expr: Any) -> Expression:
-        """NOT; the operand needs an exact counterpart."""
+        """NOT; the operand must be convertible exactly."""
         before, self._is_negated = self._is_negated, True
         try:
             return nodes.Not(self.visit(expr))
@@ -200,7 +200,7 @@ class DaftConverter:
         return operand
 
     def _constant(self, column: Any, operand: Any) -> Literal:
-        """Return a constant of the column's own type; NaN is refused: its order varies."""
+        """Return a constant of the column's own type; NaN is refused, as its order varies."""
         if not isinstance(operand, Literal):
             raise InexactError
         kind, value = self._types[self._column(column).path[0]], operand.value
@@ -212,7 +212,7 @@ class DaftConverter:
 
 
 def _is_of(kind: DataType, value: Any) -> bool:
-    """Whether a constant is compared with a column of this type without a cast."""
+    """Whether a constant can be compared with a column of this type without a cast."""
     if isinstance(kind, PrimitiveType) and kind.primitive.family is Family.DECIMAL:
         return isinstance(value, Decimal)
     if isinstance(value, dt.datetime):

@@ -44,7 +44,7 @@ class DateTimeFields(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A run of one pattern letter, or literal text, whose `letter` is empty."""
+    """Adjacent pattern letters of one kind, or literal text, whose `letter` is empty."""
 
     letter: str
     width: int
@@ -62,7 +62,7 @@ def segments(pattern: str) -> list[Segment]:
     while position < len(pattern):
         match = _SEGMENT.match(pattern, position)
         if match is None:
-            raise InvalidInputError(f"the pattern {pattern!r} has an open quote")
+            raise InvalidInputError(f"the pattern {pattern!r} has a quote that is not closed")
         if match[2]:
             found.append(Segment(match[2], len(match[0]), ""))
         elif match[1] is not None:
@@ -79,7 +79,7 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
     Raises:
         InvalidInputError: the pattern has an unknown letter.
 
-    Cost: by row, unless years have four digits and all other fields two.
+    Cost: by row, unless all years have four digits and all other fields have two.
     """
     parts = segments(pattern)
     fast = _strftime(parts)
@@ -143,7 +143,7 @@ def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeF
 
 
 def _year(at: DateTimeFields, *, width: int, of_era: bool) -> str:
-    """Format a year as Java does: with four letters or more, a year with more digits has a sign."""
+    """Format a year as Java does: for four or more letters, a longer year has a sign."""
     year = 1 - at.year if of_era and at.year < 1 else at.year
     sign = "-" if year < 0 else "+" if width >= 4 and year >= 10**width else ""
     return f"{sign}{abs(year):0{width}d}"
@@ -217,7 +217,7 @@ def parse_timestamps(text: Datum, pattern: str) -> Datum:
 
     Raises:
         InvalidInputError: the pattern has a letter that cannot be parsed, or a string does not
-            match it.
+            match the pattern.
 
     Cost: by row.
     """
@@ -247,9 +247,9 @@ def _reader(part: Segment, pattern: str) -> str:
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:
-    # Fields that the pattern lacks come from 1970-01-01 00:00:00, as in Spark.
+    # Fields that are missing in the pattern are taken from 1970-01-01 00:00:00, as in Spark.
     year = int(fields.get("y") or 1970)
-    # Two digits mean years from 2000 to 2099, not the nearest century.
+    # Two digits mean years from 2000 to 2099, whatever the current year is.
     if fields.get("yy"):
         year = 2000 + int(fields["yy"] or 0)
     month = _month(fields)
@@ -279,7 +279,7 @@ def _hour(fields: dict[str, str | None]) -> int | None:
     if half is None:
         hour = int(fields.get("H") or 0)
         return hour if hour < 24 else None
-    # `h` counts from 1 to 12, and 12 is the first hour of each half.
+    # `h` counts from 1 to 12; 12 is the first hour of each half of the day.
     hour = int(half)
     if not 1 <= hour <= 12:
         return None

@@ -59,7 +59,7 @@ _MICROS: Final = {
 
 
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
-    # Fields come from the wall time in UTC. The type must have no zone, or Arrow would apply it.
+    # Fields are those of the UTC time. Remove the zone from the type, or Arrow would apply it.
     def run(value: Datum) -> Datum:
         texts.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -71,7 +71,7 @@ def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Da
 def date_trunc(unit: Datum, moment: Datum) -> Datum:
     """Truncate a timestamp to a unit; as in Spark, an unknown unit returns NULL.
 
-    Cost: a pass per distinct unit, if the unit is not constant.
+    Cost: one pass for each distinct unit, if the unit is not constant.
     """
     return _truncated(moment, unit, _CLOCK_UNITS)
 
@@ -102,18 +102,18 @@ def _null_like(value: Datum) -> Datum:
 
 def _floor(moment: Datum, unit: str) -> Datum:
     texts.check_years(moment)
-    named: Any = unit  # the stubs list the units
+    named: Any = unit  # the type stubs allow only literal units
     wall = compute.cast(moment, _WALL)
     return compute.cast(pc.floor_temporal(wall, unit=named, week_starts_monday=True), moment.type)
 
 
 def date_add(date: Datum, days: Datum) -> Datum:
-    """The date plus a number of days."""
+    """Return the date plus a number of days."""
     return _as_date(pc.add_checked, date, days)
 
 
 def date_sub(date: Datum, days: Datum) -> Datum:
-    """The date minus a number of days."""
+    """Return the date minus a number of days."""
     return _as_date(pc.subtract_checked, date, days)
 
 
@@ -123,19 +123,19 @@ def _as_date(kernel: Callable[..., Datum], date: Datum, days: Datum) -> Datum:
 
 
 def datediff(end: Datum, start: Datum) -> Datum:
-    """Days from `start` to `end`."""
+    """Return the number of days from `start` to `end`."""
     return compute.subtract(compute.cast(end, pa.int32()), compute.cast(start, pa.int32()))
 
 
 def last_day(date: Datum) -> Datum:
-    """The last day of the date's month."""
+    """Return the last day of the date's month."""
     return date_sub(
         add_months(_floor(date, "month"), pa.scalar(1, pa.int32())), pa.scalar(1, pa.int32())
     )
 
 
 def add_months(date: Datum, months: Datum) -> Datum:
-    """The date plus a number of months; January 31 plus one is the last day of February."""
+    """Return the date plus a number of months; January 31 plus one is the last day of February."""
     if isinstance(date, pa.Scalar) and isinstance(months, pa.Scalar):
         return add_months(pa.array([date], date.type), months)[0]
     texts.check_years(date)
@@ -153,8 +153,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.add(new_year, compute.cast(is_december, pa.int64())),
         compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
-    # The day stays, but is at most the last of the new month. A last day need not stay a last day:
-    # Spark 3 adds a month to February 28 and gets March 28.
+    # The day of the month is preserved, but limited to the last day of the new month. In Spark 3,
+    # the last day of a month need not become a last day: February 28 plus one month is March 28.
     day = pc.min_element_wise(
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
@@ -179,7 +179,7 @@ def _first_of_month(year: Array, month: Array) -> Array:
 
 
 def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
-    """The timestamp plus an amount of a unit; months keep the time of day."""
+    """Return the timestamp plus a number of units; months preserve the time of day."""
     name = _constant_unit(unit)
     with refusing("the timestamp is out of range"):
         if name in _MONTHS:
@@ -189,7 +189,7 @@ def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
 
 
 def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
-    """Apply a function of an array and a datum, also if its first argument is a constant."""
+    """Apply a function of an array and a datum, even if its first argument is a constant."""
     if not isinstance(first, pa.Scalar):
         return function(first, second)
     if isinstance(second, pa.Scalar):
@@ -210,7 +210,7 @@ def _later_months(moment: Array, amount: Datum, factor: int) -> Array:
 
 
 def timestampdiff(unit: Datum, start: Datum, end: Datum) -> Datum:
-    """Complete units from `start` to `end`. Cost: by row for months and longer units."""
+    """Return the number of complete units from `start` to `end`. Cost: by row for months and up."""
     name = _constant_unit(unit)
     first, last = compute.cast(start, pa.int64()), compute.cast(end, pa.int64())
     if name not in _MONTHS:
@@ -224,7 +224,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
-    # The last month counts only if its day and time of day are reached.
+    # The last month counts only if `end` reaches the day and time of day of `start` in it.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -246,7 +246,7 @@ def _constant_unit(unit: Datum) -> str:
 
 
 def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
-    """A date from its parts. Cost: by row."""
+    """Return a date from its year, month and day. Cost: by row."""
 
     def row(*parts: int) -> int:
         days = civil.days_from_civil(*parts)
@@ -258,7 +258,7 @@ def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
 
 
 def to_date(value: Datum, pattern: Datum) -> Datum:
-    """A string parsed as a date by a pattern; the date of a timestamp. Cost: by row."""
+    """Parse strings as dates by a pattern, or return the dates of timestamps. Cost: by row."""
     if not pt.is_string(value.type):
         return compute.cast(value, pa.date32(), safe=False)
     micros = parse_timestamps(value, _pattern(pattern))
@@ -267,29 +267,29 @@ def to_date(value: Datum, pattern: Datum) -> Datum:
 
 
 def to_timestamp(value: Datum, pattern: Datum) -> Datum:
-    """A string parsed as a timestamp by a pattern. Cost: by row."""
+    """Parse strings as timestamps by a pattern. Cost: by row."""
     if not pt.is_string(value.type):
         return compute.cast(value, pa.timestamp("us", "UTC"))
     return compute.cast(parse_timestamps(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
 
 
 def date_format(value: Datum, pattern: Datum) -> Datum:
-    """A timestamp formatted by a pattern. Cost: by row, unless all fields are plain digits."""
+    """Format timestamps by a pattern. Cost: by row, unless all fields are plain digits."""
     return format_timestamps(compute.cast(value, _WALL), _pattern(pattern))
 
 
 def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
-    """Seconds since 1970, without fraction. Cost: by row for strings."""
+    """Return seconds since 1970, without fraction. Cost: by row for strings."""
     if pt.is_string(value.type):
         micros = parse_timestamps(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
         micros = compute.cast(compute.cast(value, _WALL), pa.int64())
-    # Truncated towards zero, while unix_seconds() rounds down: before 1970 Spark's results differ.
+    # Truncate towards zero. unix_seconds() rounds down, so in Spark the results differ before 1970.
     return compute.divide(micros, MICROS_PER_SECOND)
 
 
 def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
-    """A timestamp, given in seconds since 1970, as a string."""
+    """Format seconds since 1970 as a timestamp."""
     with refusing("the timestamp is out of range"):
         micros = pc.multiply_checked(seconds, MICROS_PER_SECOND)
     shape = DEFAULT_PATTERN if pattern is None else _pattern(pattern)
@@ -321,7 +321,7 @@ def _from_unix(factor: int) -> Callable[[Datum], Datum]:
     return run
 
 
-# Functions of weekdays, months between dates, and time zones other than UTC.
+# --- Functions of weekdays, months between dates, and time zones other than UTC
 
 
 _DAYS: Final = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -347,12 +347,12 @@ def _next_day(days: int, name: str) -> int:
     wanted = _DAY_NUMBERS.get(name.upper())
     if wanted is None:
         raise InvalidInputError(f"{name!r} is not a day of the week")
-    # Day 0, 1970-01-01, was a Thursday.
+    # Day 0, which is 1970-01-01, was a Thursday.
     return days + 1 + (wanted - 4 - days) % 7
 
 
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
-    """Return the months from `start` to `end`; a month has 31 days for the rest. Cost: by row."""
+    """Return the number of months from `start` to `end`, with 31 days per month. Cost: by row."""
     rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
     micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
@@ -364,7 +364,7 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
         _parts(start),
     )
     months = float((year - from_year) * 12 + month - from_month)
-    # If both are the same day of a month, or last days of months, the time of day is ignored.
+    # If both are the same day of the month, or both are last days, the time of day is ignored.
     is_last = day == civil.days_in_month(year, month)
     is_from_last = from_day == civil.days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):
@@ -382,10 +382,10 @@ def _parts(micros: int) -> tuple[int, int, int, int]:
 
 
 def make_timestamp(*parts: Datum) -> Datum:
-    """Build a timestamp from its parts; 60 seconds mean the next minute. Cost: by row.
+    """Build timestamps from their fields; second 60 means the next minute. Cost: by row.
 
     Raises:
-        InvalidInputError: there is no such timestamp.
+        InvalidInputError: a timestamp does not exist.
     """
     return compute.cast(by_row(_micros, pa.int64(), *parts), pa.timestamp("us", "UTC"))
 
@@ -403,14 +403,14 @@ def _micros(
 
 
 def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """Return a zone's wall time at a timestamp, as a timestamp in UTC."""
+    """Return the local time in a zone at a timestamp, as a timestamp in UTC."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     return compute.cast(wall_clocks(moment, _zone(zone)), moment.type)
 
 
 def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """Return the moment at which a zone's wall time equals the timestamp's UTC time."""
+    """Return the instant at which the local time in a zone equals the timestamp's UTC time."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     wall = compute.cast(moment, pa.timestamp("us"))

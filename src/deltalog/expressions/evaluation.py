@@ -1,7 +1,7 @@
-"""Evaluating expressions; `arrow` and the kernels are imported at the first call.
+"""Entry points of evaluation, which import `arrow` and the kernels at the first call.
 
-Many processes never need them: opening a table evaluates nothing, nor does writing to a table
-without rules for its values.
+Many processes never need these modules: opening a table evaluates nothing, nor does writing to a
+table without constraints and generated columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def evaluate(
         InvalidInputError: an error of Spark's ANSI mode (overflow, division by zero, a failed
             cast).
 
-    Cost: one pass of vectorised kernels per node. Kernels that go row by row state it.
+    Cost: one pass of vectorised kernels per node. Kernels that run by row are documented as such.
     """
     from deltalog.expressions import arrow  # noqa: PLC0415  # with the kernels of all functions
 
@@ -47,7 +47,7 @@ def filter_mask(
 
 
 def fold(resolved: Expression) -> Expression:
-    """Replace every constant part by its value (`folding.fold`)."""
+    """Replace every constant part by its value; see `folding.fold`."""
     from deltalog.expressions import folding  # noqa: PLC0415  # as above
 
     return folding.fold(resolved)

@@ -1,6 +1,6 @@
-"""Converting conditions in every form that users pass to resolved expressions.
+"""Converting conditions from every form that users may pass to resolved expressions.
 
-Owns deltalake's filter tuples, and the entry point `as_expression`.
+Owns the conversion of deltalake's filter tuples, and the entry point `as_expression`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def as_expression(
     *,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    """Convert a condition in any form: resolve it against a schema and fold constant parts.
+    """Convert a condition in any form, resolve it against a schema, and fold its constant parts.
 
     Args:
         predicate: an expression, Spark SQL, filter tuples or a pyarrow expression.
@@ -77,8 +77,8 @@ def as_expression(
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:
     """Convert deltalake's filters: a list of tuples means AND, a list of lists means OR of ANDs.
 
-    A string is cast to the column's type. None means NULL; so does an empty string for a column
-    that is not a string, as in partition values.
+    A string is cast to the column's type. None means NULL, and so does an empty string if the
+    column is not a string, as in partition values.
 
     Args:
         filters: `[(column, operator, value)]` or `[[…], […]]`; operators are `= == != <> < <= >
@@ -86,7 +86,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         schema: the schema of the rows, if known.
 
     Raises:
-        InvalidInputError: a filter has another form.
+        InvalidInputError: a filter does not have this form.
     """
     if _is_filter(filters):
         return _one(filters, schema)
@@ -148,10 +148,10 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
 
 
 def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
-    """Return the column that a filter names; deltalake's users do not quote names with dots.
+    """Return the column that a filter names. In deltalake, names with dots are not quoted.
 
-    So `a.b` is the column of that name if it exists, else the field `b` of `a`. `a.b.c` may be the
-    field `b.c` of `a`, if no other reading fits.
+    So `a.b` means the column of that name if it exists, otherwise the field `b` of `a`. `a.b.c` may
+    mean the field `b.c` of `a`, if nothing else matches.
     """
     if isinstance(name, tuple):
         return Column(name)
@@ -164,7 +164,7 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
         return column
     wanted = path_key(name.split("."))
     fields = [path for path, _ in walk(schema) if path_key(".".join(path).split(".")) == wanted]
-    paths = [path for path in fields if _has_field(schema, path)]  # not those in lists
+    paths = [path for path in fields if _has_field(schema, path)]  # without fields inside lists
     if len(paths) > 1:
         meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)
         raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write one of these")

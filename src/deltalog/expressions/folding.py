@@ -1,4 +1,4 @@
-"""Replacing the constant parts of a condition by their values, and long chains by lists."""
+"""Replacing the constant parts of a condition by their values, and long chains by IN lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltalog.schema.types import DataType, PrimitiveType, StructType
 
 _NO_COLUMNS: Final = StructType()
 _INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)
-# A chain with fewer comparisons stays as it was written.
+# A chain with fewer comparisons remains unchanged.
 _MANY: Final = 16
 
 
@@ -26,15 +26,16 @@ def fold(resolved: Expression) -> Expression:
     """Replace every constant part of an expression by its value.
 
     `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
-    whose evaluation is an error stays: perhaps no row reaches it. As in Spark, `FALSE AND x`
-    becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant` becomes `x IN (…)`, and
-    a long AND of `x <> constant` becomes NOT IN: a list is looked up, not compared one by one.
+    whose evaluation is an error is not replaced, because perhaps no row reaches it. As in Spark,
+    `FALSE AND x` becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant` becomes
+    `x IN (…)`, and a long AND of `x <> constant` becomes NOT IN, because a list lookup is faster
+    than many comparisons.
     """
     return fold_up(resolved, _folded)[0]
 
 
 def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple[Expression, bool]:
-    """Fold a node whose children are folded; return it, and whether it is constant."""
+    """Fold a node whose children are already folded; return it, and whether it is constant."""
     if isinstance(resolved, Literal):
         return resolved, True
     is_constant = not isinstance(resolved, _INPUTS) and all(known for _, known in found)
@@ -45,15 +46,15 @@ def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple
             if isinstance(part, Literal) and part.value is decides:
                 return part, True
         node = _with_lists(node)
-    # There are no literals of arrays and structs, so a constant may still be a node.
+    # There are no literals of arrays and structs, so a constant may also be another kind of node.
     if not is_constant or not found:
         return node, is_constant
     data_type = type_of(node, _NO_COLUMNS)
     if not isinstance(data_type, PrimitiveType):
         return node, True
     try:
-        # A new table each time: a module constant would import pandas when deltalog is imported,
-        # because pyarrow does that when it converts its first list.
+        # Create the table for each call: a module constant would import pandas at the import of
+        # deltalog, because pyarrow imports pandas when it converts its first list.
         value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
     except InvalidInputError:
         return node, True
@@ -74,7 +75,7 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
         operand, options = tested
         key = to_sql(operand), options[0].type
         if key not in lists:
-            # The list takes the place of the first comparison, so it is evaluated at the same time.
+            # The list replaces the first comparison, so that it is evaluated at the same time.
             lists[key], operands[key], others[place] = [], operand, operand
         lists[key] += options
     if sum(map(len, lists.values())) - len(lists) < _MANY:
@@ -91,7 +92,7 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
 
 
 def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]] | None:
-    """Return the operand of a test against constants, and the constants; None for other nodes."""
+    """Return the operand and the constants of a test against constants; None for other nodes."""
     if isinstance(part, nodes.Comparison) and part.operator == operator:
         operand, option = part.left, part.right
         if isinstance(operand, Literal):
@@ -106,7 +107,7 @@ def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]]
     held = operand.operand if isinstance(operand, Cast) else operand
     constants = [one for one in options if isinstance(one, Literal)]
     is_plain = isinstance(held, Column) and len(constants) == len(options) > 0
-    # A comparison with a constant in another time unit cannot join a list.
+    # Constants in another time unit than the first cannot be in the same list.
     same = {one.type for one in constants}
     if not is_plain or len(same) != 1 or not isinstance(constants[0].type, PrimitiveType):
         return None

@@ -1,10 +1,9 @@
-"""The table of functions: the types of their arguments and results.
+"""The table of functions with their argument types and result types.
 
-Owns argument types and result types. Aliases, and functions that abbreviate another expression, are
-in `aliases`. The tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one row) and
-`ROWS_WITH_NULLS` of `strings`, `strings_by_row`, `numbers`, `datetimes`, … compute the values. A
-function in neither table is an error, so that a constraint with it is refused and never skipped
-(ledger E-04).
+Aliases, and functions that abbreviate another expression, are in `aliases`. The values are computed
+by the tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one row) and `ROWS_WITH_NULLS` of
+`strings`, `strings_by_row`, `numbers`, `datetimes`, … A function that is in none of these tables is
+an error, so that a constraint with it is refused and never skipped (requirement E-04).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Typed, Types
 
 
-# Types of functions of arrays and maps, and of those that take lambdas.
+# --- Argument types of functions of arrays and maps, and of functions that accept lambdas
 
 
 def array_of(data_type: DataType | None) -> ArrayType:
@@ -104,7 +103,7 @@ def set_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _tightest(found: Sequence[DataType]) -> DataType:
-    """Return the common type of elements, if no decimal has to change."""
+    """Return the common type of elements if it is equal to each decimal type among them."""
     if any(is_decimal(own) for own in found) and len(set(found) - {VOID}) > 1:
         raise InvalidInputError(
             f"the types {' and '.join(map(str, found))} differ: cast one of them"
@@ -124,7 +123,7 @@ def element_types(arguments: Sequence[Typed]) -> Types:
 
 
 def sort_types(arguments: Sequence[Typed]) -> Types:
-    """An array and whether its order is ascending."""
+    """An array, and whether to sort in ascending order."""
     own = _compared(arguments[0][1])
     if len(arguments) > 1 and arguments[1][1] != BOOLEAN:
         raise InvalidInputError(f"the order must be a boolean, found {arguments[1][1]}")
@@ -133,7 +132,7 @@ def sort_types(arguments: Sequence[Typed]) -> Types:
 
 
 def member_types(result: DataType | None) -> Callable[[Sequence[Typed]], Types]:
-    """An array and a value of its elements' type; without `result`, the array's type."""
+    """An array and a value of its element type; the result is `result`, or the array's type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = _compared(arguments[0][1])
@@ -266,7 +265,7 @@ def search_types(arguments: Sequence[Typed]) -> Types:
 
 
 def aggregate_types(arguments: Sequence[Typed]) -> Types:
-    """An array, a start value, a lambda for the next value, and one for the final result."""
+    """An array, a start value, a lambda for the next value, and a lambda for the final result."""
     own = _own(arguments)
     if own[2] != own[1]:
         raise InvalidInputError(
@@ -302,17 +301,17 @@ def map_zip_with_types(arguments: Sequence[Typed]) -> Types:
 
 
 def element_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of an element."""
+    """A lambda with one parameter, an element."""
     return {1: Parameters((array_of(types[0]).element_type,), 1)}
 
 
 def indexed_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of an element and, optionally, its position."""
+    """A lambda with an element and optionally its position as parameters."""
     return {1: Parameters((array_of(types[0]).element_type, INTEGER), 1)}
 
 
 def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of the value so far and an element, and a lambda of the final value."""
+    """A lambda with the current value and an element, and a lambda with the final value."""
     element, zero = array_of(types[0]).element_type, types[1]
     if zero is None:
         raise InvalidInputError("argument 2 must be a value, not a lambda")
@@ -321,19 +320,19 @@ def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
 
 
 def entry_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of a key and its value."""
+    """A lambda with a key and its value as parameters."""
     own = map_of(types[0])
     return {1: Parameters((own.key_type, own.value_type), 2)}
 
 
 def pair_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of two elements."""
+    """A lambda with two elements as parameters."""
     both = tuple(array_of(side).element_type for side in types[:2])
     return {2: Parameters(both, 2)}
 
 
 def entries_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda of a key and its values in both maps."""
+    """A lambda with a key and its values in both maps as parameters."""
     left, right = (map_of(side) for side in types[:2])
     if left.key_type != right.key_type:
         raise InvalidInputError(
@@ -368,7 +367,7 @@ def hex_types(arguments: Sequence[Typed]) -> Types:
 
 
 def any_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """Values of any types, except of maps."""
+    """Values of any types except maps."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         found = _own(arguments)
@@ -417,7 +416,7 @@ def format_number_types(arguments: Sequence[Typed]) -> Types:
     return [number_type(own), INTEGER], STRING
 
 
-# Functions that Spark has and deltalog refuses by name, each with its reason.
+# --- Spark functions that deltalog refuses, each with the reason
 
 
 _XML: Final = "it needs an XPath 1.0 engine with Java's conversions, which deltalog does not have"
@@ -453,11 +452,11 @@ REFUSED: Final[dict[str, str]] = {
 }  # fmt: skip
 
 
-# Types of functions of dates and timestamps.
+# --- Types of functions of dates and timestamps
 
 
 def datetime_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """One timestamp; the wall time of a `timestamp_ntz` is not converted."""
+    """One timestamp; a `timestamp_ntz` is not converted to a time zone."""
     return lambda arguments: ([_timestamp_type(arguments[0][1])], result)
 
 
@@ -467,7 +466,7 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 def days_types(arguments: Sequence[Typed]) -> Types:
     """A date and a number of days."""
-    # Spark's date_add accepts a tinyint, smallint or int; a bigint is an error and not cast.
+    # Spark's date_add accepts a tinyint, smallint or int; it refuses a bigint and does not cast it.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
         raise InvalidInputError(
@@ -477,7 +476,7 @@ def days_types(arguments: Sequence[Typed]) -> Types:
 
 
 def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """A date, a timestamp or a string, and a pattern to parse the string by."""
+    """A date, a timestamp or a string, and the pattern for parsing the string."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         given = arguments[0][1]
@@ -488,7 +487,7 @@ def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
 
 
 def add_types(arguments: Sequence[Typed]) -> Types:
-    """A unit, a number and a timestamp; the result has a zone if the timestamp has one."""
+    """A unit, a number and a timestamp; the result is with a zone if the timestamp is."""
     own = _timestamp_type(arguments[2][1])
     return [STRING, LONG, own], own
 
@@ -501,37 +500,37 @@ def difference_types(arguments: Sequence[Typed]) -> Types:
 
 
 def months_types(arguments: Sequence[Typed]) -> Types:
-    """Two timestamps, and whether to round."""
+    """Two timestamps, and whether to round the result."""
     return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
 
 
-# The table of functions: the types of their arguments and results.
+# --- The table of functions
 
 
-# Functions that only test whether a value is NULL, or only move it: it may have any type.
+# These functions only return a value or test it for NULL, so it may have any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
-# Functions that do not depend on collations, and do not return strings.
+# These functions do not depend on collations and do not return strings.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# Functions that return their strings, or others made of the characters; collations do not matter.
+# These functions return an argument or a string of its characters; collations do not matter.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
         "rpad", "rtrim", "substring", "trim", "upper",
     }
 )  # fmt: skip
-# Functions that follow the locale of the collation, if it has one.
+# These functions use the locale of the collation, if it has a locale.
 OF_LOCALES: Final = frozenset({"lower", "upper"})
-# Functions that compare characters if they have a second argument.
+# These functions compare characters if they have a second argument.
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
-    """Find the function with a name and a number of arguments.
+    """Find the function with a given name and number of arguments.
 
     Args:
         name: the name in lower case.
         count: the number of arguments.
-        others: further existing names, for the hint in the error.
+        others: names of other functions, for the suggestion in the error message.
 
     Raises:
         InvalidInputError: the function does not exist, or expects another number of arguments.
@@ -553,7 +552,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     return function
 
 
-# Each as exact as Java's StrictMath, which Spark uses for them.
+# These functions are as exact as Java's StrictMath, which Spark uses for them.
 EXACT: Final = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "expm1",
                 "log1p", "sinh", "tanh")  # fmt: skip
 TRIED: Final = {
@@ -570,7 +569,7 @@ _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _SETS: Final = function(set_types, 2, 2)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
-# The arguments in `constants` must be literals: their kernels take them as Python values.
+# The arguments in `constants` must be literals, because the kernels need them as Python values.
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, with_strings=True),
     "greatest": same(2, with_strings=False),

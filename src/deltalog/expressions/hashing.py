@@ -1,6 +1,6 @@
 """`hash` and `xxhash64` of values of any type, as in Spark.
 
-Each value's hash is the seed of the next; NULL leaves the seed as it is.
+The hash of each value is the seed for the next value; NULL leaves the seed unchanged.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _java_bytes(value: int) -> bytes:
 
 
 def _float_bits(value: float) -> int:
-    # Java has one NaN; and both zeros are hashed as 0.
+    # Java has only one NaN, and both zeros are hashed as 0.
     word = b"\x7f\xc0\x00\x00" if value != value else struct.pack(">f", value + 0.0)  # noqa: PLR0124  # only NaN differs from itself
     return int.from_bytes(word, "big")
 
@@ -261,7 +261,7 @@ _PRIMITIVES: Final[dict[DataType, Callable[[Any], Hash]]] = {
 
 
 def _hash(method: Any, result: pa.DataType) -> Callable[..., Datum]:
-    """Return the hash function of a method. Cost: by row."""
+    """Build a hash function that uses the given method. Cost: by row."""
 
     def run(*values: Datum) -> Datum:
         parts = [_hash_of(from_arrow_type(value.type), method) for value in values]

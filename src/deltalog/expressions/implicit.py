@@ -1,7 +1,7 @@
-"""Spark's implicit casts, as explicit nodes of the tree.
+"""Spark's implicit casts, added as explicit nodes of the tree.
 
-Owns the common type of operands, constants that take the column's type instead, and the types of
-arithmetic. `analyze` finds columns and functions by name.
+Owns the common type of operands, the conversion of constants to the column's type instead, and the
+types of arithmetic. `analyze` resolves the names of columns and functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# Below this number each long has its own double; above, two longs may become the same double.
+# Below this number every long is a distinct double; above it, two longs may be the same double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
@@ -65,7 +65,7 @@ _MOMENTS: Final = frozenset({DATE, *_FINE})
 
 @dataclass(frozen=True, slots=True)
 class Casts:
-    """The casts of a session.
+    """The implicit casts of a session.
 
     Args:
         time_zone: the zone for casts between `timestamp_ntz` and `timestamp`.
@@ -77,7 +77,7 @@ class Casts:
         """Convert a constant to another type.
 
         Raises:
-            InvalidInputError: its value cannot be cast.
+            InvalidInputError: the constant's value cannot be cast.
         """
         value, source = plain_value(literal.value)
         source = literal.type or source
@@ -96,7 +96,7 @@ class Casts:
             and type(value) is int
             and coercion.holds_integer(to, value)
         ):
-            # A shortcut for long IN lists, and for keys: the cast would give the same number.
+            # A shortcut for long IN lists and for keys, with the same result as the cast.
             return Literal(value, to)
         zone = self._zone_of(source, to)
         try:
@@ -107,14 +107,14 @@ class Casts:
         return Literal(from_scalar(scalar), to)
 
     def fine_literal(self, literal: Literal, to: DataType) -> Literal:
-        """Convert a moment to a constant in nanoseconds, or in microseconds if it is out of range.
+        """Convert a timestamp constant to nanoseconds, or to microseconds if it is out of range.
 
         Args:
-            literal: a string, a date or a moment, with a zone or without.
+            literal: a string, a date or a timestamp, with a zone or without.
             to: `timestamp_nanos` or `timestamp_nanos_ntz`.
 
         Raises:
-            InvalidInputError: the literal is not a moment.
+            InvalidInputError: the literal is not a date or timestamp.
         """
         value, source = plain_value(literal.value)
         source, nanos = literal.type or source, literal.nanos
@@ -149,12 +149,11 @@ class Casts:
     def cast(
         self, node: Expression, source: DataType, to: DataType, *, is_try: bool = False
     ) -> Expression:
-        """Return a cast of a node; for a constant, the result of the cast, if it succeeds."""
+        """Return a cast of a node; for a constant, the result of the cast unless it fails."""
         if source == to:
             return node
         if isinstance(node, Literal):
-            # A failure is not yet an error: CASE or AND may guard this branch, so that no row takes
-            # it.
+            # A failure is not an error yet: a CASE or AND may ensure that no row reaches this cast.
             with contextlib.suppress(InvalidInputError):
                 return self.literal(node, to, is_try=is_try)
         return Cast(node, to, is_try, self._zone_of(source, to))
@@ -163,7 +162,7 @@ class Casts:
         """Cast alternative values (of CASE, COALESCE, …) to their common type.
 
         Raises:
-            InvalidInputError: they have no common type.
+            InvalidInputError: the values have no common type.
         """
         common: DataType | None = VOID
         for _, data_type in values:
@@ -174,10 +173,11 @@ class Casts:
         return [self.cast(node, source, common) for node, source in values], common
 
     def unify_comparison(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-        """Cast the sides of a comparison to one type; None if they have no common type.
+        """Cast the sides of a comparison to one type; return None if they have no common type.
 
-        Spark casts both sides to the common type. If the result is the same, a constant gets the
-        column's type instead: the column then has no cast around it, so its statistics can be used.
+        Spark casts both sides to the common type. If that does not change the result, a constant is
+        cast to the column's type instead: the column then needs no cast, so its statistics can be
+        used.
         """
         if any(data_type in coercion.FINE_MOMENTS for _, data_type in sides):
             return self._unify_fine(sides)
@@ -203,9 +203,10 @@ class Casts:
         return [self._exact(node, source, common) for node, source in sides], common
 
     def _unify_fine(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-        """Unify the sides of a comparison with nanoseconds; each keeps its unit.
+        """Cast the sides of a comparison with nanosecond timestamps.
 
-        No value is rounded: the kernels compare both units. So only zones are cast.
+        The sides remain in their units, because the kernels compare both units without rounding.
+        Only the zones are cast.
         """
         columns = [kind for node, kind in sides if not isinstance(node, Literal)]
         fine = [kind for kind in columns if kind in coercion.FINE_MOMENTS]
@@ -214,7 +215,7 @@ class Casts:
         found: list[Expression] = []
         for node, kind in sides:
             if isinstance(node, Literal) and (kind in {STRING, VOID} or kind in _MOMENTS):
-                # When clocks are put back, two instants have the same wall time.
+                # When clocks are put back, two instants have the same local time.
                 if self._loses_instants(kind, to):
                     return None
                 found.append(self.fine_literal(node, to))
@@ -227,24 +228,24 @@ class Casts:
         return found, to
 
     def _loses_instants(self, source: DataType, to: DataType) -> bool:
-        """Whether the cast maps instants to wall times of a zone whose clocks are put back."""
+        """Whether the cast converts instants to local times of a zone whose clocks are put back."""
         source = _MICROSECONDS.get(source, source)
         return source == TIMESTAMP and self._zone_of(source, _MICROSECONDS[to]) is not None
 
     def _exact(self, node: Expression, source: DataType, to: DataType) -> Expression:
-        # A constant that cannot be cast is an error of the query, not of some rows.
+        # A constant that cannot be cast is always an error; in a column, only some rows may be.
         if isinstance(node, Literal):
             return self.literal(node, to)
         return self.cast(node, source, to)
 
     def _narrow(self, literal: Literal, common: DataType, target: DataType) -> Literal | None:
-        """Return the constant in the column's type, if comparisons then have the same result."""
+        """Return the constant in the column's type, if comparisons have the same result then."""
         widened = self.literal(literal, common)
         if common == target:
             return widened
         if widened.value is None:
             return Literal(None, target)
-        # When clocks are put back, two timestamps have the same wall time.
+        # When clocks are put back, two timestamps have the same local time.
         if self._zone_of(target, common) or not _keeps_order(target, common, widened.value):
             return None
         narrowed = self.literal(widened, target, is_try=True)
@@ -261,14 +262,14 @@ class Casts:
 
 
 _IN_UTC: Final = Casts("UTC")
-# The casts of constants and numbers, which need no zone.
+# The casts of constants and numbers that need no time zone.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast
 fine_literal: Final = _IN_UTC.fine_literal
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` keeps values different and in their order."""
+    """Whether casting `source` to `to` preserves the order of values, and no two become equal."""
     if source in coercion.INTEGRALS:
         if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
@@ -298,8 +299,8 @@ def arithmetic_of(
         operator: one of `+ - * / %`.
         left: the left side.
         right: the right side.
-        is_constant: whether each side is a constant in the SQL. The precision of a constant comes
-            from its digits, not from its type.
+        is_constant: whether each side is a constant in the SQL. The precision of a constant is its
+            number of digits, whatever its type.
 
     Raises:
         InvalidInputError: there is no such operation on these types.
@@ -320,7 +321,7 @@ def arithmetic_of(
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
         return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
     common = coercion.common_type(left_type, right_type)
-    # `/` of integers is a division of doubles in Spark; `div` is the integral one.
+    # In Spark, `/` of integers divides doubles; `div` is the integral division.
     if operator == "/" or common is None or coercion.is_decimal(common):
         common = DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
@@ -351,7 +352,7 @@ def _as_decimal(
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
-        # `price * 2` widens the decimal by one digit, not by the ten digits of an integer.
+        # `price * 2` adds one digit to the decimal, not the ten digits of an integer.
         target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 

@@ -34,7 +34,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _shift(operation: Callable[[int, int, int], int]) -> Callable[[Datum, Datum], Datum]:
-    """Return a shift of integers or longs; as in Java, only the lowest 5 or 6 bits count."""
+    """Return a shift of integers or longs; as in Java, the number is taken modulo 32 or 64."""
 
     def run(value: Datum, count: Datum) -> Datum:
         bits = 64 if pt.is_int64(value.type) else 32
@@ -100,7 +100,7 @@ def _to_even(number: decimal.Decimal, places: int) -> decimal.Decimal:
 
 
 def _above(least: float, logarithm: Callable[[float], float]) -> Callable[[float], float | None]:
-    """Return a logarithm that is NULL up to its asymptote, as in Spark."""
+    """Return a logarithm that is NULL for arguments up to `least`, as in Spark."""
     return lambda value: None if value <= least else logarithm(value)
 
 
@@ -115,7 +115,7 @@ def _log_to_base(base: float, value: float) -> float | None:
 
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **{name: getattr(java_math, name) for name in _SAME_NAMES},
-    # Spark adds 0.0 to both sides, so that there is one zero.
+    # Spark adds 0.0 to both arguments, which turns -0.0 into 0.0.
     "atan2": lambda y, x: java_math.atan2(y + 0.0, x + 0.0),
     "cbrt": java_math.cbrt,
     "hypot": java_math.hypot,
@@ -133,7 +133,7 @@ ROWS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _assert_true(condition: Datum, message: Datum | None = None) -> Datum:
-    """Return NULL for every row; raise unless the condition is true for all rows."""
+    """Return NULL for every row; raise an error unless the condition is true for all rows."""
     if not compute.all(compute.fill_null(condition, NO), min_count=0).as_py():
         reason = (
             message.as_py() if isinstance(message, pa.Scalar) else "the assertion fails for a row"

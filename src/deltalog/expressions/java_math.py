@@ -1,8 +1,9 @@
-"""Java's `StrictMath` on doubles, to the last bit.
+"""Java's `StrictMath` functions on doubles, exact to the last bit.
 
-Spark uses it for `exp`, `ln`, `asin`, … C's library differs in the last digit for a few percent of
-values, so this module has the algorithms of Sun's fdlibm, which define `StrictMath`. Their
-constants and the order of their operations determine the last bit, so do not change them.
+Spark uses `StrictMath` for `exp`, `ln`, `asin`, … The C library differs in the last digit for a few
+percent of values, so this module implements the algorithms of Sun's fdlibm, which define
+`StrictMath`. The constants and the order of operations determine the last bit, so do not change
+them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _of_bits(bits: int) -> float:
 
 
 def high_word(value: float) -> int:
-    """The upper 32 bits, signed."""
+    """Return the upper 32 bits as a signed number."""
     return _bits(value) >> 32
 
 
@@ -225,7 +226,7 @@ def log1p(x: float) -> float:
     if high < 0x3FDA827A:
         if size < 0x3E200000:
             return x if size < 0x3C900000 else x - x * x * 0.5
-        # High words are signed here: among negative numbers, this selects those above -0.2929.
+        # High words are signed here: among negative numbers, this selects values above -0.2929.
         if high > 0 or high <= 0xBFD2BEC3 - (1 << 32):
             k, f = 0, x
     if k:
@@ -320,7 +321,7 @@ def asinh(x: float) -> float:
     if not math.isfinite(x) or high < 0x3E300000:
         return x
     size = abs(x)
-    # Spark uses exactly these limits; fdlibm compares upper halves, so its limits are a bit higher.
+    # Spark uses exactly these limits; fdlibm compares only upper words.
     if size > _TWO28:
         w = log(size) + _LN2
     elif size > 2.0:
@@ -344,13 +345,13 @@ def acosh(x: float) -> float:
 
 
 def atanh(x: float) -> float:
-    """The inverse hyperbolic tangent, by Spark's formula; NaN beyond -1 and 1."""
+    """The inverse hyperbolic tangent, by Spark's formula; NaN outside of -1 to 1."""
     if not abs(x) < 1:
         return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
     return 0.5 * (log1p(x) - log1p(-x))
 
 
-# Java's `StrictMath.asin`, `acos`, `atan` and `atan2`.
+# --- Java's `StrictMath.asin`, `acos`, `atan` and `atan2`
 
 
 _PIO2_HI: Final = 1.57079632679489655800e00
@@ -452,7 +453,7 @@ def atan2(y: float, x: float) -> float:
 
 
 def asin(x: float) -> float:
-    """The arc sine; NaN beyond -1 and 1."""
+    """The arc sine; NaN outside of -1 to 1."""
     size = high_word(x) & ABSOLUTE
     if not abs(x) < 1.0:
         return x * _PIO2_HI + x * _PIO2_LO if abs(x) == 1.0 else math.nan
@@ -475,7 +476,7 @@ def _arc(t: float) -> float:
 
 
 def acos(x: float) -> float:
-    """The arc cosine; NaN beyond -1 and 1."""
+    """The arc cosine; NaN outside of -1 to 1."""
     size = high_word(x) & ABSOLUTE
     if not abs(x) < 1.0:
         return 0.0 if x == 1.0 else math.pi + 2.0 * _PIO2_LO if x == -1.0 else math.nan
@@ -494,7 +495,7 @@ def acos(x: float) -> float:
     return 2.0 * (df + (_arc(z) * s + c))
 
 
-# Java's `StrictMath.pow`, `cbrt` and `hypot`.
+# --- Java's `StrictMath.pow`, `cbrt` and `hypot`
 
 
 _TWO53: Final = float(1 << 53)
@@ -539,7 +540,7 @@ def power(x: float, y: float) -> float:
 
 
 def _of_special(x: float, y: float) -> float | None:
-    """Return the power for special operands; None for all others."""
+    """Return the power for special operands, otherwise None."""
     if y == 0:
         return 1.0
     if math.isnan(x) or math.isnan(y) or (abs(x) == 1 and math.isinf(y)):
@@ -548,7 +549,7 @@ def _of_special(x: float, y: float) -> float | None:
         return math.inf if (abs(x) > 1) == (y > 0) else 0.0
     if x == 0 or math.isinf(x) or abs(x) == 1:
         return _of_pole(x, y)
-    # These results are exact, or rounded once.
+    # These results are exact or rounded only once.
     simple = {1.0: lambda: x, 2.0: lambda: x * x, -1.0: lambda: 1.0 / x}.get(y)
     if simple is None and y == 0.5 and x > 0:
         return math.sqrt(x)
@@ -556,7 +557,7 @@ def _of_special(x: float, y: float) -> float | None:
 
 
 def _of_pole(x: float, y: float) -> float:
-    """Return the power of 0, 1 or infinity, of either sign."""
+    """Return the power if the base is 0, 1 or infinity, of either sign."""
     size = abs(x)
     if y < 0:
         size = math.inf if size == 0 else 1.0 / size
@@ -667,7 +668,7 @@ def cbrt(x: float) -> float:
     t *= 3.57142857142857150787e-01 + 1.60714285714285720630e00 / (
         s + 1.41428571428571436819e00 + -7.05306122448979611050e-01 / s
     )
-    # Cut to 20 bits, and rounded up so that it is larger than the root.
+    # Truncate to 20 bits and round up, so that the estimate is larger than the root.
     t = low_cleared(t)
     t = with_high(t, high_word(t) + 1)
     s = t * t

@@ -1,6 +1,6 @@
 """The types of Python values as constants, and their conversion to and from Arrow scalars.
 
-Owns the default type of a Python value. Independent of expressions.
+Owns the default type of a Python value. Does not depend on expressions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _LONG_BITS: Final = 63
 _OF_PYTHON: Final = frozenset(
     {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
 )
-# Parses the kind and unit of a NumPy moment or span; Python has no nanoseconds and no months.
+# Matches the kind and unit of a NumPy datetime64 or timedelta64, whose units may be nanoseconds or
+# months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
 _DAYS: Final = frozenset({"Y", "M", "W", "D"})
@@ -62,8 +63,9 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 def plain_value(value: object) -> tuple[Any, DataType]:
     """Return a constant as a Python value, with its type in Spark.
 
-    Arrow scalars keep their type; NumPy scalars become Python's. A moment with parts of a
-    microsecond becomes a number of nanoseconds. A span of time cannot have parts of a microsecond.
+    Arrow scalars have their own type; NumPy scalars become Python values. A timestamp that is not a
+    whole number of microseconds becomes a number of nanoseconds. A timedelta must be a whole number
+    of microseconds.
 
     Raises:
         InvalidInputError: a value of this kind cannot be used in an expression.
@@ -79,7 +81,7 @@ def plain_value(value: object) -> tuple[Any, DataType]:
         if unit is not None and isinstance(plain, int):
             return _of_numpy(value, plain, *unit.groups())
         value = plain
-    # Timestamps of pandas are Python's datetimes with extra nanoseconds.
+    # pandas' timestamps are Python datetimes with additional nanoseconds.
     nanos: Any = getattr(value, "nanosecond", 0)
     if isinstance(value, dt.datetime) and isinstance(nanos, int) and nanos:
         fine = micros_of(value) * NANOS_OF_MICRO + nanos
@@ -113,22 +115,22 @@ def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
 
 
 def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
-    """Return a moment in nanoseconds; as microseconds, if it is a whole number of them."""
+    """Convert nanoseconds to a timestamp, in microseconds if it is a whole number of them."""
     if nanos % NANOS_OF_MICRO:
         return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
     kind = pa.timestamp("us", "UTC" if has_zone else None)
-    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # 64 bits of nanoseconds end in 2262
+    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # in range: 64 bits end in 2262
     return value, natural_type(value)
 
 
 def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tuple[Any, DataType]:
-    """Return a NumPy moment or span; nanoseconds and months become a number."""
+    """Convert a NumPy datetime64 or timedelta64; nanoseconds and months become a number."""
     count *= int(step or 1)
     if kind == "m" and unit in _MONTHS:
         return _months(count * _MONTHS[unit], value), YEAR_TO_MONTH
     if unit in _FINEST or (kind == "m" and unit == "ns" and count % NANOS_OF_MICRO):
         raise _too_fine(value)
-    if unit != "ns":  # NumPy returns Python's own values if Python has them
+    if unit != "ns":  # item() returns a Python value if Python can represent it
         if kind == "m":
             raise _outside(value, DAY_TO_SECOND)
         return _far_of_numpy(value, is_day=unit in _DAYS)
@@ -138,19 +140,19 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
 
 
 def _far_of_numpy(value: Any, *, is_day: bool) -> tuple[int, DataType]:
-    """Return a moment outside of Python's years as days or microseconds since 1970."""
+    """Convert a date or time outside of Python's years to days or microseconds since 1970."""
     data_type = DATE if is_day else TIMESTAMP_NTZ
     counted = value.astype("datetime64[D]" if is_day else "datetime64[us]")
     count = int(counted.astype("int64"))
     bits = 32 if is_day else 64
-    # NumPy wraps around if a number is too large.
+    # NumPy's conversion wraps around without an error if a number is too large.
     if counted.astype(value.dtype) != value or not -(1 << bits - 1) <= count < 1 << bits - 1:
         raise _outside(value, data_type)
     return count, data_type
 
 
 def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
-    """Convert an Arrow interval, which must have either months, or days and shorter units."""
+    """Convert an Arrow interval, which must not mix months with days or shorter units."""
     micros, rest = divmod(value.nanoseconds, NANOS_OF_MICRO)
     if rest:
         raise _too_fine(value)
@@ -183,7 +185,7 @@ def _outside(value: object, data_type: DataType) -> InvalidInputError:
 
 
 def _shown(value: object) -> str:
-    """Format a value for messages; an Arrow scalar's own repr fails if Python has no such value."""
+    """Format a value for messages; the repr of an Arrow scalar fails outside of Python's range."""
     scalar: Any = value
     return f"the {scalar.type} {scalar.value}" if isinstance(value, pa.Scalar) else str(value)
 
@@ -276,7 +278,7 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
         InvalidInputError: the value does not have that type.
     """
     if isinstance(value, dt.timedelta):
-        value = value // _MICROSECOND  # Arrow's own conversion overflows before 64 bits do
+        value = value // _MICROSECOND  # Arrow's conversion overflows at smaller values
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
@@ -284,21 +286,19 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
-    """Return the Python value of an Arrow scalar; timestamps keep UTC, nanoseconds are a number.
+    """Return the Python value of an Arrow scalar, timestamps in UTC and nanoseconds as a number.
 
     A date or timestamp outside of the years 1 to 9999 becomes its number of days or microseconds.
 
     Raises:
-        InvalidInputError: Python has no such value.
+        InvalidInputError: Python cannot represent the value.
     """
     if isinstance(scalar, pa.TimestampScalar) and scalar.type.unit == "ns":
         return scalar.value
     try:
         value = value_or_count(scalar)
     except (OverflowError, ValueError) as error:
-        raise InvalidInputError(
-            f"a {scalar.type} is outside of what Python can hold: {error}"
-        ) from error
+        raise InvalidInputError(f"a {scalar.type} is out of Python's range: {error}") from error
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC)
     return value
@@ -306,5 +306,5 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return an array of constants of one type."""
-    counted = pt.is_temporal(arrow_type)  # as numbers: Python's dates do not cover all years
+    counted = pt.is_temporal(arrow_type)  # numbers, because Python's dates do not cover all years
     return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it

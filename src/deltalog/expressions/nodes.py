@@ -1,7 +1,7 @@
 """The expression tree of predicates, constraints and computed values.
 
-Owns the nodes and the operators that build them (`col("a") > 5`). Independent of SQL and Arrow.
-All nodes are immutable values; `==` builds a comparison, so compare trees with `same_as`.
+Owns the nodes and the operators that build them (`col("a") > 5`). Does not depend on SQL or Arrow.
+All nodes are immutable values. `==` builds a comparison, so compare trees with `same_as`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-# The base of all nodes: equality, string form and pickling of whole trees.
+# --- The base of all nodes: equality, string form and pickling of whole trees
 
 
 _Fact = TypeVar("_Fact")
@@ -29,7 +29,7 @@ class Node:
     _facts: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Show the node as the call that makes it."""
+        """Format the node as the Python call that creates it."""
         return _shown(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -37,7 +37,7 @@ class Node:
         return _from_steps, (_steps(self),)
 
     def same_as(self, other: object) -> bool:
-        """Whether both trees are equal, node by node."""
+        """Whether both trees are equal."""
         waiting: list[tuple[Any, Any]] = [(self, other)]
         while waiting:
             left, right = waiting.pop()
@@ -54,7 +54,7 @@ class Node:
         return True
 
     def fact(self, name: str, find: Callable[[], _Fact]) -> _Fact:
-        """Return a fact about the tree, which is computed once because nodes never change.
+        """Return a fact about the tree, which is cached because nodes never change.
 
         Args:
             name: the name of the fact.
@@ -75,7 +75,7 @@ _PARTS: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def parts_of(expression: Node) -> tuple[str, ...]:
-    """Return the names of a node's parts, cached: `dataclasses.fields` is slow."""
+    """Return the names of a node's fields, cached because `dataclasses.fields` is slow."""
     kind = type(expression)
     if (known := _PARTS.get(kind)) is None:
         known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
@@ -105,7 +105,7 @@ def _shown(root: Node) -> str:
 
 
 def _steps(root: Node) -> list[Any]:
-    """Return the steps to rebuild a tree: parts first, then the tuple or node made of them."""
+    """Return the steps that rebuild a tree: the parts, then the tuple or node made of them."""
     found: list[Any] = []
     waiting: list[Any] = [root]
     while waiting:
@@ -119,7 +119,7 @@ def _steps(root: Node) -> list[Any]:
             waiting += value
         else:
             found.append((None, value))
-    # The walk visited parents first and last parts before the others, so the order is reversed.
+    # The walk visited parents before children and later parts first, so reverse the order.
     return found[::-1]
 
 
@@ -135,7 +135,7 @@ def _from_steps(steps: list[Any]) -> Any:
     return made[0]
 
 
-# The expression tree of predicates, constraints and computed values.
+# --- The expression tree of predicates, constraints and computed values
 
 
 COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
@@ -143,7 +143,7 @@ ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 
 
 class Expression(Node):
-    """Any node. Operators build new nodes: `(col("a") > 5) & col("b").is_null()`."""
+    """Any node of an expression. Operators build nodes: `(col("a") > 5) & col("b").is_null()`."""
 
     __slots__ = ()
 
@@ -200,7 +200,7 @@ class Expression(Node):
         return Arithmetic("*", self, lit(other))
 
     def __truediv__(self, other: object) -> Arithmetic:
-        """Quotient, as `/` of Spark SQL."""
+        """Quotient, like `/` in Spark SQL."""
         return Arithmetic("/", self, lit(other))
 
     def __mod__(self, other: object) -> Arithmetic:
@@ -228,7 +228,7 @@ class Expression(Node):
         return Arithmetic("%", lit(other), self)
 
     def __neg__(self) -> Call:
-        """The number with the other sign."""
+        """The negated number."""
         return Call("negative", (self,))
 
     def __bool__(self) -> NoReturn:
@@ -271,10 +271,11 @@ class Expression(Node):
         return Cast(self, as_type(to))
 
     def collate(self, collation: str) -> Collate:
-        """`… COLLATE collation`: the string, compared by this collation instead of its column's.
+        """`… COLLATE collation`: compare the string by this collation instead of its column's.
 
         Args:
-            collation: its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` compares bytes.
+            collation: the name of the collation in SQL, such as `UTF8_LCASE`; `UTF8_BINARY`
+            compares bytes.
         """
         return Collate(self, collation_named(collation))
 
@@ -285,13 +286,13 @@ def _operands_of(kind: type[And | Or], side: Expression) -> tuple[Expression, ..
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Expression):
-    """A column, or a field inside one: `("a", "b")` is `a.b`."""
+    """A column, or a field inside a column: `("a", "b")` is `a.b`."""
 
     path: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The dotted name, for messages."""
+        """The dotted name, for error messages."""
         return ".".join(self.path)
 
 
@@ -301,12 +302,12 @@ class Literal(Expression):
 
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
-            naive: `timestamp_ntz`), timedelta, list or dict. Nanoseconds since 1970 and months
-            are an int of their type, and so are the days or microseconds since 1970 of a date or
-            timestamp outside of the years 1 to 9999.
-        type: the type; None lets `resolve` choose it from the other operand.
-        nanos: the nanoseconds below the microseconds of a moment written as a string. Only a
-            comparison with a column of nanoseconds uses them.
+            naive: `timestamp_ntz`), timedelta, list or dict. An int of the matching type is also
+            used for months, for nanoseconds since 1970, and for days or microseconds since 1970
+            outside of the years 1 to 9999.
+        type: the type; if None, `resolve` derives it from the other operand.
+        nanos: for a timestamp written as a string, the nanoseconds after the last full microsecond.
+            They are used only in a comparison with a column of nanoseconds.
     """
 
     value: Any
@@ -315,7 +316,7 @@ class Literal(Expression):
 
     @property
     def is_far_moment(self) -> bool:
-        """Whether the value is the number of a moment outside of Python's years."""
+        """Whether the value is an int for a date or timestamp outside of Python's years."""
         kind = self.type
         return (
             isinstance(self.value, int)
@@ -335,21 +336,21 @@ class Comparison(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Expression):
-    """AND of all operands: false if one is false, even beside a NULL."""
+    """AND of all operands: false if one operand is false, even if another is NULL."""
 
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(Expression):
-    """OR of all operands: true if one is true, even beside a NULL."""
+    """OR of all operands: true if one operand is true, even if another is NULL."""
 
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expression):
-    """NOT; NULL stays NULL."""
+    """NOT; NULL for NULL."""
 
     operand: Expression
 
@@ -392,7 +393,7 @@ class Arithmetic(Expression):
 class Cast(Expression):
     """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail.
 
-    `time_zone` is set if a resolved cast adds or drops a zone other than UTC.
+    `time_zone` is set if a resolved cast converts to or from local time in a zone other than UTC.
     """
 
     operand: Expression
@@ -405,8 +406,8 @@ class Cast(Expression):
 class Collate(Expression):
     """`operand COLLATE name`: a string that is compared by a collation.
 
-    In a resolved tree it is used only in comparisons, and its value is the key of the operand:
-    comparing keys by bytes equals comparing strings by the collation.
+    In a resolved tree it is used only in comparisons. Its value is then the collation key of the
+    operand: comparing keys by bytes equals comparing strings by the collation.
 
     Args:
         operand: a string.
@@ -427,7 +428,7 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expression):
-    """A function by its Spark name in lower case."""
+    """A call of a function, with its Spark name in lower case."""
 
     function: str
     arguments: tuple[Expression, ...] = ()
@@ -438,8 +439,8 @@ class Lambda(Expression):
     """`(parameters) -> body`, an argument of a function such as `transform`.
 
     Args:
-        parameters: names in lower case; in the body they hide columns of the same name.
-        body: has a `Variable` wherever it names a parameter.
+        parameters: names in lower case; in the body they hide columns with the same name.
+        body: the body, with a `Variable` wherever it uses a parameter.
     """
 
     parameters: tuple[str, ...]
@@ -448,13 +449,13 @@ class Lambda(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Variable(Expression):
-    """A parameter of a lambda around this node, by its name in lower case."""
+    """A parameter of an enclosing lambda, by its name in lower case."""
 
     name: str
 
 
 def col(name: str) -> Column:
-    """A column by name; a dot separates struct fields, backticks quote: ``col("a.`b.c`")``.
+    """Return a column by its name; dots separate fields, backticks quote: ``col("a.`b.c`")``.
 
     Raises:
         InvalidInputError: the name is empty, or a backtick is not closed.
@@ -463,7 +464,7 @@ def col(name: str) -> Column:
 
 
 def lit(value: object) -> Expression:
-    """A constant; an expression is returned as it is."""
+    """Return a constant; an expression is returned unchanged."""
     return value if isinstance(value, Expression) else Literal(value)
 
 

@@ -33,12 +33,12 @@ _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
 
 def absolute(value: Datum) -> Datum:
-    """`abs`; an error for the smallest integer, whose absolute value does not fit."""
+    """`abs`; an error for the smallest integer, whose absolute value is out of range."""
     return _checked(pc.abs_checked, "abs", value)
 
 
 def negative(value: Datum) -> Datum:
-    """The negated value; an error for the smallest integer."""
+    """Return the negated value; an error for the smallest integer."""
     return _checked(pc.negate_checked, "negation", value)
 
 
@@ -66,7 +66,7 @@ def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Da
         return value
     if pt.is_decimal(value.type):
         return on_array(lambda array: _decimal_to_whole(array, up=up), value)
-    # Java's cast of a double to long saturates, and NaN becomes 0.
+    # Java's cast of a double to long returns the nearest long if out of range, and 0 for NaN.
     whole = kernel(value)
     low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
     is_high = compute.greater_equal(whole, high)
@@ -86,7 +86,7 @@ def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
 
 
 def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
-    """Round halves away from zero; negative digits round left of the decimal point.
+    """Round halves away from zero; with negative digits, round left of the decimal point.
 
     Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value. A
     float is converted to double first.
@@ -104,7 +104,7 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
 
 
 def null_of(value: Datum) -> Datum:
-    """Return NULL of the type that `round` returns if the number of digits is NULL."""
+    """Return NULL with the result type of `round`, for a NULL number of digits."""
     return pa.scalar(None, to_arrow_type(round_result(from_arrow_type(value.type), 0)))
 
 
@@ -112,7 +112,7 @@ def _round_double(number: float, places: int) -> float:
     if not math.isfinite(number):
         return number
     unit = decimal.Decimal(1).scaleb(-places)
-    # Java's BigDecimal has no negative zero, so -0.4 rounds to 0.0; adding 0.0 does the same.
+    # Java's BigDecimal has no negative zero, so -0.4 rounds to 0.0. Adding 0.0 has the same effect.
     return float(decimal.Decimal(repr(number)).quantize(unit, context=_EXACT)) + 0.0
 
 
@@ -133,8 +133,9 @@ def round_decimal(value: Datum, places: int, mode: Rounding) -> Datum:
 
     Args:
         value: decimals.
-        places: the digits after the point, limited to the scale of the type.
-        mode: up, down, or to the nearest with halves away from zero or to the even neighbour.
+        places: the number of digits after the point, limited to the scale of the type.
+        mode: up, down, or to the nearest value, with halves away from zero or to the even
+        neighbour.
 
     Raises:
         InvalidInputError: a rounded value has more than 38 digits.
@@ -150,7 +151,7 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
     if places >= source.scale:
         rounded = array
     elif mode.startswith("half") and -places > source.precision - source.scale:
-        # The unit is so large that no value reaches half of it.
+        # The rounding unit is so large that every value is less than half of it.
         zero = pa.scalar(0, to_arrow_type(result))
         return pc.if_else(compute.is_null(array), pa.scalar(None, zero.type), zero)
     else:
@@ -162,10 +163,10 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
 
 
 def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
-    """Round by Arrow, which needs extra digits for the unit and for a carry."""
+    """Round with Arrow, which needs extra digits for the rounding unit and for a carry."""
     precision, scale = array.type.precision, array.type.scale
     if not mode.startswith("half") and places < 0:
-        # Round to whole numbers first: the unit and 38 more digits do not fit one type.
+        # Round to whole numbers first: the rounding unit and 38 more digits would not fit one type.
         array = pc.round(compute.cast(array, pa.decimal256(precision + 1, scale)), 0, mode)
         array = compute.cast(array, pa.decimal256(MAX_DIGITS + 1, 0))
         precision, scale, places = MAX_DIGITS, 0, max(places, -MAX_DIGITS)
@@ -183,8 +184,8 @@ def positive_remainder(left: Datum, right: Datum) -> Datum:
         return by_row(_shifted_decimal, rest.type, rest, right)
     if pt.is_floating(rest.type):
         return by_row(_shifted_float, rest.type, rest, right)
-    # A negative remainder plus a positive divisor cannot overflow. If both are negative, Spark's
-    # result is the remainder itself.
+    # A negative remainder plus a positive divisor cannot overflow. If both are negative, Spark
+    # returns the remainder unchanged.
     is_apart = pc.and_kleene(compute.less(rest, _zero(rest)), compute.greater(right, _zero(right)))
     return compute.if_else(is_apart, compute.add(rest, right), rest)
 
@@ -202,7 +203,7 @@ def _zero(value: Datum) -> Datum:
 
 
 def whole_quotient(left: Datum, right: Datum) -> Datum:
-    """`div`: the quotient truncated towards zero, as a long."""
+    """Return `div`: the quotient as a long, truncated towards zero."""
     is_zero = pc.and_kleene(compute.equal(right, _zero(right)), compute.is_valid(left))
     if compute.any(is_zero).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
@@ -268,7 +269,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-# Numbers and bytes as strings in other bases, and strings as bytes, as in Spark.
+# --- Numbers and bytes as strings in other bases, and strings as bytes
 
 
 _UNSIGNED: Final = (1 << 64) - 1
@@ -281,7 +282,7 @@ _MOST_SHOWN: Final = 100
 _HEX: Final = re.compile(r"[0-9A-Fa-f]*\Z")
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EXACT_DIGITS: Final = decimal.Context(prec=500, rounding=decimal.ROUND_HALF_EVEN)
-# Spark's names of character sets, and Python's.
+# Maps Spark's names of character sets to Python's.
 _CHARSETS: Final = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -350,12 +351,13 @@ def _base64(data: bytes) -> str:
 
 
 def _unbase64(text: str) -> bytes:
-    """Decode base 64 like Java's MIME decoder, which skips all other characters."""
+    """Decode base 64 like Java's MIME decoder, which ignores characters outside the alphabet."""
     found, bits, count, at = bytearray(), 0, 0, 0
     while at < len(text):
         char, at = text[at], at + 1
         if char == "=":
-            # After two characters of a group, two signs `=` follow, with nothing between them.
+            # After two characters of a group, both padding signs must follow, with nothing between
+            # them.
             if count == 0 or (count == 2 and text[at : at + 1] != "="):
                 raise InvalidInputError(f"{text!r} is not base 64: a sign = is misplaced")
             break

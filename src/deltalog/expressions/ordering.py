@@ -1,7 +1,7 @@
 """The order of rows: the keys of `ORDER BY`, and sorting Arrow rows by them.
 
-Spark's order: NULL comes before all values, and NaN after all others. `DESC` reverses both, and
-`NULLS FIRST` or `NULLS LAST` sets the place of NULL.
+In Spark's order, NULL comes before all values, and NaN after all others. `DESC` reverses both.
+`NULLS FIRST` and `NULLS LAST` set the position of NULL.
 
 Protocol: none; Spark SQL's ORDER BY
 """
@@ -37,14 +37,14 @@ _ORDERS: Final = ("ascending", "descending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortKey:
-    """One column of an ORDER BY.
+    """A column of an ORDER BY.
 
     Args:
         path: the path of the column.
         type: the type of its values.
         descending: whether the greatest value comes first.
         nulls_first: whether NULL comes before all values.
-        collation: the collation that compares its strings; None compares bytes.
+        collation: the collation by which strings are compared; None compares bytes.
     """
 
     path: tuple[str, ...]
@@ -89,16 +89,16 @@ class SortKey:
 
 
 def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
-    """Parse an order into its keys.
+    """Parse an ORDER BY into its keys.
 
     Args:
         order_by: SQL such as `at DESC, id`, or a sequence of such strings and of pyarrow's pairs
-            `("at", "descending")`.
+            such as `("at", "descending")`.
         schema: the schema of the table.
 
     Raises:
-        InvalidInputError: the order has another form, or names a column that does not exist or
-            whose values have no order.
+        InvalidInputError: the order has another form, or a column does not exist or cannot be
+            sorted.
     """
     items = [order_by] if isinstance(order_by, str) else order_by
     if not isinstance(items, Sequence) or not items:
@@ -116,7 +116,7 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
 
 
 def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) -> pa.Table:
-    """Sort rows; equal rows keep their order.
+    """Sort rows; rows with equal keys remain in their order.
 
     Args:
         rows: the rows to sort.
@@ -172,7 +172,7 @@ def _not_understood(order_by: object) -> InvalidInputError:
     )
 
 
-# `ORDER BY` as Spark spells it, read by sqlglot.
+# --- Parsing `ORDER BY` in Spark's syntax with sqlglot
 
 
 _HEAD: Final = "SELECT 1 ORDER BY "

@@ -1,7 +1,7 @@
-"""Converting Polars' expressions, by way of their JSON.
+"""Converting Polars' expressions through their JSON form.
 
-Owns the list of parts with an exact counterpart. Polars filters the rows again after they are read,
-so a part that is left out, or has the form of an unknown release, only costs time.
+Owns the list of convertible parts. Polars filters the rows again after they are read. So a part
+that is left out, or that an unknown Polars release writes differently, only costs time.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ _WIDER: Final[dict[DataType, dict[str, DataType]]] = {
     FLOAT: {"Float64": DOUBLE},
     DATE: {"Datetime": TIMESTAMP_NTZ},
 }
-"""Casts that never fail: from a column's type to Polars' types, by name."""
+"""Casts that never fail: for a column's type, the target types by their Polars names."""
 
 
 def weaker_than_polars(
     expression: pl.Expr, schema: StructType, session: SqlSession = RULES_OF_TABLES
 ) -> Expression | None:
-    """Return a resolved condition that is true at least wherever a Polars filter is, or None.
+    """Return a resolved condition that is true for at least the rows of a Polars filter, or None.
 
     Args:
-        expression: the filter that Polars passes to a source of rows, with coerced types.
+        expression: the filter that Polars passes to a row source, with its casts already added.
         schema: the schema of the rows; names must match exactly.
-        session: the time zone of values without one.
+        session: provides the time zone of values without a zone.
     """
     try:
         root = _json.loads(expression.meta.serialize(format="json").encode())
@@ -78,12 +78,12 @@ def weaker_than_polars(
             converted = as_meant(_PolarsConverter(schema).converted(part), schema)
             found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
         except (_InexactError, DeltaError, RecursionError):
-            continue  # Polars applies this part
+            continue  # Polars applies this part itself
     return conjunction(found) if found else None
 
 
 class _InexactError(Exception):
-    """A part without an exact counterpart."""
+    """A part of the filter cannot be converted exactly."""
 
 
 def _conjuncts(root: Any) -> list[Any]:
@@ -101,7 +101,7 @@ def _conjuncts(root: Any) -> list[Any]:
 
 
 class _PolarsConverter:
-    """Converts a part of a filter.
+    """Converts one part of a filter.
 
     Args:
         schema: the schema of the columns.
@@ -127,7 +127,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _binary(self, operator: str, left: Expression, right: Expression) -> Expression:
-        # Polars may see a struct with only some of its fields.
+        # Polars may have selected only some fields of a struct.
         if any(isinstance(side, Column) and self._is_nested(side) for side in (left, right)):
             raise _InexactError
         if operator in _COMPARISONS:
@@ -141,7 +141,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _cast(self, operand: Expression, to: Any) -> Expression:
-        """Convert a cast to a wider type, which Polars adds and which changes no value."""
+        """Convert a cast to a wider type, which Polars adds and which does not change the value."""
         target = "Datetime" if to == {"Datetime": ["Microseconds", None]} else to
         wider = _WIDER.get(self._kind(operand), {})
         if not isinstance(target, str) or target not in wider:
@@ -195,7 +195,7 @@ def _test(name: str, operands: list[Expression]) -> Expression:
             return nodes.IsNull(operand)
         case "IsNotNull", [operand]:
             return nodes.Not(nodes.IsNull(operand))
-        case "IsNan", [operand]:  # NULL for NULL, unlike isnan(), which is false
+        case "IsNan", [operand]:  # NULL for NULL; Spark's isnan() would be false
             return nodes.Comparison("=", operand, Literal(math.nan))
         case "IsNotNan", [operand]:
             return nodes.Not(nodes.Comparison("=", operand, Literal(math.nan)))
@@ -207,7 +207,7 @@ def _test(name: str, operands: list[Expression]) -> Expression:
 
 
 def _membership(operand: Expression, values: list[Any], *, nulls_equal: bool) -> Expression:
-    """Whether the value is one of the options; a NULL among them does not make others NULL."""
+    """Whether the value is one of the options; a NULL in the list does not affect other values."""
     options = tuple(Literal(value) for value in values if value is not None)
     if not options:
         raise _InexactError
@@ -220,7 +220,7 @@ def _membership(operand: Expression, values: list[Any], *, nulls_equal: bool) ->
 
 
 def _values(node: Any) -> list[Any]:
-    """Return the options of an `is_in`: a constant list."""
+    """Return the options of an `is_in`, which must be a constant list."""
     while "Alias" in node:
         node = node["Alias"][0]
     options = _constants(node)
@@ -252,7 +252,7 @@ def _literal(node: Any) -> Literal:
 
 
 def _constants(node: Any) -> list[Any]:
-    """Return the values of a constant; Polars itself decodes them."""
+    """Return the values of a constant, decoded by Polars itself."""
     import polars as pl  # noqa: PLC0415  # optional, and there: an expression of it is converted
 
     if "Literal" not in node:
@@ -268,7 +268,7 @@ def _constants(node: Any) -> list[Any]:
         values = series.to_list()
     except _InexactError:
         raise
-    except Exception as error:  # a form that this release of Polars does not support
+    except Exception as error:  # a form that this Polars release does not support
         raise _InexactError from error
     if isinstance(kind, pl.Datetime):
         is_plain = kind.time_zone in {None, "UTC"}
@@ -281,7 +281,7 @@ def _constants(node: Any) -> list[Any]:
 
 
 def _arrow_values(series: pl.Series) -> list[Any]:
-    """Return moments and spans as exact Arrow scalars; a list becomes a list of scalars."""
+    """Return dates, times and durations as exact Arrow scalars; a list as a list of scalars."""
     array: Any = series.to_arrow()
     kind = array.type.value_type if pt.is_large_list(array.type) else array.type
     if pt.is_timestamp(kind) and kind.tz not in {None, "UTC"}:
@@ -291,7 +291,7 @@ def _arrow_values(series: pl.Series) -> list[Any]:
 
 
 def _or_none(value: Any) -> Any:
-    """Return a scalar, or a list of scalars, with None for NULL."""
+    """Return a scalar or a list of scalars, with None for NULL."""
     if isinstance(value, list):
         return [_or_none(one) for one in value]
     return value if value.is_valid else None

@@ -1,4 +1,4 @@
-"""Expressions as Spark SQL.
+"""Rendering expressions as Spark SQL.
 
 Owns the placement of brackets and quotes. `sql` parses the result to the same tree.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     _Piece = str | tuple[Expression, int]
-    """A string, or a child and the precedence it needs to do without brackets."""
+    """A string, or a child and the minimum precedence for no brackets."""
 
     _Rendered = tuple[list[_Piece], int]
     """The pieces of a node, and its precedence."""
@@ -75,7 +75,7 @@ UNITS: Final = (
     "MICROSECOND",
 )
 _UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
-# Words that need backticks as a column name in our grammar, besides those that begin a literal.
+# Words that must be in backticks as column names, in addition to words that begin a literal.
 _RESERVED: Final = frozenset(
     {
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
@@ -116,19 +116,19 @@ def begins_literal(word: str) -> bool:
 
 
 def begins_number(word: str) -> bool:
-    """Whether a word is a numeric type, as in `int'10'` (a form of deltalake, not of Spark)."""
+    """Whether a word is a numeric type, as in `int'10'`, a syntax of deltalake but not of Spark."""
     row = primitive_in_sql(word)
     return row is not None and row.family in {Family.INTEGRAL, Family.FLOATING}
 
 
 def quote_text(text: str) -> str:
-    """A string literal in single quotes."""
+    """Return a string literal in single quotes."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
 
 
 def type_name(data_type: DataType) -> str:
-    """Return a type in SQL, such as `ARRAY<BIGINT>`, without collations: those belong to fields."""
+    """Return a type in SQL, such as `ARRAY<BIGINT>`, without collations, which belong to fields."""
     match data_type:
         case ArrayType():
             return f"ARRAY<{type_name(data_type.element_type)}>"
@@ -193,7 +193,7 @@ def _listed(nodes: Iterable[Expression], separator: str, least: int = 0) -> list
 
 def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> _Rendered:
     if len(operands) < 2:
-        # SQL cannot express AND or OR of fewer than two operands, so only the value is kept.
+        # SQL cannot express AND or OR of fewer than two operands, so only the value is the same.
         return (
             [(operands[0], binding + 1)] if operands else [str(word == "AND").upper()]
         ), _PRIMARY
@@ -298,7 +298,7 @@ def _literal(node: Literal) -> _Rendered:
 
 
 def _with_nanos(text: str, nanos: int) -> str:
-    """Extend the fraction of a quoted moment to nine digits, before the zone if it has one."""
+    """Extend the fraction of a quoted timestamp to nine digits; a zone may follow."""
     moment = text.removesuffix("'").removesuffix("Z")
     zone = text[len(moment) :]
     return f"{moment}{'' if '.' in moment else '.000000'}{nanos:03}{zone}"

@@ -1,4 +1,4 @@
-"""Applying Python functions to Arrow arrays and constants if Arrow has no kernel."""
+"""Applying Python functions to Arrow arrays and constants, where Arrow has no kernel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_OF_VALUE: Final = 1 << 27
-_MOST_OF_BATCH: Final = (1 << 31) - 1  # the limit of 32-bit offsets
-# The cost of a character or an element in Python, in bytes and steps.
+_MOST_OF_BATCH: Final = (1 << 31) - 1  # the maximum of 32-bit offsets
+# The cost, in bytes and steps, of a character or an element in Python.
 _OF_PYTHON: Final = 8
 _STEPS_OF_ROW: Final = 100
 _SIZED: Final = (str, bytes, list)
@@ -27,9 +27,9 @@ NO: Final = False
 
 
 def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """Apply a Python function to each row's values; NULL where one of them is NULL.
+    """Apply a Python function to each row's values; NULL if one of them is NULL.
 
-    If all arguments are constants, so is the result. Cost: by row.
+    If all arguments are constants, the result is a constant. Cost: by row.
     """
     return with_nulls(
         lambda *row: None if any(value is None for value in row) else function(*row),
@@ -39,7 +39,7 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
 
 def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """`by_row` for a function that handles NULL, which it gets as None."""
+    """Apply a function that handles NULL, passed to it as None; otherwise like `by_row`."""
     if is_bounded():
         read = sum(size_of(one) if isinstance(one, pa.Scalar) else one.nbytes for one in arguments)
         spend(_OF_PYTHON * read, _OF_PYTHON * read)
@@ -53,10 +53,10 @@ def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Da
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function so that its arguments and results count against the budget."""
+    """Wrap a function so that its arguments and results are subtracted from the budget."""
 
     def run(*row: Any) -> Any:
-        # A constant counts for each row.
+        # A constant is counted again for each row.
         size = sum(len(value) for value in row if isinstance(value, _SIZED))
         spend(steps=_STEPS_OF_ROW + size)
         found = function(*row)
@@ -68,7 +68,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def refusing(message: str) -> Iterator[None]:
-    """Raise Arrow's errors in the block as InvalidInputError, with a message in Spark's terms."""
+    """Raise Arrow's errors in the block as InvalidInputError with the given message."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -76,7 +76,7 @@ def refusing(message: str) -> Iterator[None]:
 
 
 def is_constant(*arguments: Datum) -> bool:
-    """Whether all are constants other than NULL."""
+    """Whether all arguments are constants other than NULL."""
     return all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
 
 
@@ -87,7 +87,7 @@ def python_values(argument: Datum, rows: int) -> list[Any]:
             return [argument.as_py()] * rows
         values: list[Any] = argument.to_pylist()
     except (OverflowError, ValueError) as error:
-        # Dates and timestamps outside of the years 1 to 9999.
+        # Dates and timestamps outside of the years 1 to 9999 are not Python values.
         raise InvalidInputError(f"Python cannot represent a {argument.type}: {error}") from error
     return values
 
@@ -98,7 +98,7 @@ def flat(column: Any) -> Array:
 
 
 def taken(column: Array, rows: Array) -> Array:
-    """Return the values at some row numbers, which may repeat."""
+    """Return the values at the given row numbers, which may repeat."""
     spend(column.nbytes / max(len(column), 1) * len(rows))
     return column.take(rows)
 
@@ -126,18 +126,18 @@ def choose(mask: Array, chosen: Datum, others: Datum) -> Datum:
 
 
 def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int = 1) -> None:
-    """Refuse a result that would exhaust the memory; Spark allows 2 GiB for every value.
+    """Refuse a result that would exhaust the memory; Spark allows 2 GiB for each value.
 
     Args:
         function: the name of the function, for the message.
         sizes: the number of characters or elements of each row; a constant counts for `rows`.
         rows: the number of rows of a constant.
-        unit_bytes: the bytes of a character or an element.
+        unit_bytes: the size of a character or element in bytes.
 
     Raises:
         InvalidInputError: a value, or the whole batch, has too many characters or elements.
     """
-    # Floats do not overflow.
+    # Compute with floats, which do not overflow.
     counted = compute.cast(sizes, pa.float64())
     if isinstance(counted, pa.Scalar):
         most = max(counted.as_py() or 0, 0)
@@ -155,7 +155,7 @@ def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int 
 
 
 def as_array(datum: Datum, rows: int) -> Array:
-    """Return an array; a constant is repeated for each row."""
+    """Return a datum as an array; a constant is repeated for each row."""
     if not isinstance(datum, pa.Scalar):
         return datum
     constant: Any = datum
@@ -166,12 +166,12 @@ def as_array(datum: Datum, rows: int) -> Array:
 
 
 def nulls(rows: int, arrow_type: Any) -> Array:
-    """Return NULL for each row."""
+    """Return an array of NULLs, one for each row."""
     return pa.nulls(rows, arrow_type)
 
 
 def on_array(function: Callable[[Array], Array], datum: Datum) -> Datum:
-    """Apply a function of an array to an array or a constant."""
+    """Apply a function of an array to an array or to a constant."""
     if isinstance(datum, pa.Scalar):
         return function(as_array(datum, 1))[0]
     return function(datum)
@@ -190,7 +190,7 @@ class Where:
         mask: booleans without NULL; true for the rows to evaluate.
 
     Attributes:
-        picked: the rows to evaluate; None if there are none.
+        picked: the data of the rows to evaluate; None if there are no such rows.
     """
 
     def __init__(self, data: Any, mask: Datum) -> None:
@@ -205,7 +205,7 @@ class Where:
         self.picked = data.filter(mask) if has_some else None
 
     def spread(self, found: Datum) -> Datum:
-        """Spread the values of the picked rows over all rows; the others are NULL."""
+        """Expand the values of the picked rows to all rows; the other rows are NULL."""
         if self._mask is None:
             return found
         values = as_array(found, self.picked.num_rows)
@@ -213,7 +213,7 @@ class Where:
         return values.take(compute.if_else(self._mask, places, pa.scalar(None, pa.int64())))
 
 
-# Limits of memory and time for the evaluation of an expression.
+# --- Limits on the memory and time of evaluating an expression
 
 
 BASE_BYTES: Final = 512 << 20
@@ -222,23 +222,23 @@ BYTES_OF_BYTE: Final = 64
 BASE_STEPS: Final = 200_000_000
 STEPS_OF_ROW: Final = 10_000
 STEPS_OF_BYTE: Final = 2_000
-# The fixed cost of a kernel, for any number of rows.
+# The fixed cost of a kernel call, for any number of rows.
 STEPS_OF_CALL: Final = 1_000
-# The bytes of a list or a string that a kernel makes in one step.
+# The number of bytes of a list or string that a kernel writes in one step.
 BYTES_OF_STEP: Final = 2
 
 
 @dataclass(slots=True)
 class RuleBudget:
-    """The remaining memory and steps for the evaluation of an expression.
+    """The remaining memory and steps for evaluating a constraint or generated column.
 
     Args:
-        what: the rule, for the error.
+        what: the constraint or column, for the error message.
         rows: the number of rows.
-        most_bytes: the limit of bytes.
-        most_steps: the limit of steps.
-        num_bytes: the remaining bytes.
-        steps: the remaining steps.
+        most_bytes: the limit on bytes.
+        most_steps: the limit on steps.
+        num_bytes: the number of remaining bytes.
+        steps: the number of remaining steps.
     """
 
     what: str
@@ -265,8 +265,8 @@ class RuleBudget:
                 ("bytes", self.most_bytes) if self.num_bytes < 0 else ("steps", self.most_steps)
             )
             raise InvalidInputError(
-                f"cannot evaluate a rule of the table for {self.rows:,} row(s): it needs more than "
-                f"the limit of {limit:,} {needs}; change or drop {self.what}"
+                f"cannot evaluate a table's expression for {self.rows:,} row(s): it needs more "
+                f"than the limit of {limit:,} {needs}; change or drop {self.what}"
             )
 
 
@@ -275,11 +275,11 @@ _ACTIVE: ContextVar[RuleBudget | None] = ContextVar("deltalog_expression_budget"
 
 @contextmanager
 def bounded(what: str, data: pa.RecordBatch) -> Iterator[RuleBudget]:
-    """Limit the memory and steps of the evaluations in the block.
+    """Limit the memory and steps of all evaluations in the block.
 
     Args:
-        what: the rule, for the error.
-        data: the rows for which the rule is evaluated.
+        what: the constraint or column, for the error message.
+        data: the rows for which it is evaluated.
     """
     rows, size = max(data.num_rows, 1), data.nbytes
     budget = RuleBudget(
@@ -296,10 +296,10 @@ def bounded(what: str, data: pa.RecordBatch) -> Iterator[RuleBudget]:
 
 
 def spend(num_bytes: float = 0, steps: float = 0) -> None:
-    """Subtract from the budget of the evaluation, if it has one.
+    """Subtract from the budget of the evaluation, if there is a budget.
 
     Raises:
-        InvalidInputError: the budget is exhausted; the message names the rule.
+        InvalidInputError: the budget is exhausted; the message names the constraint or column.
     """
     budget = _ACTIVE.get()
     if budget is not None:
@@ -312,7 +312,7 @@ def is_bounded() -> bool:
 
 
 def spent_on(value: Any, *, is_made: bool) -> Any:
-    """Return the value of a part; it counts against the budget if it was computed, not read."""
+    """Return the value of a part, and subtract its size from the budget if it was computed."""
     budget = _ACTIVE.get()
     if budget is not None and is_made:
         if isinstance(value, pa.Scalar):
@@ -328,7 +328,7 @@ def size_of(constant: Any) -> int:
         return 1
     if isinstance(constant, pa.StringScalar | pa.BinaryScalar):
         return 4 + int(constant.as_buffer().size)
-    if isinstance(constant, pa.ListScalar):  # a map too
+    if isinstance(constant, pa.ListScalar):  # including MapScalar
         values: Any = constant.values
         return 4 + (0 if values is None else int(values.nbytes))
     if isinstance(constant, pa.StructScalar):

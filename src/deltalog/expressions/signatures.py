@@ -1,6 +1,6 @@
 """Parameter types and result types of functions, derived from the types of the arguments.
 
-Owns the rules that functions share; `functions` assigns them.
+Owns the typing rules that functions share; `functions` assigns them to functions.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ _DECIMALS: Final[Mapping[DataType, DataType]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """One function.
+    """The types and the arity of one function.
 
     Args:
-        types: maps arguments to the types that they are cast to, and the type of the result.
+        types: maps argument types to the types they are cast to, and to the type of the result.
         least: the minimum number of arguments.
         most: the maximum number of arguments, or None for any number.
         constants: the positions of arguments that must be constants.
         lambdas: maps the arguments' types (None for a lambda) to the parameters of each lambda, by
-            position. In `types`, the type of a lambda is the type of its body.
+            argument position. In `types`, the type of a lambda is the type of its body.
     """
 
     types: Callable[[Sequence[Typed]], Types]
@@ -79,7 +79,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The types of a lambda's parameters; the lambda has `least` of them or all."""
+    """The types of a lambda's parameters; the last ones, after `least`, are optional."""
 
     types: tuple[DataType, ...]
     least: int
@@ -91,7 +91,7 @@ def fixed(
     optional: int = 0,
     constants: tuple[int, ...] = (),
 ) -> Function:
-    """A function whose parameters and result have fixed types."""
+    """Return a function whose parameters and result have fixed types."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         return parameters[: len(arguments)], result
@@ -101,7 +101,7 @@ def fixed(
 
 
 def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
-    """A function of any number of arguments of a fixed type."""
+    """Return a function of any number of arguments of one fixed type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         return [parameter] * len(arguments), result
@@ -110,7 +110,7 @@ def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
 
 
 def same(least: int, *, with_strings: bool) -> Function:
-    """A function of any number of arguments of their common type.
+    """Return a function of any number of arguments, which are cast to their common type.
 
     Args:
         least: the minimum number of arguments.
@@ -142,7 +142,7 @@ def common_of(types: Sequence[DataType], *, with_strings: bool) -> DataType:
 
 
 def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[Typed]], Types]:
-    """One number, which keeps its type; a string is cast to double."""
+    """Rule for one number, which is not cast; a string is cast to double."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = number_type(arguments[0][1])
@@ -152,7 +152,7 @@ def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[T
 
 
 def number_type(data_type: DataType) -> DataType:
-    """Return a numeric type as it is, and double for a string.
+    """Return a numeric type unchanged, and double for a string.
 
     Raises:
         InvalidInputError: the type is not numeric.
@@ -168,7 +168,7 @@ def _ceiling(own: DataType) -> DataType:
     if not is_decimal(own):
         return LONG
     exact = decimal_of(own)
-    # One digit more: ceil(9.9) is 10.
+    # The result may need one more digit: ceil(9.9) is 10.
     whole = exact.precision - exact.scale + 1
     return exact if exact.scale == 0 else decimal_type(min(whole, 38), 0)
 
@@ -190,9 +190,9 @@ def ceiling_types(arguments: Sequence[Typed]) -> Types:
 
 
 def round_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal gets the requested scale and one more digit; other numbers keep their type.
+    """A decimal gets the requested scale and one more digit; other numbers are not cast.
 
-    The extra digit before the point is for a carry: round(9.9) is 10.
+    The additional digit before the point is for a carry: round(9.9) is 10.
     """
     own = number_type(arguments[0][1])
     taken = [own, INTEGER][: len(arguments)]
@@ -213,7 +213,7 @@ def round_result(own: DataType, digits: int) -> DataType:
 
 
 def _decimal_for(own: DataType) -> DataType:
-    """Return the decimal type to which a number is cast for a function of decimals."""
+    """Return the decimal type to which a number is cast for functions of decimals."""
     found = _DECIMALS.get(own)
     return decimal_of(own) if found is None else found
 
@@ -222,7 +222,7 @@ def _constant_integer(node: Expression) -> int | None:
     if isinstance(node, Literal) and not isinstance(node.value, bool):
         if node.value is None:
             return None
-        # Any other constant is cast like an argument: its fraction is cut off.
+        # Any other constant is cast like an argument, so its fraction is dropped.
         with contextlib.suppress(TypeError, ValueError):
             return int(node.value)
     raise InvalidInputError("round needs a constant integer as its number of digits")
@@ -245,12 +245,12 @@ def pmod_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
-    """Return the decimal type of a side; an integer constant has as many digits as its value."""
+    """Return the decimal type of an operand; an integer constant is as precise as its digits."""
     return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
 def bit_types(arguments: Sequence[Typed]) -> Types:
-    """Integers of their common type."""
+    """Integers, which are cast to their common type."""
     common = common_of(
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
@@ -272,13 +272,13 @@ def division_types(arguments: Sequence[Typed]) -> Types:
 
 
 def nan_types(arguments: Sequence[Typed]) -> Types:
-    """Floats keep their type, everything else is cast to double."""
+    """Floats are not cast; everything else is cast to double."""
     own = FLOAT if {data_type for _, data_type in arguments} - {VOID} == {FLOAT} else DOUBLE
     return [own] * len(arguments), own if len(arguments) > 1 else BOOLEAN
 
 
 def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) -> Function:
-    """A function of a string or binary value; without `result`, it returns the same type."""
+    """A function of a string or binary value; without `result`, it returns its argument's type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = BINARY if arguments[0][1] == BINARY else STRING
@@ -288,12 +288,12 @@ def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) 
 
 
 def concat_types(arguments: Sequence[Typed]) -> Types:
-    """Binary values if all are; otherwise all are cast to strings."""
+    """Binary values if all arguments are binary; otherwise all are cast to strings."""
     found = [data_type for _, data_type in arguments]
     if any(isinstance(data_type, ArrayType) for data_type in found):
         common = common_of(found, with_strings=True)
         if not isinstance(common, ArrayType):
-            raise InvalidInputError("concat joins an array only with arrays")
+            raise InvalidInputError("concat cannot mix arrays with other types")
         return [common] * len(found), common
     own = BINARY if found and all(data_type == BINARY for data_type in found) else STRING
     return [own] * len(found), own
@@ -307,14 +307,14 @@ def reverse_types(arguments: Sequence[Typed]) -> Types:
 
 
 def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
-    """Two numbers; the types are those of the operator."""
+    """Two numbers, typed like the operands of the operator."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         left, right = arguments
         is_constant = isinstance(left[0], Literal), isinstance(right[0], Literal)
         found, result = arithmetic_of(operator, left, right, is_constant)
         if not isinstance(found, Arithmetic):
-            raise InvalidInputError("try_add, try_subtract and the like need numbers, not dates")
+            raise InvalidInputError("try_add, try_subtract, … need numbers, not dates")
         sides = zip((found.left, found.right), arguments, strict=True)
         return [_cast_to(node, own) for node, (_, own) in sides], result
 
@@ -322,7 +322,7 @@ def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
 
 
 def _cast_to(node: Expression, own: DataType) -> DataType:
-    """Return the type to which a side was cast; its own type if there is no cast."""
+    """Return the type to which an operand was cast, or its own type if there is no cast."""
     match node:
         case Cast():
             return node.to
@@ -348,7 +348,7 @@ def size_types(arguments: Sequence[Typed]) -> Types:
 
 
 def contains_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a value of its elements' type; strings are not cast to other types."""
+    """An array and a value of its element type; strings are not cast to other types."""
     own, wanted = arguments[0][1], arguments[1][1]
     if not isinstance(own, ArrayType) or wanted == VOID:
         raise InvalidInputError(f"array_contains needs an array and a value, found {own}, {wanted}")
@@ -381,7 +381,7 @@ def _struct_field(struct: StructType, name: Expression) -> Field:
 
 
 def array_types(arguments: Sequence[Typed]) -> Types:
-    """Elements of their common type."""
+    """Elements, which are cast to their common type."""
     found = [data_type for _, data_type in arguments]
     common = common_of(found, with_strings=True)
     return [common] * len(found), ArrayType(common, VOID in found)
@@ -432,5 +432,5 @@ def function(
     constants: tuple[int, ...] = (),
     lambdas: Callable[[Sequence[DataType | None]], dict[int, Parameters]] | None = None,
 ) -> Function:
-    """A function whose types follow a rule; the arguments are those of `Function`."""
+    """Return a function whose types follow a rule; see `Function` for the arguments."""
     return Function(types=types, least=least, most=most, constants=constants, lambdas=lambdas)

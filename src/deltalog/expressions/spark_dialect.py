@@ -1,8 +1,8 @@
 """The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
 
-Owns the precedence of operators in conditions, the greatest depth, and the entry points. ADR 4
-explains why so much of sqlglot's grammar is switched off. `sql` imports this module when it parses
-the first string, because sqlglot is slow to import.
+Owns the precedence of operators in conditions, the maximum nesting depth, and the entry points. ADR
+4 explains why much of sqlglot's grammar is switched off. `sql` imports this module only when it
+parses the first string, because importing sqlglot is slow.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 
-# The grammar of values for sqlglot, as strict as Spark's.
+# --- The grammar of values for sqlglot, as strict as Spark's
 
 
 _MAX_SIGNS: Final = 100
 _SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
 _AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
-# The first and last fields of intervals, and the word between them.
+# The first and last fields of an interval, and the keyword between them.
 _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
-# If one of these comes where a value is expected, the value is missing.
+# If one of these tokens is found where a value is expected, the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
      TokenType.DPIPE}
 ) - NAMES  # fmt: skip
-# sqlglot's messages, for users who do not know sqlglot.
+# Replacements for sqlglot's messages, for users who do not know sqlglot.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Expected AS after CAST": "expected AS",
@@ -54,10 +54,10 @@ _MESSAGES: Final = {
 
 
 class SparkValues(SparkParser):
-    """The grammar of one side of a comparison."""
+    """The grammar of one operand of a comparison."""
 
-    STRICT_CAST: ClassVar[bool] = True  # CAST is not TRY_CAST
-    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # a call keeps its name and its arguments
+    STRICT_CAST: ClassVar[bool] = True  # parse CAST as CAST, not as TRY_CAST
+    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # do not convert calls
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {"CASE": lambda self: self._parse_case()}
     FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {
@@ -76,7 +76,7 @@ class SparkValues(SparkParser):
         TokenType.IDENTIFIER,
     }
     SUBQUERY_PREDICATES: ClassVar[dict[Any, Any]] = {}
-    # INTERVAL is a column, or starts a literal; it is never a function.
+    # INTERVAL is the name of a column or starts a literal; it never names a function.
     FUNC_TOKENS: ClassVar[set[TokenType]] = set(NAMES - {TokenType.INTERVAL})
     ID_VAR_TOKENS: ClassVar[set[TokenType]] = set(NAMES)
     COLON_PLACEHOLDER_TOKENS: ClassVar[set[TokenType]] = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -123,7 +123,7 @@ class SparkValues(SparkParser):
     _signs: int = 0
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise each error of the parser as InvalidInputError with its position.
+        """Raise each error of the parser as an InvalidInputError with its position.
 
         Raises:
             InvalidInputError: always.
@@ -160,13 +160,13 @@ class SparkValues(SparkParser):
         return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
 
     def _closed(self, found: Expr) -> Expr:
-        # sqlglot would consume the closing bracket next, but would not report it missing.
+        # sqlglot would consume the closing bracket next, but does not report a missing bracket.
         if self._curr.token_type is not TokenType.R_PAREN:
             self.raise_error("expected )")
         return found
 
     def _parse_whole(self) -> Expr:
-        """Parse a complete expression; it must not be missing."""
+        """Parse a complete expression, or report that it is missing."""
         return self._parse_disjunction() or self._expect_value()
 
     def _parse_csv(
@@ -197,7 +197,7 @@ class SparkValues(SparkParser):
         return found
 
     def _match_collate(self) -> bool:
-        # Not a keyword: a column may have this name.
+        # COLLATE is not a keyword, because a column may have this name.
         is_word = self._curr.token_type is TokenType.VAR and self._curr.text.upper() == "COLLATE"
         self._advance(int(is_word))
         return is_word
@@ -213,12 +213,13 @@ class SparkValues(SparkParser):
     def _parse_negative(self) -> Expr | None:
         if not self._match(TokenType.NUMBER):
             return self.expression(exp.Neg(this=self._parse_unary()))
-        # The sign belongs to the literal: -9223372036854775808 is a long, its negation is not.
+        # The sign is part of the literal: -9223372036854775808 is a long, but 9223372036854775808
+        # is not.
         number = exp.Literal(this=f"-{self._prev.text}", is_string=False)
         return self._parse_column_ops(self.expression(number, self._prev))
 
     def _parse_paren(self) -> None:
-        """Do nothing: `_parse_brackets` parses brackets, which contain no queries."""
+        """Do nothing: `_parse_brackets` parses brackets, and brackets cannot contain queries."""
 
     def _parse_brackets(self) -> exp.Paren | exp.Tuple:
         found = self.expression(exp.Paren(this=self._parse_disjunction()))
@@ -240,7 +241,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Anonymous(this="struct", expressions=parts))
 
     def _parse_field_of_row(self) -> Expr | None:
-        """Parse a value, with an optional name, of a row `(a, b AS c)` or of `struct(…)`."""
+        """Parse a field of a row `(a, b AS c)` or of `struct(…)`, optionally with a name."""
         found = self._parse_disjunction()
         return None if found is None else self._parse_name_of_field(found)
 
@@ -272,7 +273,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
 
     def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
-        # sqlglot calls this for each argument of a call: refuse aliases and orderings.
+        # sqlglot calls this method for each argument of a call. Refuse aliases and orderings.
         if self._curr.token_type is TokenType.DISTINCT:
             self.raise_error("aggregates cannot be part of an expression on one row")
         parameters = self._parse_parameters()
@@ -281,7 +282,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Lambda(this=self._parse_whole(), expressions=parameters))
 
     def _parse_parameters(self) -> list[exp.Identifier] | None:
-        """Parse the names before `->`, with or without brackets; None consumes no token."""
+        """Parse the names before `->`, with or without brackets; if None, no token is consumed."""
         start = self._index
         is_open = self._match(TokenType.L_PAREN)
         found: list[exp.Identifier] = []
@@ -346,7 +347,7 @@ class SparkValues(SparkParser):
         return words[0] in _FIELDS and words[1] == _TO
 
     def _parse_fields_of_interval(self) -> str:
-        """Parse the words of one field, or of two with TO between them."""
+        """Parse the keyword of one interval field, or of two fields with TO between them."""
         first, last = self._curr.text.upper(), None
         if first not in _FIELDS:
             self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
@@ -392,7 +393,7 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_position_call(self) -> exp.Anonymous:
-        # POSITION(part IN text): the part ends before IN, so it must not be a condition.
+        # In POSITION(part IN text), `part` ends before IN, so do not parse it as a condition.
         name, part = self._name_of_call(), self._parse_bitwise()
         if not part or not self._match(TokenType.IN):
             return self._rest_of_call(name, part)
@@ -408,14 +409,15 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
-        # Keep a name and the content of its brackets: sqlglot's own types lose char(n) and names of
-        # struct fields. With `check_func`, sqlglot expects a value, so a type is impossible.
+        # Preserve the type's name and the content of its brackets: sqlglot's types lose char(n) and
+        # the names of struct fields. With `check_func`, sqlglot expects a value, so a type is not
+        # possible.
         if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
         token, parts, is_nested = self._prev, [], False
         name = token.text.lower()
-        if name == "interval":  # before a colon it is not a keyword
+        if name == "interval":  # followed by a colon, it is a field's name
             name = f"{name} {self._parse_fields_of_interval().lower()}"
             return self.expression(exp.DataType(this=name, nested=False), token)
         part = self._parse_field_of_type if name == "struct" else self._parse_types
@@ -459,11 +461,11 @@ class SparkValues(SparkParser):
         return exp.ColumnDef(this=token.text, kind=kind, constraints=constraints)
 
 
-# The grammar of conditions, and the entry points.
+# --- The grammar of conditions, and the entry points
 
 
 _MAX_DEPTH: Final = 50
-# Precedence in Spark, from the lowest.
+# Operators with their precedence in Spark, from the lowest.
 _BITS: Final[dict[TokenType, tuple[int, type[exp.Binary]]]] = {
     TokenType.PIPE: (1, exp.BitwiseOr),
     TokenType.CARET: (2, exp.BitwiseXor),
@@ -481,7 +483,7 @@ def tokens_of(sql: str) -> list[Token]:
     """Split a string into tokens.
 
     Raises:
-        InvalidInputError: a character starts no token, or a quote is not closed.
+        InvalidInputError: a character cannot begin a token, or a quote is not closed.
     """
     try:
         return _DIALECT.tokenize(sql)
@@ -490,30 +492,30 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
-    """Parse a string: an `exp.Condition` or an `exp.DataType`.
+    """Parse a string as an `exp.Condition` or an `exp.DataType`.
 
     Raises:
-        InvalidInputError: the tokens are not of that kind.
+        InvalidInputError: the tokens do not form such a node.
     """
     try:
         found = _DIALECT.parser().parse_into(kind, tokens, sql)
     except SqlglotError as error:
         raise error_at(sql, 0, "", str(error)) from error
     if not found or found[0] is None:
-        # For sqlglot, a leading ELSE ends the statement, so it returns nothing.
+        # A leading ELSE ends the statement for sqlglot, so it returns nothing.
         raise error_at(sql, 0, "", "expected a value, a column or a function")
     return found[0]
 
 
 class SparkConditions(SparkValues):
-    """The grammar of one expression: sqlglot's wherever it is as strict as Spark's."""
+    """The grammar of one expression, with sqlglot's rules where they are as strict as Spark's."""
 
     EXPRESSION_PARSERS: ClassVar[dict[Any, Any]] = {
         exp.Condition: lambda self: self._parse_whole(),
         exp.DataType: lambda self: self._parse_types() or self.raise_error("expected a type"),
     }
-    # In Spark all comparisons have one precedence, and a predicate such as IS NULL applies to the
-    # whole comparison before it (`_parse_equality`).
+    # In Spark all comparisons have the same precedence, and a predicate such as IS NULL applies to
+    # the whole comparison before it (see `_parse_equality`).
     EQUALITY: ClassVar[dict[Any, Any]] = {}
     COMPARISON: ClassVar[dict[Any, Any]] = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
     DISJUNCTION: ClassVar[dict[Any, Any]] = {TokenType.OR: exp.Or}
@@ -632,7 +634,7 @@ class SparkConditions(SparkValues):
         return this
 
     def _match_shift(self) -> str | None:
-        # `>>` is not a token: it would close two types at once in ARRAY<ARRAY<INT>>.
+        # `>>` is not one token, because it would close two types at once in ARRAY<ARRAY<INT>>.
         for signs, name in _SHIFTS.items():
             tokens = self._tokens[self._index : self._index + len(signs)]
             ends = [token.end + 1 for token in tokens[:-1]]
@@ -644,7 +646,7 @@ class SparkConditions(SparkValues):
 
 
 class SparkExpressions(Spark):
-    """The dialect with this grammar and these tokens."""
+    """The sqlglot dialect that uses this grammar and these tokens."""
 
     Tokenizer: type[SparkTokenizer] = SparkTokenizer
     Parser: type[SparkConditions] = SparkConditions

@@ -1,7 +1,7 @@
 """The tokens of Spark SQL for sqlglot.
 
-Owns quotes, escapes, comments, numbers and keywords. Nothing between two tokens is skipped, and
-every error has its position.
+Owns quotes, escapes, comments, numbers and keywords. No character between two tokens is ignored
+silently, and every error has its position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"\s*")
 _CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
 _OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::", "->")
-# Keywords of the grammar. The soft ones may be names too.
+# Keywords of the grammar. The soft keywords may also be names.
 _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "BETWEEN",
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
@@ -44,13 +44,13 @@ def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputErr
 
 
 def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str]) -> None:
-    """Turn column names in double quotes into names, and `int'10'` into a typed literal.
+    """Retag column names in double quotes as names, and `int'10'` as a typed literal.
 
     Args:
         sql: the SQL of the tokens.
         tokens: the tokens, changed in place.
-        columns: the columns of the table, in lower case. Next to a dot, every token in double
-            quotes is a name, because a string is not possible there.
+        columns: the columns of the table, in lower case. Every token in double quotes next to a dot
+            is a name, because a string is not possible there.
     """
     kinds = [None, *(token.token_type for token in tokens), None]
     for place, token in enumerate(tokens):
@@ -65,7 +65,7 @@ def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str])
 
 
 class SparkTokenizer(Spark.Tokenizer):
-    """sqlglot's tokenizer with Spark's quotes and escapes, which skips nothing."""
+    """sqlglot's tokenizer with Spark's quotes and escapes; it ignores no characters silently."""
 
     SINGLE_TOKENS: ClassVar = {
         char: token for char, token in Tokenizer.SINGLE_TOKENS.items() if char in _CHARACTERS
@@ -76,7 +76,7 @@ class SparkTokenizer(Spark.Tokenizer):
     # Inside quotes, a doubled quote is one quote character.
     STRING_ESCAPES: ClassVar = ["\\", "'", '"']
     NESTED_COMMENTS: ClassVar[bool] = False
-    # `5L` is a number for `sql_constants`; sqlglot would make it a cast.
+    # Do not split `5L`: `sql_constants` parses it. sqlglot would turn it into a cast.
     NUMERIC_LITERALS: ClassVar[dict[Any, Any]] = {}
     COMMANDS: ClassVar[set[Any]] = set()
 
@@ -90,7 +90,7 @@ class SparkTokenizer(Spark.Tokenizer):
         try:
             raw = super().tokenize(sql)
         except TokenError as error:
-            # Only the tokenizer's core has the position at which the token started.
+            # Only the tokenizer's core records the position at which the token started.
             start = self._core._start  # noqa: SLF001
             raise _no_token(sql, start) from error
         tokens: list[Token] = []
@@ -105,7 +105,7 @@ class SparkTokenizer(Spark.Tokenizer):
         return tokens
 
 
-# The tokens that may be names of columns.
+# The tokens that may be column names.
 NAMES: Final = frozenset(
     {
         TokenType.VAR,
@@ -116,7 +116,7 @@ NAMES: Final = frozenset(
 
 
 def _rename_outside_of_case(tokens: list[Token]) -> None:
-    """Turn WHEN, THEN and ELSE outside of CASE into names: in Spark they are columns there."""
+    """Retag WHEN, THEN and ELSE outside of CASE as names: in Spark they are columns there."""
     depth = 0
     for token in tokens:
         if token.token_type is TokenType.CASE:
@@ -156,7 +156,7 @@ def _check_source(sql: str, token: Token) -> None:
 
 
 def _retag(sql: str, tokens: list[Token], token: Token) -> None:
-    """Append a token; the previous token decides whether a word is a keyword."""
+    """Append a token, retagged as a keyword or name depending on the previous token."""
     kind = token.token_type
     last = tokens[-1] if tokens else None
     before = last.token_type if last else None
@@ -207,11 +207,11 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
             )  # fmt: skip
 
 
-# Comments of SQL strings, and strings without them.
+# --- Comments in SQL
 
 
 COMMENT_LINE: Final = r"--(?:\\\n|[^\r\n])*"
-"""A pattern for a comment up to the end of its line."""
+"""A pattern for a comment that ends with its line."""
 
 _PART: Final = re.compile(
     rf"""
@@ -226,7 +226,7 @@ _BORDER: Final = re.compile(r"/\*|\*/")
 
 
 def end_of_comment(sql: str, start: int) -> int | None:
-    """Return the position after a comment, also with nested ones; None if it is not closed."""
+    """Return the position after a comment, which may contain comments; None if it is not closed."""
     depth = 0
     for sign in _BORDER.finditer(sql, start):
         depth += 1 if sign[0] == "/*" else -1
@@ -236,9 +236,9 @@ def end_of_comment(sql: str, start: int) -> int | None:
 
 
 def without_comments(sql: str) -> str:
-    """Replace each character of a comment by a space, so that no position changes.
+    """Replace each character of a comment by a space, so that positions do not change.
 
-    A comment that is not closed stays.
+    A comment that is not closed remains in the string.
     """
     if "--" not in sql and "/*" not in sql:
         return sql

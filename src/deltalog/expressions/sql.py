@@ -1,8 +1,8 @@
 """Parsing Spark SQL.
 
-Owns the entry points. sqlglot parses the SQL (`spark_dialect`), and `sql_nodes` converts its tree.
-Nothing is skipped: what is not supported is an error with its position. `render.to_sql` is the
-inverse; parsing its result gives the same tree.
+Owns the entry points. sqlglot parses the SQL (see `spark_dialect`), and `sql_nodes` converts its
+tree. Unsupported syntax is never ignored; it is an error with its position. `render.to_sql` is the
+inverse: parsing its result returns the same tree.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ def parse_sql(
     columns: Collection[str] | None = None,
     quotes_names: bool = False,
 ) -> Expression:
-    """Parse an expression; it is not resolved yet.
+    """Parse a string to an unresolved expression.
 
     Args:
         sql: one expression in Spark's dialect.
         parameters: values for `?` (a list) or `:name` (a mapping).
         columns: the columns of the table. In Spark, "id" in double quotes is a string. If a column
-            has that name, it is refused, because deltalake's users mean the column.
-        quotes_names: read "id" as the column instead, and `int'10'` as a number, as deltalake does.
-            Use it for callers' conditions, never for rules of a table: Spark reads those too.
+            has that name, the string is refused, because deltalake's users mean the column.
+        quotes_names: read "id" as a column instead, and `int'10'` as a number, as deltalake does.
+            Use it for callers' conditions, never for constraints and generated columns, because
+            Spark reads those too.
 
     Raises:
-        InvalidInputError: the SQL is not such an expression; the message has the position.
+        InvalidInputError: the SQL is not one expression; the message contains the position.
     """
     _check_text(sql)
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
@@ -59,7 +60,7 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
     """Replace double quotes around column names by backticks; the length does not change.
 
     Args:
-        sql: one expression in deltalake's form.
+        sql: one expression in deltalake's syntax.
         columns: the columns of the table, in any case. Next to a dot, double quotes always
             contain a name.
 
@@ -77,7 +78,7 @@ def parse_type(sql: str) -> DataType:
     """Parse a type.
 
     Raises:
-        InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
+        InvalidInputError: the type does not exist, or has a collation, which only columns can have.
     """
     found, collations, _ = parse_collated_type(sql)
     if any(name != BY_BYTES for name in collations.values()):
@@ -91,12 +92,12 @@ def parse_collated_type(
     """Parse a type with collations.
 
     Returns:
-        The type, in which fields of structs have their own collations. The other collations that
-        the type states, by path such as `("element",)`, including the default. The paths of all
-        strings for which it states the default.
+        A tuple of three: the type, in which struct fields have their own collations; the other
+        stated collations by path, such as `("element",)`, including stated default collations; and
+        the paths of all strings for which the default collation is stated.
 
     Raises:
-        InvalidInputError: there is no such type or collation.
+        InvalidInputError: the type or collation does not exist.
     """
     found: tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]
     found = _sqlglot().read_type(sql)
@@ -104,10 +105,10 @@ def parse_collated_type(
 
 
 def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """Return the path, name and length of each `char(n)` and `varchar(n)` in an SQL type.
+    """Return the path, name and length of each `char(n)` and `varchar(n)` in a SQL type.
 
     Raises:
-        InvalidInputError: there is no such type.
+        InvalidInputError: the type does not exist.
     """
     found: list[tuple[tuple[str, ...], str, int]] = _sqlglot().read_limits(sql)
     return found
@@ -119,7 +120,7 @@ def _check_text(sql: object) -> None:
 
 
 def _sqlglot() -> ModuleType:
-    # sqlglot takes longer to import than the rest of deltalog, so only SQL imports it.
+    # Importing sqlglot takes longer than importing the rest of deltalog, so import it only for SQL.
     from deltalog.expressions import sql_nodes  # noqa: PLC0415
 
     return sql_nodes

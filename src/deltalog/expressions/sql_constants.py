@@ -1,6 +1,6 @@
 """SQL literals: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
 
-Owns the values of literals. `sql_nodes` adds their positions to errors.
+Owns the values of literals. `sql_nodes` adds the position to error messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-# The fields of each kind of interval. Next, a field's maximum and form after another field.
+# The fields of each kind of interval. Below: the maximum and the pattern of a field after another.
 _FIELDS: Final = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 _MOST: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 _AFTER: Final = {
@@ -54,7 +54,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wal
 
 
 def number(source: str) -> Literal:
-    """Parse a number; without suffix an integer, a decimal, or with an exponent a double.
+    """Parse a number: by default an integer or a decimal, with an exponent a double.
 
     Raises:
         InvalidInputError: the number is out of range for its type.
@@ -75,7 +75,7 @@ def number(source: str) -> Literal:
     if "." not in text and len(text) <= MAX_DIGITS:
         return Literal(int(text))
     value = Decimal(text)
-    type_of_decimal(value)  # refuses more than 38 digits, even of a whole number
+    type_of_decimal(value)  # raises for more than 38 digits, even for whole numbers
     return Literal(value) if "." in text else Literal(int(text))
 
 
@@ -102,7 +102,7 @@ def datetime_literal(word: str, text: str) -> Literal:
     """Parse the string after DATE, TIMESTAMP, TIMESTAMP_NTZ or another type.
 
     Raises:
-        InvalidInputError: the string is not such a literal.
+        InvalidInputError: the string is not a valid literal of that type.
     """
     row = primitive_in_sql(word)
     if row is None or row.codec.parse is None:
@@ -134,7 +134,7 @@ def datetime_literal(word: str, text: str) -> Literal:
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
-    """Parse amounts and units: the string has both, or is one amount with the unit after it.
+    """Parse amounts and units; the string contains both, or one amount whose unit is `unit`.
 
     Raises:
         InvalidInputError: an amount is malformed, or has no unit.
@@ -155,13 +155,13 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
     """Parse an interval from one field to another, such as `'1-2' YEAR TO MONTH`.
 
     Args:
-        text: the string, which may have a sign of its own.
+        text: the string, which may begin with another sign.
         first: the unit of the first number.
         last: the unit of the last number.
         sign: the sign before the string.
 
     Raises:
-        InvalidInputError: Spark has no such interval, or the string does not match it.
+        InvalidInputError: Spark has no such interval, or the string has another form.
     """
     known = next((fields for fields in _FIELDS if {first, last} <= {*fields}), ())
     units = list(known[known.index(first) : known.index(last) + 1]) if known else []
@@ -184,7 +184,7 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
             )
         parts += [Literal(amount * sign), Literal(unit)]
     if units[-1] == "SECOND" and match["fraction"]:
-        micros = int(match["fraction"][:6].ljust(6, "0"))  # finer digits are cut off, as in Spark
+        micros = int(match["fraction"][:6].ljust(6, "0"))  # finer digits are dropped, as in Spark
         parts += [Literal(micros * sign), Literal("MICROSECOND")]
     return tuple(parts)
 
@@ -205,7 +205,7 @@ def _amount(text: str, unit: str) -> int | Decimal:
 
 
 def unit_of(word: str) -> str | None:
-    """Return the unit that a word names, in singular or plural; None for other words."""
+    """Return the unit that a singular or plural word names; None for other words."""
     name = word.upper()
     name = name if name in UNITS else name.removesuffix("S")
     return name if name in UNITS else None

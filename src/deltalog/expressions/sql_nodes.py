@@ -1,7 +1,8 @@
 """Converting sqlglot's tree to expressions.
 
-Owns the meaning of sqlglot's node types and their arguments. A node or argument without meaning
-here is an error with its position, and is never skipped: sqlglot parses much that Spark does not.
+Owns the meaning of sqlglot's node types and their arguments. sqlglot accepts much syntax that Spark
+does not. So a node or argument that this module does not know is an error with its position, and is
+never ignored.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimes
 _UNIT_FIRST: Final = frozenset(
     {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
 )
-# Calls in our tree that are not functions in SQL.
+# Calls in the expression tree that have no function syntax in SQL.
 _OPERATORS: Final = frozenset({"interval", "[]", "&", "|", "^", "~"})
-# Arguments that only affect how sqlglot generates SQL for other databases.
+# Arguments that affect only the SQL that sqlglot generates for other databases.
 _WRITING: Final = frozenset({"typed", "safe", "quoted", "requires_string", "coalesce"})
 
 
@@ -149,7 +150,7 @@ class _NodeConverter:
         ]
 
     def whole(self, node: Expr) -> Expression:
-        """Return the expression of the whole string."""
+        """Convert the root of the parsed string."""
         found = self.read(node)
         if self._positional and len(self._places) < len(self._positional):
             raise InvalidInputError(
@@ -177,7 +178,7 @@ class _NodeConverter:
                 )
 
     def _refuse(self, node: Expr, problem: str, cause: Exception | None = None) -> NoReturn:
-        """Raise an error with the first position that belongs to a node."""
+        """Raise an error at the first position that belongs to a node."""
         places = [part.meta for part in node.walk() if "start" in part.meta]
         first = min(places, key=lambda meta: meta["start"], default=None)
         start, end = (first["start"], first["end"] + 1) if first else (0, 0)
@@ -190,7 +191,7 @@ class _NodeConverter:
             self._refuse(node, str(error), error)
 
     def binary(self, node: Expr) -> Expression:
-        # sqlglot nests `a AND b AND c …` to the left, for long chains deeper than Python's stack.
+        # sqlglot nests `a AND b AND c …` to the left; long chains are deeper than Python's stack.
         spine: list[Expr] = []
         while type(node) in _BINARY:
             self.check(node, _THIS_AND_OTHER)
@@ -260,7 +261,7 @@ class _NodeConverter:
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
         path = tuple(map(self.name, node.parts))
-        # CURRENT_DATE without brackets is a function; in backticks it is a column.
+        # CURRENT_DATE without brackets is a function call; in backticks it is a column.
         if len(path) == 1 and name_key(path[0]) in _BARE_CALLS and not node.this.args["quoted"]:
             return Call(name_key(path[0]))
         if name_key(path[0]) not in self._variables:
@@ -303,7 +304,7 @@ class _NodeConverter:
         if name == "struct":
             return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
-        # The unit of DATEADD(DAY, …) is a bare word, which sqlglot parses as a column.
+        # The unit in DATEADD(DAY, …) is an unquoted word, which sqlglot parses as a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
@@ -312,7 +313,7 @@ class _NodeConverter:
         return Call(name, tuple(arguments))
 
     def row(self, node: Expr) -> Expression:
-        """Convert `struct(a, b AS c)`, or the row `(a, b AS c)`."""
+        """Convert `struct(a, b AS c)` or the row `(a, b AS c)`."""
         parts = node.expressions
         names = [part.alias if isinstance(part, exp.Alias) else None for part in parts]
         values = [part.this if isinstance(part, exp.Alias) else part for part in parts]
@@ -385,7 +386,7 @@ class _NodeConverter:
         if not isinstance(patterns, exp.Any | exp.All):
             like = nodes.Like(operand, self.read(patterns), escape, ignore_case)
             return nodes.Not(like) if is_negated else like
-        # NOT LIKE ANY is true if one pattern does not match: NOT applies to each LIKE.
+        # NOT LIKE ANY is true if at least one pattern does not match, so NOT applies to each LIKE.
         likes: list[Expression] = []
         for pattern in patterns.this.expressions:
             like = nodes.Like(operand, self.read(pattern), ignore_case=ignore_case)
@@ -449,12 +450,12 @@ _CONVERTERS: Final[
 }
 
 
-# SQL types: `decimal(10, 2)`, `array<struct<a: int>>`.
+# --- SQL types: `decimal(10, 2)`, `array<struct<a: int>>`
 
 
 Limit = tuple[tuple[str, ...], str, int]
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# The names of the parts of each nested type in paths.
+# The path names of the parts of each nested type.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
@@ -462,7 +463,7 @@ def to_type(node: Expr) -> DataType:
     """Return the type of a node.
 
     Raises:
-        InvalidInputError: there is no such type.
+        InvalidInputError: the type does not exist.
     """
     name, parts = _read(node)
     if name == "struct":
@@ -482,7 +483,7 @@ def to_type(node: Expr) -> DataType:
 def is_narrower(node: Expr) -> bool:
     """Whether a type is an interval with fewer fields than a column's interval type.
 
-    A number cast to such a type counts its last field.
+    A number that is cast to such a type is a number of its last field.
     """
     found = primitive_named(node.this)
     return found is not None and found.is_ordered and node.this != found.name
@@ -492,7 +493,7 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
     """Yield the path, name and length of each `char(n)` and `varchar(n)` in a type.
 
     Raises:
-        InvalidInputError: there is no such type.
+        InvalidInputError: the type does not exist.
     """
     name, parts = _read(node)
     if name == "struct":
@@ -506,10 +507,10 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the path and collation of each string for which a type states one, except in structs.
+    """Yield path and collation of each string for which a type states a collation, outside structs.
 
     Raises:
-        InvalidInputError: there is no such type or collation.
+        InvalidInputError: the type or collation does not exist.
     """
     name, parts = _read(node)
     for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
@@ -520,10 +521,10 @@ def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each string for which a type states the default collation, in structs too.
+    """Yield the path of each string for which a type states the default collation, even in structs.
 
     Raises:
-        InvalidInputError: there is no such type or collation.
+        InvalidInputError: the type or collation does not exist.
     """
     name, parts = _read(node)
     if name == "struct":
@@ -542,7 +543,7 @@ def has_collation(node: Expr) -> bool:
 
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
-    """Return the name and the parts of a type, after checking the number of parts."""
+    """Return the name and the arguments of a type, after checking the number of arguments."""
     row, parts = primitive_in_sql(node.this), node.expressions
     name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))
@@ -573,11 +574,11 @@ def _field(node: Expr) -> Field:
     return with_collations(field, dict(collations(node.args["kind"])))
 
 
-# Rows of values, `(a, b)` and `struct(a, b AS c)`, and their equality.
+# --- Rows of values, `(a, b)` and `struct(a, b AS c)`, and their equality
 
 
 def row_of(values: tuple[Expression, ...], names: Sequence[str | None]) -> Call:
-    """Return a struct of values; some of them have a name."""
+    """Return a struct of values; values without a name get a default name."""
     if not any(name is not None for name in names):
         return Call("struct", values)
     found: list[Expression] = []
@@ -587,7 +588,7 @@ def row_of(values: tuple[Expression, ...], names: Sequence[str | None]) -> Call:
 
 
 def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
-    """Return the values of a row; None for other expressions."""
+    """Return the values of a row; None for an expression that is not a row."""
     match row:
         case Call("struct", values):
             return values
@@ -599,8 +600,8 @@ def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
 def equal_rows(left: Expression, right: Expression) -> Expression | None:
     """Return the condition that two rows are equal, with NULL equal to NULL, or None.
 
-    The result compares the rows field by field, so that each comparison can prune files. None means
-    that the sides are not two rows of one length.
+    The condition compares the rows field by field, so that each comparison can prune files. The
+    result is None unless both sides are rows of the same length.
     """
     mine, theirs = values_of_row(left), values_of_row(right)
     if mine is None or theirs is None or len(mine) != len(theirs):

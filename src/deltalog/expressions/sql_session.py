@@ -1,4 +1,4 @@
-"""The inputs of an expression besides the rows: current time, time zone and text rules."""
+"""The inputs of an expression other than the rows: current time, time zone and text rules."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlSession:
-    """The current time and the time zone of expressions, like those of a Spark session.
+    """The current time and the time zone for expressions, like those of a Spark session.
 
     Args:
-        now: the value of `current_timestamp()`, with its zone; None refuses that function.
+        now: the value of `current_timestamp()`, with its zone; if None, that function is refused.
         time_zone: the zone for conversions between `timestamp_ntz` and `timestamp`, as an IANA name
             or an offset.
     """
@@ -27,23 +27,24 @@ class SqlSession:
 UTC_NAMES: Final = frozenset(
     {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
 )
-"""Names of the zone UTC; casts between UTC and no zone change no number."""
+"""Names of the zone UTC; a cast between UTC and no zone does not change the stored number."""
 
-# Rules that a table stores must mean the same to every writer, so they use neither.
+# Stored expressions must have the same value for every writer, so they cannot use the clock or a
+# session's time zone.
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")
 
 
-# How strings are compared; the caller of `resolve` chooses.
+# --- How strings are compared; the caller of `resolve` chooses
 
 
 class TextRules(Enum):
     """How strings are compared."""
 
     COLLATIONS = "collations"
-    """By the collation of their column, or the one that COLLATE names."""
+    """By the column's collation, or by the collation after COLLATE."""
     VALUES = "values"
-    """By collations, but the value itself must have none: an engine compares it by bytes later."""
+    """By collations; a string result must not have one, because an engine compares it by bytes."""
     BYTES = "bytes"
-    """By bytes, for engines without collations, which compare strings so themselves."""
+    """By bytes, for engines without collations, which compare all strings that way."""
     NONE = "none"
-    """By another engine, which evaluates the same condition: collations are refused."""
+    """Collations are refused, because another engine evaluates the same condition."""

@@ -1,6 +1,6 @@
 """Spark's string form of numbers, dates and timestamps: parsing and printing Arrow arrays.
 
-Owns the accepted syntax. Arrow parses the usual forms; the rare ones are parsed row by row.
+Owns the accepted syntax. Arrow parses the usual forms; rare forms are parsed row by row.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _EXACT: Final = Context(prec=100)
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 
-# Spark accepts a year or a month for its first day, and ignores everything after a date and T or a
-# space. A timestamp may lack any of its last fields.
+# Spark reads a year or a month as its first day, and ignores everything after a date followed by T
+# or a space. A timestamp may end after any field.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -41,7 +41,7 @@ _MOMENT: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
-# Java's short zone ids. The tz database has other zones under some of the same names.
+# Java's short zone ids. Some of these names mean other zones in the tz database.
 _FIXED_ZONES: Final = {
     "Z": "",
     "UTC": "",
@@ -98,7 +98,7 @@ def without_plus(array: Array) -> Array:
 
 
 def integers_within(array: Array, bits: int) -> Array:
-    """Mask the strings whose integers fit the bits. Cost: by row, only if one does not fit."""
+    """Replace strings whose integers exceed the bits by NULL. Cost: by row if there are any."""
     limit = 1 << (bits - 1)
     return pa.array(
         [None if text is None else -limit <= int(text) < limit for text in array.to_pylist()],
@@ -107,7 +107,7 @@ def integers_within(array: Array, bits: int) -> Array:
 
 
 def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Array]:
-    """Parse strings as decimals, with a mask of those that fit.
+    """Parse strings as decimals, with a mask of the valid rows.
 
     Cost: by row; call it only for very long strings.
     """
@@ -121,7 +121,7 @@ def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Ar
 
 
 def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
-    """Parse a string as a decimal, rounded half up; None if it does not fit."""
+    """Parse a string as a decimal, rounded half up; None if it is out of range."""
     value = Decimal(text)
     if value == 0:
         return Decimal(0).scaleb(-scale)
@@ -135,7 +135,7 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 def of_fractionals(array: Array) -> Array:
     """Format floats and doubles as Java 19 and later does. Cost: by row."""
-    # Both print the shortest digits that identify the value; Java formats them differently.
+    # Arrow and Java print the same shortest digits that identify the value, in different formats.
     digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
     return pa.array(
@@ -159,11 +159,11 @@ def _java_text(number: float, text: str) -> str:
         return f"{minus}0.0"
     shown = "".join(map(str, digits)).rstrip("0")
     if len(shown) == 1:
-        # Java always prints two digits, so it uses the nearest two-digit decimal.
+        # Java always prints at least two digits, so it uses the nearest two-digit decimal.
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
-    # Java writes an exponent below 10^-3 and from 10^7 on.
+    # Java writes an exponent for numbers below 10^-3 and from 10^7.
     if -4 < exponent < 7:
         if exponent < 0:
             return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
@@ -184,7 +184,7 @@ def of_decimals(array: Array) -> Array:
 
 
 def of_dates(array: Array) -> Array:
-    """Format dates as `2024-01-31`, with a plus sign after year 9999. Cost: by row if far away."""
+    """Format dates as `2024-01-31`, with a plus sign after year 9999. Cost: by row in far years."""
     if has_far_years(array):
         days = compute.cast(array, pa.int32()).to_pylist()
         return pa.array([None if day is None else date_text(day) for day in days], pa.string())
@@ -192,7 +192,7 @@ def of_dates(array: Array) -> Array:
 
 
 def check_years(moments: Datum) -> None:
-    """Refuse years for which Arrow's calendar kernels wrap around: they compute with 16 bits.
+    """Refuse years beyond 16 bits, for which Arrow's calendar kernels wrap around.
 
     Raises:
         InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
@@ -222,13 +222,13 @@ def _signed(texts: Array) -> Array:
 
 
 def of_timestamps(array: Array) -> Array:
-    """Format timestamps as `2024-01-31 10:00:00.5`, in UTC. Cost: by row if far away."""
+    """Format timestamps as `2024-01-31 10:00:00.5`, in UTC. Cost: by row in far years."""
     if has_far_years(array):
         micros = compute.cast(array, pa.int64()).to_pylist()
         return pa.array([None if one is None else _moment(one) for one in micros], pa.string())
     printed = compute.cast(compute.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
-    # Trimming zeros never touches the seconds: Arrow always prints a fraction of six digits.
+    # Trimming zeros cannot affect the seconds, because Arrow always prints six decimal places.
     return _signed(trimmed)
 
 
@@ -249,11 +249,12 @@ def to_dates(array: Array) -> tuple[Array, Array | None]:
 
 
 def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
-    """Parse strings as microseconds since 1970 in UTC, with a mask of those that are no timestamps.
+    """Parse strings as microseconds since 1970 in UTC, with a mask of the invalid rows.
 
     Args:
         array: the strings.
-        has_zone: whether a zone in the string is applied. Spark ignores it for `timestamp_ntz`.
+        has_zone: whether a zone in the string is applied. Spark ignores the zone for
+        `timestamp_ntz`.
     """
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_MOMENT)
@@ -271,7 +272,7 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
 
 
 def days_of(text: str) -> int | None:
-    """Return the days since 1970 of a date in a string; None if it is not a date."""
+    """Return the number of days since 1970 for a date in a string; None if it is not a date."""
     match = _DATE.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -285,7 +286,7 @@ def _date_parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 
 def micros_of(text: str, *, has_zone: bool) -> int | None:
-    """Return the microseconds since 1970 of a timestamp in a string; None if it is not one."""
+    """Return the microseconds since 1970 for a timestamp in a string; None if it is invalid."""
     match = _MOMENT.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -304,18 +305,18 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
 
 
 def below_micros(text: str) -> int:
-    """Return the nanoseconds below the microseconds of a timestamp in a string."""
+    """Return the nanoseconds after the last full microsecond of a timestamp in a string."""
     match = _MOMENT.fullmatch(text.strip(_SPACE))
     fraction = (match[8] or "") if match else ""
     return int(fraction[6:9].ljust(3, "0"))
 
 
 def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
-    """Parse strings as nanoseconds since 1970 in UTC, with a mask of invalid ones. Cost: by row.
+    """Parse strings as nanoseconds since 1970 in UTC, with a mask of invalid rows. Cost: by row.
 
     Args:
         array: the strings; digits below a nanosecond are ignored.
-        has_zone: as for `to_micros`.
+        has_zone: see `to_micros`.
     """
     rows = [
         None if text is None else nanos_of(text, has_zone=has_zone) for text in array.to_pylist()
@@ -334,7 +335,7 @@ def nanos_of(text: str, *, has_zone: bool) -> int | None:
 
 
 def offset_micros(zone: str, local: int = 0) -> int | None:
-    """Return the offset of a zone from UTC at a wall time; None if there is no such zone."""
+    """Return the offset of a zone from UTC at a local time; None if the zone does not exist."""
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())
     if zone == "":
         return 0
@@ -342,7 +343,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
     if match is not None:
         hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
         total = (hours * 60 + minutes) * 60 + seconds
-        # Java's offsets end at 18 hours.
+        # Java's offsets are at most 18 hours.
         if total > 18 * 3600 or minutes > 59 or seconds > 59:
             return None
         return (-total if match[1] == "-" else total) * MICROS_PER_SECOND
@@ -350,7 +351,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
 
 
 def arrow_zone(zone: str) -> str | None:
-    """Return Arrow's name of a zone; None if there is no such zone."""
+    """Return Arrow's name of a zone; None if the zone does not exist."""
     if offset_micros(zone) is None:
         return None
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())

@@ -32,8 +32,8 @@ def _change_case(
 ) -> Callable[[Datum], Datum]:
     """Return a function for upper or lower case.
 
-    Java's upper case of ß is SS, and its lower case of Σ depends on the position in the word. Arrow
-    maps single characters. Cost: by row if a string is not ASCII.
+    In Java, the upper case of ß is SS, and the lower case of Σ depends on its position in the word.
+    Arrow maps single characters. Cost: by row if a string is not ASCII.
     """
 
     def run(text: Datum) -> Datum:
@@ -47,7 +47,7 @@ def _change_case(
 def _test(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], bool]
 ) -> Callable[[Datum, Datum], Datum]:
-    """Return a test for a part of a string. Cost: by row if the part is not constant."""
+    """Return a function that tests for a substring. Cost: by row for a non-constant substring."""
 
     def run(text: Datum, part: Datum) -> Datum:
         if is_constant(part):
@@ -60,7 +60,7 @@ def _test(
 def _trim(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], str], *, chars_first: bool
 ) -> Callable[..., Datum]:
-    """Return a trim function; without characters it trims only spaces.
+    """Return a trim function; by default it trims only spaces.
 
     Cost: by row if the characters are not constant.
     """
@@ -89,9 +89,9 @@ def octet_length(value: Datum) -> Datum:
 
 
 def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
-    """Return at most `count` characters or bytes from `start`; 1 and 0 are the first, -1 the last.
+    """Return at most `count` characters or bytes from `start`: 1 and 0 mean the first, -1 the last.
 
-    Cost: by row if a position is not constant, or is negative and `count` is given.
+    Cost: by row if a number is not constant, or if `start` is negative and `count` is given.
     """
     arguments = (start,) if count is None else (start, count)
     if pt.is_string(value.type) and is_constant(*arguments):
@@ -110,19 +110,19 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
 
 def part_of(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
     """`substring` of one string or binary value."""
-    # A start before the first character counts from there: substring('abc', -5, 3) is 'a'.
+    # A start before the first character is valid: substring('abc', -5, 3) is 'a'.
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     end = begin + count
     return value[max(begin, 0) : max(end, 0)]
 
 
 def left(text: Datum, count: Datum) -> Datum:
-    """The first characters."""
+    """Return the first characters."""
     return substring(text, pa.scalar(1, pa.int32()), count)
 
 
 def right(text: Datum, count: Datum) -> Datum:
-    """The last characters. Cost: by row if their number is not constant."""
+    """Return the last characters. Cost: by row if their number is not constant."""
     if is_constant(count):
         many = count.as_py()
         if many <= 0:
@@ -142,12 +142,12 @@ def repeat(text: Datum, count: Datum) -> Datum:
 
 
 def reverse(text: Datum) -> Datum:
-    """The characters from the last to the first."""
+    """Return the characters in reverse order."""
     return pc.utf8_reverse(text)
 
 
 def concat(*parts: Datum) -> Datum:
-    """The concatenated parts; NULL if one is NULL."""
+    """Return the concatenated parts; NULL if a part is NULL."""
     if not parts:
         return pa.scalar("")
     empty: Any = b"" if pt.is_binary(parts[0].type) else ""
@@ -157,7 +157,7 @@ def concat(*parts: Datum) -> Datum:
 
 
 def concat_ws(separator: Datum, *parts: Datum) -> Datum:
-    """The parts that are not NULL, joined by a separator; NULL if the separator is NULL.
+    """Join the parts that are not NULL by a separator; NULL if the separator is NULL.
 
     Cost: by row if the separator is not constant.
     """
@@ -165,14 +165,14 @@ def concat_ws(separator: Datum, *parts: Datum) -> Datum:
     if not parts:
         return compute.if_else(compute.is_valid(separator), empty, separator)
     if isinstance(separator, pa.Scalar) and separator.is_valid:
-        # Arrow's own `null_handling="skip"` drops the rows in which every part is NULL.
+        # Arrow's `null_handling="skip"` would also drop rows in which every part is NULL.
         ahead = [
             compute.coalesce(compute.binary_join_element_wise(separator, part, empty), empty)
             for part in parts
         ]
         joined = compute.binary_join_element_wise(*ahead, empty)
         return compute.utf8_slice_codeunits(joined, start=len(separator.as_py()))
-    # `by_row` returns NULL if an argument is NULL, so NULL parts become "" with a flag each.
+    # `by_row` returns NULL if an argument is NULL. So replace NULL parts by "", and pass flags.
     flags = [compute.is_valid(part) for part in parts]
     texts = [compute.fill_null(part, "") for part in parts]
     return by_row(_joined, pa.string(), separator, *flags, *texts)
@@ -191,7 +191,7 @@ def _counts(text: Datum, search: str) -> Datum:
 
 
 def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
-    """Replace every `search` in a string. Cost: by row if the parts are not constant."""
+    """Replace every `search` in a string. Cost: by row if an argument is not constant."""
     new = pa.scalar("") if replacement is None else replacement
     if is_constant(search, new):
         if search.as_py() == "":
@@ -216,12 +216,12 @@ def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Dat
 
 
 def instr(text: Datum, part: Datum) -> Datum:
-    """Return the position of a part, counted from 1; 0 if it does not occur. Cost: by row."""
+    """Return the position of a substring, from 1; 0 if it does not occur. Cost: by row."""
     return by_row(lambda value, wanted: value.find(wanted) + 1, pa.int32(), text, part)
 
 
 def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
-    """Return a piece between delimiters, counted from 1, or from the end if negative.
+    """Return a piece between delimiters, counted from 1, or from the end if `index` is negative.
 
     Cost: by row.
     """
@@ -230,14 +230,14 @@ def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
 
 def _split_part(text: str, delimiter: str, index: int) -> str:
     if index == 0:
-        raise InvalidInputError("split_part counts from 1, or from -1 at the end; 0 is neither")
+        raise InvalidInputError("the index of split_part must not be 0: it counts from 1")
     pieces = text.split(delimiter) if delimiter else [text]
     position = index - 1 if index > 0 else len(pieces) + index
     return pieces[position] if 0 <= position < len(pieces) else ""
 
 
 def find_from(part: Datum, text: Datum, start: Datum) -> Datum:
-    """Return the position of a part at or after `start`, counted from 1. Cost: by row."""
+    """Return the position of a substring at or after `start`, from 1. Cost: by row."""
     return by_row(_find_from, pa.int32(), part, text, start)
 
 
@@ -248,7 +248,7 @@ def _find_from(part: str, text: str, start: int) -> int:
 
 
 def bit_length(value: Datum) -> Datum:
-    """Bits of a string (UTF-8) or binary value."""
+    """Return the number of bits of a string (UTF-8) or binary value."""
     return compute.multiply(pc.binary_length(value), pa.scalar(8, pa.int32()))
 
 
@@ -283,7 +283,7 @@ def _pad(*, at_left: bool) -> Callable[..., Datum]:
 
 
 def sha2(value: Datum, bits: Datum) -> Datum:
-    """Return the SHA-2 digest in hexadecimal digits; NULL for a bit length SHA-2 lacks."""
+    """Return the SHA-2 digest as a hexadecimal string; NULL for an unsupported number of bits."""
 
     def row(data: bytes, width: int) -> str | None:
         digest = _SHA2.get(width)
@@ -292,10 +292,10 @@ def sha2(value: Datum, bits: Datum) -> Datum:
     return by_row(row, pa.string(), value, bits)
 
 
-# Regular expressions: functions, and the translation of Java's syntax to RE2, which Arrow uses.
+# --- Regular expressions: functions, and the translation of Java's syntax to Arrow's RE2
 
 
-# In a Java replacement, $1 is a group, and a backslash makes the next character literal.
+# In Java's replacement strings, $1 is a group, and a backslash makes the next character literal.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
 _LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -304,7 +304,7 @@ _END: Final = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _BLANKS: Final = r"\t\n\x0B\f\r "
 _HORIZONTAL: Final = r" \t\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}"
 _VERTICAL: Final = rf"\x0B\f{_LINE_ENDS}"
-# These flags change the meaning of . and $, and RE2 has the same flags.
+# These flags change the meaning of . and $; RE2 has the same flags.
 _LINE_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[smd]")
 _PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|&&|.", re.DOTALL)
 _ESCAPES: Final = {
@@ -318,7 +318,7 @@ _ESCAPES_IN_CLASS: Final = {r"\s": _BLANKS, r"\h": _HORIZONTAL, r"\v": _VERTICAL
 
 
 def rlike(text: Datum, pattern: Datum) -> Datum:
-    """Whether a pattern matches anywhere in a string. Cost: by row if it is not constant."""
+    """Whether a pattern matches anywhere in a string. Cost: by row for a non-constant pattern."""
     if is_constant(pattern):
         return _matches(text, pattern.as_py())
     return by_row(
@@ -337,18 +337,18 @@ def _matches(text: Datum, pattern: str) -> Datum:
 
 
 def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> Datum:
-    """Return a group of the first match, or `""`; pattern and group must be constant.
+    """Return a group of the first match, or `""`; pattern and group number must be constant.
 
     Raises:
-        InvalidInputError: the pattern has no such group.
+        InvalidInputError: the pattern does not have the group.
     """
     if not is_constant(pattern) or not (group is None or is_constant(group)):
         return _no_text(text)
     shape, place = pattern.as_py(), 1 if group is None else group.as_py()
     is_found = _matches(text, shape)
     if not 0 <= place <= _MOST_GROUPS:
-        raise InvalidInputError(f"cannot extract by {shape!r}: it has no group {place}")
-    # Arrow can only replace. The shortest possible prefix makes the captured match the first one.
+        raise InvalidInputError(f"cannot extract by {shape!r}: the pattern has no group {place}")
+    # Arrow can only replace. The shortest possible prefix ensures that the first match is captured.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
         found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
@@ -361,7 +361,7 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     """Replace every match; `$1` is a group. Pattern and replacement must be constant.
 
     Raises:
-        InvalidInputError: the pattern has no such group, or the replacement is malformed.
+        InvalidInputError: the pattern does not have a group, or the replacement is malformed.
     """
     if not is_constant(pattern, replacement):
         return _no_text(text)
@@ -370,7 +370,7 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     if is_bounded():
         found = pc.count_substring_regex(as_array(text, 1), to_re2(shape))
         many = compute.sum(compute.cast(found, pa.int64())).as_py() or 0
-        # A group may be the whole string.
+        # Each group may be as long as the whole string.
         of_groups = given.count("$") * as_array(text, 1).nbytes
         spend(many * len(given) + of_groups)
     try:
@@ -389,7 +389,8 @@ def _re2_replacement(given: str) -> str:
     for escaped, group, plain in _REPLACEMENT.findall(given):
         if plain in {"$", "\\"}:
             raise InvalidInputError(
-                f"cannot use the replacement {given!r}: {plain} has nothing valid after it"
+                f"cannot use the replacement {given!r}: {plain} must be followed by a group or a "
+                "character"
             )
         text = escaped or plain
         parts.append(rf"\{group}" if group else text.replace("\\", r"\\"))
@@ -397,7 +398,7 @@ def _re2_replacement(given: str) -> str:
 
 
 def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
-    """The pieces between the matches of a regular expression."""
+    """Split at the matches of a regular expression."""
     constants = (pattern,) if limit is None else (pattern, limit)
     if not is_constant(*constants):
         raise InvalidInputError("split needs a constant pattern and limit")
@@ -406,7 +407,7 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
     result = pa.list_(pa.field("element", pa.string(), nullable=False))
     if shape == "":
         return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit, the last piece is the unsplit rest, so there is one split less than pieces.
+    # With a limit, the last piece is the unsplit rest, so the number of splits is one less.
     splits = most - 1 if most > 0 else None
     if isinstance(text, pa.Scalar):
         return split(pa.array([text], pa.string()), pattern, limit)[0]
@@ -429,7 +430,7 @@ def to_re2(pattern: str) -> str:
     """Translate a Java pattern to an RE2 pattern with the same matches.
 
     Raises:
-        InvalidInputError: a character class contains another class, or an intersection.
+        InvalidInputError: a character class contains another class or an intersection.
     """
     has_flags = _LINE_FLAGS.search(pattern) is not None
     parts: list[str] = []
@@ -497,7 +498,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "lpad": _pad(at_left=True),
     "rpad": _pad(at_left=False),
     "crc32": lambda value: by_row(zlib.crc32, pa.int64(), value),
-    # The next two hashes need no security: generated columns use them to distribute rows.
+    # The next two hashes need not be secure: generated columns use them to distribute rows.
     "md5": lambda value: by_row(lambda data: hashlib.md5(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha1": lambda value: by_row(lambda data: hashlib.sha1(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha2": sha2,

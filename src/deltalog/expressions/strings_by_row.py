@@ -1,4 +1,4 @@
-"""Functions of strings without an Arrow kernel: a Python function for each, called row by row."""
+"""Functions of strings without an Arrow kernel, as Python functions that are called row by row."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _choice(position: int | None, *values: Any) -> Any:
     if position is None:
         return None
     if not 1 <= position <= len(values):
-        raise InvalidInputError(f"elt counts from 1 to {len(values)} here, found {position}")
+        raise InvalidInputError(f"the index of elt must be 1 to {len(values)}, found {position}")
     return values[position - 1]
 
 
@@ -166,7 +166,7 @@ def _formatted(match: re.Match[str], value: Any) -> str:
             f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
         )
     size = int(width or 0)
-    # Java counts UTF-16 units; a character beyond U+FFFF has two.
+    # Java counts UTF-16 code units; a character above U+FFFF has two.
     missing = size - len(text.encode("utf-16-le")) // 2
     if "-" in flags:
         return text + " " * missing

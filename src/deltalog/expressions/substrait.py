@@ -1,11 +1,12 @@
-"""Converting pyarrow's expressions, by way of Substrait.
+"""Converting pyarrow's expressions through Substrait.
 
-Owns the parsing of Substrait's binary form, as far as pyarrow uses it for filters. The result means
-exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL); otherwise the
-filter is refused. Arithmetic and casts are refused, because their errors differ from Spark's.
+Owns the parsing of Substrait's binary form, as far as pyarrow uses it for filters. The result has
+exactly the meaning that the filter has in pyarrow (NaN equals nothing, `isin` is never NULL);
+otherwise the filter is refused. Arithmetic and casts are refused, because they fail in other cases
+than Spark's.
 
-Substrait has no durations, and pyarrow writes no nanosecond timestamps: both are passed as
-integers, and `as_meant` converts them to constants of the column's type.
+Substrait has no durations, and pyarrow writes no nanosecond timestamps. Both are passed as
+integers, and `as_meant` converts them back to constants of the column's type.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 
-# The wire format of protobuf: a message as its fields, by their numbers.
+# --- The wire format of protobuf: a message as its fields, by number
 
 
 Message = dict[int, list[Any]]
 
 
 class UnreadableError(Exception):
-    """A part that is not supported."""
+    """A part of the message is not supported."""
 
 
 def number_at(fields: Message, number: int) -> int:
-    """Return a number; protobuf omits zeros."""
+    """Return a number; protobuf omits numbers that are zero."""
     value = fields.get(number, [0])[0]
     return int(value)
 
@@ -88,11 +89,11 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def signed_64(value: int) -> int:
-    """Return the signed number with the same 64 bits."""
+    """Return the signed integer with the same 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
-# Converting pyarrow's expressions, by way of Substrait.
+# --- Converting the expressions
 
 
 COMPARISONS: Final = {
@@ -107,11 +108,11 @@ _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def converted(
     expressions: Sequence[pc.Expression], schema: pa.Schema
 ) -> list[Expression | InexactPartError]:
-    """Convert conditions to expressions, not resolved yet, or to an error each.
+    """Convert each condition to an unresolved expression, or to an error.
 
     Args:
-        expressions: pyarrow filters with few nested functions: the size of pyarrow's messages
-            doubles with each level.
+        expressions: pyarrow filters with few nested functions, because the size of pyarrow's
+            messages doubles with each level.
         schema: the schema of the columns; the filters name them exactly.
     """
     if not expressions:
@@ -121,7 +122,7 @@ def converted(
     except InexactPartError as error:
         if len(expressions) == 1:
             return [error]
-        # If pyarrow cannot serialise one of them, the others are still converted.
+        # If pyarrow cannot serialise one of the filters, convert the others nevertheless.
         half = len(expressions) // 2
         return [*converted(expressions[:half], schema), *converted(expressions[half:], schema)]
     return converter.roots()
@@ -155,15 +156,15 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
 
 
 def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Raise pyarrow's error for types that pyarrow compares only after they become integers."""
+    """Raise pyarrow's error for a comparison of different types that would become integers."""
     row = [pa.nulls(1, field.type) for field in schema]
     pa.Table.from_arrays(row, schema=schema).filter(expression)
 
 
 def _with_counts(expression: pc.Expression) -> pc.Expression | None:
-    """Replace moments in nanoseconds and spans of time in a filter by integers.
+    """Replace nanosecond timestamps and durations in a filter by integers.
 
-    pyarrow pickles an expression as Arrow rows: each constant is a column.
+    In the pickle of a pyarrow expression, each constant is a column of an Arrow record batch.
 
     Returns:
         The new filter, or None if it has no such constants.
@@ -187,7 +188,7 @@ def _with_counts(expression: pc.Expression) -> pc.Expression | None:
 
 
 def _counts(values: Any) -> Any:
-    """Convert moments in nanoseconds, or spans of time in microseconds, to integers."""
+    """Convert nanosecond timestamps or durations in microseconds to integers."""
     if _in_substrait(values.type) == values.type or pt.is_nested(values.type):
         return values
     if pt.is_duration(values.type):
@@ -196,7 +197,7 @@ def _counts(values: Any) -> Any:
 
 
 def _options(options: Any) -> Any:
-    """Convert the constants in the options of a function; only `isin` has some."""
+    """Convert the constants in the options of a function; only `isin` has constants."""
     if _VALUE_SET not in options.type.names:
         return options
     fields = list(options.type)
@@ -209,11 +210,12 @@ def _options(options: Any) -> Any:
 
 
 def as_meant(expression: Expression, schema: StructType) -> Expression:
-    """Convert the integers in a filter to constants of their columns' types.
+    """Convert the integers in a filter back to constants of their columns' types.
 
     Args:
-        expression: the filter, not resolved, with exact names.
-        schema: the schema of the table; Arrow has its months, spans and nanoseconds as integers.
+        expression: the unresolved filter, with exact column names.
+        schema: the schema of the table. Its months, durations and nanoseconds are integers in the
+            filter.
     """
 
     def meant(node: Expression) -> Expression:
@@ -252,7 +254,7 @@ def _meant(side: Expression, kind: DataType | None) -> Expression:
 
 
 def _in_substrait(kind: Any) -> pa.DataType:
-    """Return the type that replaces one that Substrait lacks: pyarrow would refuse all filters."""
+    """Return the replacement of a type that Substrait lacks; pyarrow would refuse all filters."""
     if isinstance(kind, pa.BaseExtensionType):
         return _in_substrait(kind.storage_type)
     if pt.is_struct(kind):
@@ -287,7 +289,7 @@ class _SubstraitConverter:
                 self._functions[number_at(parts, 2)] = parts[3][0].decode()
 
     def roots(self) -> list[Expression | InexactPartError]:
-        """Return each expression, or its error."""
+        """Return each expression or its error."""
         found: list[Expression | InexactPartError] = []
         for one in self._message[3]:
             try:
@@ -350,14 +352,14 @@ class _SubstraitConverter:
             case "is_not_null", [argument]:
                 return nodes.Not(nodes.IsNull(argument))
             case "is_nan", [Column() as argument]:
-                # NULL for NULL in pyarrow, unlike Spark's isnan(), which is false.
+                # For NULL, pyarrow's result is NULL, but Spark's isnan() is false.
                 return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
                 raise InexactPartError(f"the function {name!r}")
 
     def _membership(self, node: Message) -> Expression:
         operand, options = self._members(node)
-        # In pyarrow, `isin` is false for NULL, never NULL.
+        # In pyarrow, `isin` is false for NULL and never NULL.
         return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
     def _members(self, node: Message) -> tuple[Expression, tuple[Expression, ...]]:
@@ -369,12 +371,12 @@ class _SubstraitConverter:
             if isinstance(option.value, float) and (
                 option.value == 0 or _may_be_nan(option, self._schema)
             ):
-                # pyarrow compares their bits, in which the two zeros differ.
+                # pyarrow compares bits, and the two zeros have different bits.
                 raise InexactPartError("a list that contains NaN or zero as floating-point numbers")
         return operand, options
 
     def _choice(self, node: Message) -> Expression:
-        """Convert `if_else`, which DuckDB uses for SQL's IN: NULL for NULL."""
+        """Convert `if_else`, which DuckDB uses to make SQL's IN return NULL for NULL."""
         clauses = [fields_of(clause) for clause in node[1]]
         if len(clauses) == 1 and 2 in node:
             condition, found, otherwise = (
@@ -388,12 +390,12 @@ class _SubstraitConverter:
 
 
 def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) -> Expression:
-    """Return a comparison by IEEE 754: NaN equals nothing; in Spark it is the greatest value."""
+    """Return a comparison by IEEE 754, where NaN equals nothing; in Spark NaN is the greatest."""
     left, right = sides
     plain = nodes.Comparison(operator, left, right)
     constants = [side for side in sides if isinstance(side, Literal)]
     if any(_may_be_nan(side, schema) for side in constants):
-        # The result is a constant for all values, but NULL for NULL.
+        # The result is constant, except that it is NULL for NULL.
         return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
     nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
     if not nan:
@@ -402,7 +404,7 @@ def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) ->
     found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
     if any(constant.value is not None for constant in constants):
         return found
-    # NaN compared with NULL is NULL in pyarrow.
+    # In pyarrow, NaN compared with NULL is NULL.
     return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
 
 
@@ -413,9 +415,7 @@ def _may_be_nan(side: Expression, schema: pa.Schema) -> bool:
             kind = kind.field(name).type
         return pa.types.is_floating(kind)
     if isinstance(side, Literal):
-        return (
-            isinstance(side.value, float) and side.value != side.value
-        )  # only NaN differs from itself
+        return isinstance(side.value, float) and side.value != side.value  # true only for NaN
     return False
 
 
@@ -460,5 +460,5 @@ _CONSTANTS: Final[dict[int, Callable[[Any], Any]]] = {
     24: _decimal,
     27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=signed_64(micros)),
 }
-"""The field numbers of Substrait's literals."""
+"""Converts each literal, by its field number in Substrait."""
 _COUNTED: Final[dict[int, DataType]] = {14: TIMESTAMP_NTZ, 16: DATE, 27: TIMESTAMP}

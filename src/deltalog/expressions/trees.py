@@ -1,7 +1,7 @@
 """Traversing and rebuilding expression trees.
 
-Owns the children of each node. Independent of types and data. Trees may be deeper than Python's
-stack, so no walk here is recursive.
+Owns the children of each node. Does not depend on types or data. Trees may be deeper than Python's
+stack, so no function here is recursive.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 VARIABLE: Final = "\0"
-"""The prefix of a lambda parameter's column in the rows for which the body is evaluated."""
+"""The prefix of the columns that contain lambda parameters while the body is evaluated."""
 
 _Node = TypeVar("_Node")
 _Found = TypeVar("_Found")
 LOGIC: Final = (And, Or, Not)
 """The nodes whose operands are conditions; long filters consist of them."""
-# Spark replaces these by constants when a query starts. Constraints and generated columns are
-# evaluated by many queries, so they must not use them (ledger GEN-04).
+# Spark replaces these by constants when a query starts. Constraints and generated columns must not
+# use them, because many queries evaluate the same expression (requirement GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
     {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
 )
@@ -49,7 +49,7 @@ def _collect(values: tuple[Any, ...], found: list[Expression]) -> None:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield the node and everything below it, parents first."""
+    """Yield the node and all its descendants, parents first."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -58,7 +58,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Return the node with every child mapped."""
+    """Return the node with `change` applied to every child."""
     changed: dict[str, Any] = {}
     for name in parts_of(expression):
         value = getattr(expression, name)
@@ -81,12 +81,13 @@ def fold_up(
     *,
     inside: tuple[type[Expression], ...] = (Expression,),
 ) -> _Found:
-    """Compute a result from the leaves of a tree up, however deep it is.
+    """Compute a result from the leaves of a tree to its root, without recursion.
 
     Args:
         expression: the root.
         combine: returns a node's result from the results of its children.
-        inside: the kinds of nodes whose children are visited; all others are leaves.
+        inside: the kinds of nodes whose children are visited; all other nodes are treated as
+        leaves.
     """
 
     def parts(node: Expression) -> list[Expression]:
@@ -100,7 +101,7 @@ def fold_tree(
     parts: Callable[[_Node], Sequence[_Node]],
     combine: Callable[[_Node, list[_Found]], _Found],
 ) -> _Found:
-    """Compute a result from the leaves of any tree up.
+    """Compute a result from the leaves of any tree to its root, without recursion.
 
     Args:
         root: the root of the tree.
@@ -135,7 +136,7 @@ def _is_same(one: Expression, other: Expression) -> bool:
 
 
 def bottom_up(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Map every node of a tree, children first."""
+    """Apply `change` to every node of a tree, children first."""
     return fold_up(expression, lambda node, changed: change(with_children(node, changed)))
 
 
@@ -156,18 +157,18 @@ def flattened(node: Expression) -> Expression:
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
-    """Map every column of a tree, for example from logical to physical names."""
+    """Replace every column of a tree, for example logical by physical names."""
     return bottom_up(expression, lambda node: change(node) if isinstance(node, Column) else node)
 
 
 def variables(expression: Expression) -> set[str]:
-    """Return the names of the lambda parameters in the tree, bound in it or not."""
+    """Return the names of the lambda parameters in the tree, even if their lambda is outside."""
     return {node.name for node in walk(expression) if isinstance(node, Variable)}
 
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
     """Return the paths of all columns that the expression reads."""
-    # Determined for all conditions of the tree at once, and kept for each of them.
+    # Computed for all conditions of the tree in one pass, and cached for each of them.
     return set(expression.fact("columns", lambda: fold_up(expression, _columns, inside=LOGIC)))
 
 
@@ -188,12 +189,12 @@ def conjunction(conditions: Sequence[Expression]) -> Expression:
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """Return the AND of some conditions; None, which means every row, if there are none."""
+    """Return the AND of the conditions, or None, which means every row, if there are none."""
     return conjunction(conditions) if conditions else None
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Return the operands of AND at any depth; the expression is true only if all of them are."""
+    """Return the operands of nested ANDs; the expression is true only if all of them are."""
     found: list[Expression] = []
     waiting = [expression]
     while waiting:
@@ -206,7 +207,7 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def is_deterministic(expression: Expression) -> bool:
-    """Whether equal rows always have equal values."""
+    """Whether the expression always has the same value for equal rows."""
     return not any(
         isinstance(node, Call) and node.function.lower() in NON_DETERMINISTIC
         for node in walk(expression)

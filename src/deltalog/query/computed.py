@@ -1,10 +1,10 @@
-"""The expressions of a query over one row, with Spark's semantics, computed by `expressions`.
+"""The expressions of a query over one row, which `expressions` computes with Spark's semantics.
 
 DuckDB and Spark differ in details: how a cast rounds, which type a quotient has, where positions in
-strings begin. So DuckDB computes joins, groups, windows and sorting, but only those expressions
-that mean the same in both for the types of their columns. All other expressions become Python
-functions for DuckDB, which `expressions` computes batch by batch. This module finds these parts of
-a query, and the column names that Spark would use.
+strings begin. DuckDB computes joins, groups, windows and sorting. It computes an expression only if
+the expression means the same in both systems for the types of its columns. All other expressions
+become Python functions for DuckDB, which `expressions` computes batch by batch. This module finds
+these parts of a query, and the column names that Spark would use.
 
 Protocol: none; Spark's SQL reference
 """
@@ -72,7 +72,7 @@ MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-# Nodes that DuckDB gets unchanged, and parts that are not expressions over a row.
+# Nodes that DuckDB receives unchanged, and nodes that are not expressions over a row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
     exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,
@@ -84,7 +84,7 @@ _OTHER_MOMENTS: Final = re.compile(
     r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
     re.IGNORECASE,
 )
-# Parts of an expression that is not a constant, or whose value is not known yet.
+# Nodes that an expression contains if it is not a constant or its value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
@@ -95,14 +95,14 @@ class Computed:
     """An expression over one row.
 
     Args:
-        text: its SQL in Spark's dialect, with one name for each input.
-        parameters: names of its parameters.
-        inputs: the columns and aggregates that it needs: their names, and
-            their SQL in DuckDB's dialect, with marks.
+        text: the expression in Spark's dialect, with one name for each input.
+        parameters: names of the query parameters in the expression.
+        inputs: the columns and aggregates that the expression uses: their names, and their SQL in
+            DuckDB's dialect, with marks.
         native: the expression in DuckDB's dialect, with marks; None if DuckDB has no equivalent.
-        place: position of its first character in the query.
-        chain: number of the first condition in its chain of AND and OR;
-            in a chain, the same inputs have the same types. None outside of a chain.
+        place: position of the expression's first character in the query.
+        chain: number of the first condition in its chain of AND and OR; None outside of a chain. In
+            a chain, equal inputs have equal types.
     """
 
     text: str
@@ -113,7 +113,7 @@ class Computed:
     chain: int | None = None
 
     def named(self, message: str) -> str:
-        """Return a message with the query's columns instead of the names of inputs."""
+        """Return a message that contains the query's columns instead of the names of inputs."""
         return re.sub(
             rf"`?{INPUT}(\d+)`?",
             lambda mark: self.inputs[int(mark[1])][1].replace('"', "`"),
@@ -123,14 +123,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """An aggregate function whose result has another type in Spark.
+    """An aggregate function whose result has a different type in Spark than in DuckDB.
 
     Args:
-        kind: which type the result has.
-        texts: the call in DuckDB's dialect, with a mark for its argument; for an average, also its
-            sum and its count.
+        kind: how the type of the result is determined.
+        texts: the call in DuckDB's dialect, with a mark for its argument. For an average, followed
+            by the sum and the count.
         argument: the argument in DuckDB's dialect, with marks.
-        mark: replaces the argument.
+        mark: the name in `texts` that the argument replaces.
     """
 
     kind: ResultType
@@ -141,10 +141,10 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The columns of one side of UNION, EXCEPT, INTERSECT or IN; both sides need equal types.
+    """The columns of one side of UNION, EXCEPT, INTERSECT or IN; both sides must have equal types.
 
     Args:
-        first: number of the part that is the first side; the second side is the next part.
+        first: number of the part that is the first side. The second side is the next part.
         place: position of the operation in the query.
         values: the values before IN in DuckDB's dialect, with marks; empty for a query.
     """
@@ -162,8 +162,8 @@ class QueryOfParts:
     """A query in DuckDB's dialect, with marks for its parts.
 
     Args:
-        text: its SQL with marks.
-        parts: the parts by number of their mark.
+        text: the query's SQL with marks.
+        parts: the parts; each mark contains the index of its part.
     """
 
     text: str
@@ -174,7 +174,7 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
     """Split a query into its expressions over one row and the rest.
 
     Args:
-        tree: tree of the query; it is modified.
+        tree: the tree of the query; this function modifies it.
         source: the text of the query.
 
     Raises:
@@ -197,7 +197,7 @@ def _duckdb(tree: Expr) -> str:
 
 
 class _Parts:
-    """The parts of a query, found from its root to its leaves."""
+    """Collects the parts of a query, from its root to its leaves."""
 
     def __init__(self, source: TextOfParts) -> None:
         self._source = source
@@ -208,7 +208,7 @@ class _Parts:
         self._chain: int | None = None
 
     def visit(self, node: Expr) -> Expr:
-        """Replace the parts inside a node by marks, and return the replacement of the node."""
+        """Replace the parts inside a node by marks, and return the new node."""
         if isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME:
             node = replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
         core = core_of(node)
@@ -230,7 +230,7 @@ class _Parts:
         """Replace an expression over one row by a mark."""
         span = span_of(node)
         if span is None:
-            raise SyntaxProblem(start_of(node), "a query cannot have this expression here")
+            raise SyntaxProblem(start_of(node), "this expression is not supported here")
         inputs = sorted(inputs_of(node), key=lambda one: span_of(one) or (0, 0))
         start, end = span
         text, copied, columns = "", start, dict[str, str]()
@@ -238,7 +238,7 @@ class _Parts:
         for one in inputs:
             place = span_of(one)
             if place is None or place[0] < copied:
-                raise SyntaxProblem(start, "a query cannot have this expression here")
+                raise SyntaxProblem(start, "this expression is not supported here")
             kept = self.visit(one.copy())
             shown = _duckdb(kept)
             if shown not in columns:
@@ -266,15 +266,15 @@ class _Parts:
         return self._marked(node, self._known[key])
 
     def _structure(self, node: Expr) -> Expr:
-        """Visit the children of a node that is not an expression itself."""
+        """Visit the children of a node that is not an expression over a row."""
         common = node.args.get("with_")
-        # Long chains would exceed Python's stack.
+        # Visit long chains without recursion, which would exceed Python's stack.
         if operands := simple_operands(node):
             self._visit_chain(operands)
             return node
         children = [one for one in children_of(node) if one is not common]
         scope = self._scope
-        if isinstance(node, exp.Select):  # in another query, the same text means other columns
+        if isinstance(node, exp.Select):  # names in a subquery mean other columns
             self._scope = next(self._scopes)
         for child in [common, *children] if common is not None else children:
             self.visit(child)
@@ -288,7 +288,7 @@ class _Parts:
         return node
 
     def _visit_chain(self, operands: Iterable[Expr]) -> None:
-        """Visit conditions over columns and constants of one row, joined by AND and OR."""
+        """Visit conditions over columns and constants that are joined by AND and OR."""
         before = self._chain
         self._chain = len(self.found) if before is None else before
         for one in operands:
@@ -296,7 +296,7 @@ class _Parts:
         self._chain = before
 
     def _note_join(self, node: exp.Select) -> None:
-        """Replace the stars of a query that joins by column names by marks."""
+        """Replace the stars of a query that joins by column names with marks."""
         joined = joined_by_names(node, _duckdb)
         if joined is None:
             return
@@ -315,13 +315,13 @@ class _Parts:
             self._marked(one, len(self.found) - 1)
 
     def _note_sides(self, node: exp.SetOperation) -> None:
-        """Replace the columns of both sides by a mark if Spark gives them other types."""
+        """Replace the columns of both sides by marks if Spark casts them to other types."""
         first = len(self.found)
         for name in ("this", "expression"):
             node.set(name, self._side(node.args[name], first, start_of(node)))
 
     def _note_values(self, node: exp.In) -> None:
-        """Replace the values before IN and the columns of the query after it by marks."""
+        """Replace the values before IN, and the columns of the query after IN, by marks."""
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         first, place = len(self.found), start_of(node)
         self.found.append(Side(first, place, tuple(map(_duckdb, values))))
@@ -336,10 +336,10 @@ class _Parts:
         return exp.Select(expressions=[mark], from_=exp.From(this=rows))
 
     def _guard(self, node: Expr) -> Expr:
-        """Replace conditions by a mark if a later one may fail where an earlier one is false.
+        """Replace conditions by a mark if a later condition may fail where an earlier one is false.
 
-        DuckDB reorders conditions, but Spark does not. Conditions that cannot fail stay
-        next to the mark, too, because they prune files.
+        DuckDB reorders conditions, but Spark does not. Conditions that cannot fail remain next to
+        the mark as well, because they prune files.
         """
         simple = [
             one.copy() for one in node.flatten(unnest=False)
@@ -352,7 +352,7 @@ class _Parts:
         return replaced(node, exp.paren(found, copy=False))
 
     def _unify(self, node: exp.Values) -> None:
-        """Cast the constants of a column of VALUES to their common type, or raise."""
+        """Cast the constants of a column of VALUES to their common type."""
         rows = [
             row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
         ]
@@ -382,7 +382,7 @@ class _Parts:
                 self._marked(one, len(self.found) - 1)
 
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
-        """Give an aggregate function Spark's result type, and visit its arguments."""
+        """Cast the result of an aggregate function to Spark's type, and visit its arguments."""
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
         if row is None or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
@@ -390,7 +390,8 @@ class _Parts:
         kind, write = row
         values = list(children_of(core)) if isinstance(core, exp.Count) else []
         if values and all(map(is_whole_constant, values)):
-            # For an argument that is never NULL, Spark counts rows without computing it.
+            # Spark counts all rows for an argument that is never NULL, without computing the
+            # argument.
             core.set("this", exp.Literal.number(1))
             core.set("expressions", None)
         for part in [*parts_around(node, core), *children_of(core)]:
@@ -401,7 +402,7 @@ class _Parts:
         return node if kind is ResultType.SAME else self._typed(node, kind)
 
     def _typed(self, node: Expr, kind: ResultType) -> Expr:
-        """Replace a function whose type depends on its argument by a mark."""
+        """Replace a function by a mark if its type depends on the type of its argument."""
         number = len(self.found)
         mark = f"{_ARGUMENT}{number}_"
         argument = ""
@@ -425,7 +426,7 @@ class _Parts:
 
 
 def _kind_of_constant(node: Expr) -> str:
-    """Return the kind of a constant; in one kind, DuckDB's common type is Spark's."""
+    """Return the kind of a constant. For constants of one kind, DuckDB's common type is Spark's."""
     if isinstance(node, exp.Literal):
         if node.is_string:
             return _STRING_KIND
@@ -440,7 +441,7 @@ def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
         raise SyntaxProblem(place, str(error)) from error
 
 
-# Names of result columns without an alias, as in Spark.
+# --- Names of result columns without an alias, as in Spark
 
 
 _VALUE: Final = "deltalog_value_"
@@ -460,7 +461,7 @@ def name_results(tree: Expr, source: TextOfParts) -> None:
 
 
 def result_name(node: Expr, source: TextOfParts) -> str:
-    """Return the name of a column of a query: Spark's, or if unknown, its text.
+    """Return the name of a result column: Spark's name or, if it is unknown, the column's SQL.
 
     Args:
         node: the expression as parsed.
@@ -492,7 +493,7 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
     except InvalidInputError:
         return None
     if any(isinstance(one, nodes.Collate) for one in walk(found)):
-        return None  # Spark's name also contains the collation of each constant
+        return None  # Spark's name would also contain the collation of each constant
     return _name(found, values)
 
 

@@ -1,6 +1,6 @@
-"""DuckDB's connections, queries over registered tables, and `QueryBuilder`.
+"""DuckDB connections, queries over registered tables, and `QueryBuilder`.
 
-DuckDB runs the query, and `data.scan` reads the rows.
+DuckDB runs the query; `data.scan` reads the rows.
 
 Protocol: none
 """
@@ -26,7 +26,7 @@ from deltalog.schema.types import YEAR_TO_MONTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-# A query reads only tables; DuckDB must not access files or the network.
+# Queries read only registered tables; DuckDB must not access files or the network.
 _EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
 _CLOSED: Final[dict[str, Any]] = {
     "enable_external_access": "false",
@@ -37,17 +37,17 @@ _CLOSED: Final[dict[str, Any]] = {
 
 
 class Database:
-    """A DuckDB in memory.
+    """An in-memory DuckDB database.
 
     Args:
-        connection: connection to it.
+        connection: the connection that owns it.
     """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._known: set[str] = set()
         self._knowing = Lock()
-        # A DuckDB with Python functions that is still open at Python's exit reports leaks.
+        # If a DuckDB with Python functions is still open when Python exits, DuckDB reports leaks.
         finalize(self, _close, connection, os.getpid())
 
     def connect(self) -> Any:
@@ -57,13 +57,13 @@ class Database:
     def know(
         self, name: str, function: Callable[..., Any], types: Sequence[str], result: str
     ) -> None:
-        """Register a Python function, unless it is already registered.
+        """Register a Python function unless a function of that name is already registered.
 
         Args:
-            name: name in queries.
-            function: accepts and returns Arrow arrays; the caller must keep a reference.
-            types: types of its arguments, in DuckDB's spelling.
-            result: type of its result.
+            name: the name of the function in queries.
+            function: accepts and returns Arrow arrays; the caller must keep a reference to it.
+            types: the types of the arguments, in DuckDB's spelling.
+            result: the type of the result, in DuckDB's spelling.
         """
         with self._knowing:
             if name in self._known:
@@ -75,10 +75,9 @@ class Database:
 
 
 def _close(connection: Any, process: int) -> None:
-    """Close a DuckDB in the process that opened it; in a fork, leave it open.
+    """Close a DuckDB in the process that opened it; in a forked process, leave it open.
 
-    Closing waits for threads that do not exist in a fork: the process would
-    be aborted.
+    Closing waits for threads that do not exist in a forked process, which would then be aborted.
     """
     if os.getpid() == process:
         connection.close()
@@ -86,16 +85,16 @@ def _close(connection: Any, process: int) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-# By process id: a fork cannot use its parent's DuckDB.
+# Key: process id, because a forked process cannot use its parent's DuckDB.
 _SHARED: Final[dict[int, Database]] = {}
 
 
 def shared_duckdb() -> Database:
-    """Return the in-memory DuckDB that all queries of this process without settings share.
+    """Return the in-memory DuckDB that this process shares among all queries without settings.
 
     Queries are isolated: registered tables are visible only in their connection.
 
-    Cost: about 10 ms for the first call, as `connect_duckdb`; then nothing.
+    Cost: about 10 ms for the first call (see `connect_duckdb`), then nothing.
 
     Raises:
         InvalidInputError: DuckDB is not installed.
@@ -108,14 +107,14 @@ def shared_duckdb() -> Database:
 def connect_duckdb(
     settings: Mapping[str, str] | None = None, *, is_closed: bool = True
 ) -> Database:
-    """Return a DuckDB in memory; only registered tables are visible.
+    """Open an in-memory DuckDB in which only registered tables are visible.
 
-    Times are shown in UTC.
+    Timestamps are returned in UTC.
 
     Args:
         settings: DuckDB's settings.
-        is_closed: whether queries cannot access files, the network and settings, unless `settings`
-            allow it.
+        is_closed: whether to block access to files, the network and DuckDB's settings, unless
+            `settings` allow it.
 
     Raises:
         InvalidInputError: DuckDB is not installed, or has no such setting.
@@ -126,7 +125,7 @@ def connect_duckdb(
         raise InvalidInputError(
             "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
         ) from error
-    # A name in a query always means a table, never a Python variable.
+    # A name in a query must mean a table and never a Python variable.
     closed = _CLOSED if is_closed else {}
     config: dict[str, Any] = {
         "python_enable_replacements": "false", **closed, **(settings or {}),
@@ -134,8 +133,8 @@ def connect_duckdb(
     zones = {text for key, text in config.items() if key.lower() == "timezone"}
     if not zones <= UTC_NAMES:
         raise InvalidInputError(
-            f"cannot start DuckDB with TimeZone {', '.join(map(repr, zones))}: times of queries "
-            "are in UTC"
+            f"cannot start DuckDB with TimeZone {', '.join(map(repr, zones))}: queries compute "
+            "in UTC"
         )
     try:
         database = duckdb.connect(config=config)
@@ -143,7 +142,7 @@ def connect_duckdb(
         if is_closed:
             database.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
-        names = ", ".join(config)  # values may be secrets
+        names = ", ".join(config)  # without values, which may be secrets
         raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
     return Database(database)
 
@@ -157,22 +156,23 @@ def query_duckdb(
     shown: str | None = None,
     run: DuckDBRun | None = None,
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query as a stream.
+    """Run a query and return its rows as a stream.
 
     Args:
-        database: from `connect_duckdb`.
+        database: a result of `connect_duckdb`.
         sql: the query in DuckDB's dialect.
-        tables: name in the query → an Arrow dataset, table or reader.
+        tables: for each name in the query, an Arrow dataset, table or reader.
         parameters: values for `$name`.
-        shown: the query in errors; None means `sql`.
-        run: starts the query whose beginning is `sql`; None means that `sql` is all of it.
+        shown: the query to show in errors; None means `sql`.
+        run: starts a query of several parts, whose SQL begins with `sql`; None means that `sql` is
+        complete.
 
     Raises:
         InvalidInputError: DuckDB rejects the query, or it returns no rows.
     """
     import duckdb  # noqa: PLC0415  # optional
 
-    # In DuckDB's own dialect, months are numbers, as in Arrow.
+    # In a query in DuckDB's own dialect, intervals of months are numbers, as in Arrow.
     tells = run is not None
     watched = {
         name: (WatchedReader if hasattr(rows, "read_next_batch") else _as_shown)(
@@ -201,7 +201,7 @@ def query_duckdb(
 
 
 class TableRows(Protocol):
-    """Rows of a table, not the caller's data: they have the table's type of each column."""
+    """Rows of a Delta table, not the caller's data: their columns have the table's types."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -215,17 +215,17 @@ class TableRows(Protocol):
 
 
 def is_of_table(rows: Any) -> TypeGuard[TableRows]:
-    """Return whether rows are a table's; data frames may have columns as attributes."""
+    """Return whether rows are of a Delta table. A data frame may have such attributes."""
     return isinstance(getattr(rows, "table_schema", None), StructType)
 
 
 def has_spans(rows: Any) -> bool:
-    """Return whether DuckDB gets intervals as days and microseconds."""
+    """Return whether the rows contain intervals, which DuckDB receives as days and microseconds."""
     return is_of_table(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
 
 
 def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
-    """Return the schema of a table's rows in types that DuckDB does not confuse with numbers."""
+    """Return the schema of a table's rows, with types that DuckDB does not confuse with numbers."""
     if not is_of_table(rows):
         return shown
     types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
@@ -240,11 +240,11 @@ def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Sc
 
 
 def _as_shown(rows: Any, *, tells_months: bool) -> Any:
-    """A dataset in the types that DuckDB reads.
+    """Convert a table's rows to a dataset with types that DuckDB can read.
 
-    Geographies are bytes: DuckDB rejects tables with spherical edges. DuckDB counts intervals
-    in nanoseconds, which overflow after 292 years, so they are stored with days. Months
-    are in a struct if they must differ from numbers.
+    Geographies become bytes, because DuckDB rejects tables with spherical edges. DuckDB counts
+    intervals in nanoseconds, which overflow after 292 years, so days are stored separately. Months
+    become a struct if they must be distinguished from numbers.
     """
     if not hasattr(rows, "replace_schema"):
         return rows
@@ -260,21 +260,21 @@ def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
 
 
 class DuckDBRun(Protocol):
-    """A prepared query with its connection."""
+    """A prepared query that is started on a connection."""
 
     failure: DeltaError | None
 
     def start(self, connection: Any, prefix: str) -> Any:
-        """Return the relation of the query, which may call Python functions."""
+        """Start the query and return its DuckDB relation, which may call Python functions."""
         ...
 
 
 class WatchedReader:
-    """Rows that can be read only once; their errors are kept.
+    """Wraps rows that can be read only once, and records their error.
 
     Args:
-        reader: returns the rows: pyarrow's reader, or one with its methods.
-        tells_months: whether to distinguish months of a table from numbers.
+        reader: a pyarrow reader, or an object with the same methods, that returns the rows.
+        tells_months: whether to distinguish a table's intervals of months from numbers.
     """
 
     def __init__(self, reader: Any, *, tells_months: bool) -> None:
@@ -311,8 +311,8 @@ def _batches(
     run: DuckDBRun | None,
     database: Database,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of an answer; an error of a table is raised unchanged."""
-    _ = database  # keeps it open until the last batch
+    """Yield the batches of a result; an error of a table is raised unchanged."""
+    _ = database  # keep the database open until the last batch
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
@@ -321,27 +321,27 @@ def _batches(
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
-    """Return the original error of a failed query; DuckDB keeps only its message."""
+    """Return the original error of a failed query, of which DuckDB reports only the message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)
 
 
-# Tables registered in DuckDB with their row counts, which it uses to order joins.
+# --- Registering tables in DuckDB with row counts, by which DuckDB orders joins
 
 
 Source = Any
 
 
 def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
-    """Register rows under a name.
+    """Register rows under a name on a connection.
 
     Args:
         connection: DuckDB's connection.
-        name: name in queries.
+        name: the name of the rows in queries.
         rows: an Arrow dataset, table or reader.
-        is_joined: whether the query has other tables, too; otherwise rows are not counted.
+        is_joined: whether the query has several tables; if not, rows are not counted.
 
-    Cost: for a table that may be joined, the row counts in the log.
+    Cost: for a table that may be joined, reading the row counts in the log.
     """
     estimate: Callable[[], int | None] | None = getattr(rows, "estimated_rows", None)
     make = _counted() if is_joined and estimate is not None else None
@@ -351,14 +351,14 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
         return
     try:
         number = estimate()
-    except DeltaError:  # reading the rows raises it again
+    except DeltaError:  # reading the rows will raise it again
         number = None
     hook(name, make(rows, number))
 
 
 @cache
 def _counted() -> Callable[[Any, int | None], Source] | None:
-    """Return the dataset class that reports row counts to DuckDB; None before DuckDB 2.0."""
+    """Return the dataset class that reports row counts to DuckDB, or None before DuckDB 2.0."""
     try:
         from duckdb._sources.pyarrow import (  # noqa: PLC0415  # optional
             PyArrowDatasetSource,
@@ -367,7 +367,7 @@ def _counted() -> Callable[[Any, int | None], Source] | None:
         return None
 
     class CountedDataset(PyArrowDatasetSource):
-        """A dataset with its number of rows."""
+        """A dataset that reports its number of rows."""
 
         def __init__(self, rows: Any, number: int | None) -> None:
             super().__init__(rows)
@@ -380,11 +380,11 @@ def _counted() -> Callable[[Any, int | None], Source] | None:
     return CountedDataset
 
 
-# `QueryBuilder`: DuckDB's SQL over tables, with deltalake's methods.
+# --- `QueryBuilder`: SQL of DuckDB over tables, with deltalake's methods
 
 
 class HasDataset(Protocol):
-    """A `DeltaTable`, or another object with rows as a PyArrow dataset."""
+    """A `DeltaTable`, or another object that returns its rows as a PyArrow dataset."""
 
     def to_pyarrow_dataset(self) -> Any:
         """Return the dataset."""
@@ -392,10 +392,10 @@ class HasDataset(Protocol):
 
 
 class QueryBuilder:
-    """Runs DuckDB's SQL over registered tables.
+    """Runs SQL in DuckDB's dialect over registered tables.
 
-    Results are independent: any number may be open at a time. Times are shown in UTC. Only
-    registered tables are visible, not the caller's variables.
+    Results are independent: any number of them may be open at a time. Timestamps are returned in
+    UTC. Only registered tables are visible, not the caller's variables.
 
     Args:
         session_config: DuckDB's settings (deltalake accepts DataFusion's).
@@ -409,7 +409,7 @@ class QueryBuilder:
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
-        """Register the version that a table shows now under a name."""
+        """Register the current version of a `DeltaTable` under a name."""
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 

@@ -1,8 +1,8 @@
-"""Joins by column names (USING, NATURAL): which columns they return, and in which order.
+"""Joins by column names (USING, NATURAL): the columns that they return, and their order.
 
 Spark returns the compared columns first, then the other columns of the left side, then those of the
-right side. DuckDB leaves each column in its position. The columns are unknown until DuckDB has read
-the tables, so until then a query has marks instead of stars.
+right side. DuckDB does not move columns. The columns are unknown until DuckDB has read the tables,
+so until then a query has marks instead of stars.
 
 Protocol: none; Spark's SQL reference
 """
@@ -39,9 +39,10 @@ class ColumnOfJoin:
     """A column of a join.
 
     Args:
-        table: alias of its table; None if there is none, or if the column is of both sides.
-        name: as spelled in the table.
-        type: in DuckDB's spelling.
+        table: alias of the column's table; None if the table has no alias, or if the column is of
+            both sides.
+        name: name as spelled in the table.
+        type: type in DuckDB's spelling.
     """
 
     table: str | None
@@ -59,8 +60,9 @@ class TableOfJoin:
     """A table or query in a join.
 
     Args:
-        alias: qualifier of its columns; None if there is none.
-        query: a query for its columns without rows, in DuckDB's dialect, with marks.
+        alias: qualifier of the table's columns; None if it has no qualifier.
+        query: a query that returns the table's columns without rows, in DuckDB's dialect, with
+        marks.
     """
 
     alias: str | None
@@ -74,12 +76,12 @@ class Joined:
     Args:
         left: the left side.
         right: the right side.
-        kind: `SEMI` and `ANTI` return only columns of the left side.
-        side: the side that keeps all rows: `LEFT`, `RIGHT`, `FULL`; empty if neither.
+        kind: the kind of the join; `SEMI` and `ANTI` return only columns of the left side.
+        side: the side whose unmatched rows are returned: `LEFT`, `RIGHT`, `FULL`; empty if neither.
         names: names of the compared columns; None if the join is NATURAL or by a condition.
-        alias: qualifier of all columns; None if they keep their tables' aliases.
-        place: position in the query.
-        natural: number of the join if it is NATURAL.
+        alias: qualifier of all columns; None if the tables' own aliases apply.
+        place: position of the join in the query.
+        natural: the number of the join among the NATURAL joins; None for other joins.
     """
 
     left: Joined | TableOfJoin
@@ -94,12 +96,12 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """A star in a query that joins by names.
+    """A star in a query that joins by column names.
 
     Args:
-        join: number of the part that is the join.
-        table: the qualifier of the star; None if there is none.
-        excluded: names of columns that it leaves out.
+        join: index of the part that is the join.
+        table: the qualifier of the star; None if it has no qualifier.
+        excluded: names of the columns in its EXCEPT.
         place: position in the query.
     """
 
@@ -116,7 +118,7 @@ class Pair:
     Args:
         left: the column of the left side.
         right: the column of the right side.
-        is_put_together: whether the two columns become one.
+        is_put_together: whether the join returns one column instead of the two.
         place: position of the join in the query.
     """
 
@@ -131,10 +133,10 @@ class ColumnsOfJoin:
     """The columns of a join.
 
     Args:
-        shown: the columns of a star, in Spark's order.
-        hidden: columns that only a star of their own table returns.
+        shown: the columns that a star returns, in Spark's order.
+        hidden: columns that are only returned by a star with the qualifier of their table.
         pairs: the compared columns.
-        crossed: numbers of NATURAL joins whose sides have no common column.
+        crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
 
     shown: tuple[ColumnOfJoin, ...]
@@ -146,7 +148,7 @@ class ColumnsOfJoin:
         """Return the replacement of a star in DuckDB's dialect.
 
         Raises:
-            InvalidInputError: there is no such table or column, or no column is left.
+            InvalidInputError: the table or a column does not exist, or EXCEPT removes all columns.
         """
         own: Sequence[ColumnOfJoin] = self.shown
         if star.table is not None:
@@ -158,23 +160,23 @@ class ColumnsOfJoin:
                 raise InvalidInputError(f"no table of this join is called {star.table}")
         for name in star.excluded:
             if not _called(name, own):
-                raise InvalidInputError(f"the star has no column {quote_name(name)} to leave out")
+                raise InvalidInputError(f"EXCEPT: the star has no column {quote_name(name)}")
         excluded = {name_key(name) for name in star.excluded}
         found = [str(one) for one in own if name_key(one.name) not in excluded]
         if not found:
-            raise InvalidInputError("the star leaves out all columns")
+            raise InvalidInputError("EXCEPT removes all columns of the star")
         return ", ".join(found)
 
 
 def number_naturals(tree: Expr) -> None:
-    """Number the NATURAL joins of a query, so that copies can be recognised."""
+    """Number the NATURAL joins of a query, so that copies of a join can be identified."""
     for number, join in enumerate(tree.find_all(exp.Join)):
         if join.method == "NATURAL":
             join.meta[_NATURAL] = number
 
 
 def with_naturals(tree: Expr) -> Expr:
-    """Return a tree for SQL generation, with marks instead of the word NATURAL."""
+    """Return a tree for SQL generation in which marks replace the word NATURAL."""
     if not any(_NATURAL in join.meta for join in tree.find_all(exp.Join)):
         return tree
     found = tree.copy()
@@ -187,11 +189,11 @@ def with_naturals(tree: Expr) -> Expr:
 
 
 def without_marks(text: str, crossed: Collection[int]) -> str:
-    """Return a string of `with_naturals` in DuckDB's dialect.
+    """Replace the marks of `with_naturals` in a string of SQL by DuckDB's syntax.
 
     Args:
         text: SQL with marks.
-        crossed: numbers of joins whose sides have no common column; DuckDB rejects these.
+        crossed: numbers of the joins whose sides have no common column, which DuckDB rejects.
     """
     text = _NATURALS.sub(lambda mark: "" if int(mark[1]) in crossed else "NATURAL ", text)
     return _CONDITIONS.sub(lambda mark: " ON TRUE" if int(mark[1]) in crossed else "", text)
@@ -203,10 +205,11 @@ def has_no_columns(error: Exception) -> bool:
 
 
 def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined | None:
-    """Return the joins of a query if it joins by column names; otherwise None.
+    """Return the joins of a query if it joins by column names, otherwise None.
 
     Args:
-        select: the query, with marks instead of parts; joined queries get aliases.
+        select: the query, with marks instead of parts. Tables and subqueries without an alias get
+        one.
         write: generates SQL in DuckDB's dialect.
 
     Raises:
@@ -225,7 +228,7 @@ def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined 
         raise SyntaxProblem(start_of(unknown or select), problem)
     queries = (one for top in own for one in _queries_in(top))
     for number, one in enumerate(queries):
-        # Columns of both sides may have the same name, so a star qualifies them.
+        # Give the subquery an alias: columns of both sides may have the same name.
         one.set("alias", exp.TableAlias(this=exp.to_identifier(f"{_UNNAMED}{number}")))
     common = _common_tables(select)
     found = _tree(from_.this, select.args.get("joins") or (), common, write)
@@ -237,14 +240,14 @@ def columns_of(
     joined: Joined | TableOfJoin,
     ask: Callable[[str], Sequence[tuple[str, str]]],
 ) -> ColumnsOfJoin:
-    """Return the columns that a join gives.
+    """Return the columns of a join.
 
     Args:
         joined: the join, or one of its sides.
         ask: returns the names and types of a query's columns.
 
     Raises:
-        InvalidInputError: a side lacks a column, or has two with its name.
+        InvalidInputError: a compared column is missing on a side, or occurs twice there.
     """
     if isinstance(joined, TableOfJoin):
         columns = ask(joined.query)
@@ -299,7 +302,7 @@ def _only(name: str, columns: Sequence[ColumnOfJoin]) -> ColumnOfJoin:
     if len(found) != 1:
         many = "several columns" if found else "no column"
         raise InvalidInputError(
-            f"cannot join by the column {quote_name(name)}: one side has {many} of that name"
+            f"cannot join by column {quote_name(name)}: one side has {many} of that name"
         )
     return found[0]
 
@@ -309,7 +312,7 @@ def _is_by_names(join: Expr) -> bool:
 
 
 def _joins_in(node: Expr) -> Iterator[exp.Join]:
-    """Yield the joins of one FROM, including those in brackets, but not inside of queries."""
+    """Yield the joins of one FROM, including joins in brackets, but not joins inside subqueries."""
     if isinstance(node, exp.Join):
         yield node
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
@@ -319,7 +322,7 @@ def _joins_in(node: Expr) -> Iterator[exp.Join]:
 
 
 def _queries_in(node: Expr) -> Iterator[Expr]:
-    """Yield the queries without an alias in the joins of one FROM."""
+    """Yield the subqueries without an alias in the joins of one FROM."""
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
         yield from _queries_in(node.this)
     elif isinstance(node, exp.Subquery) and not node.alias:
@@ -355,7 +358,7 @@ def _tree(
 def _side(
     node: Expr, common: exp.With | None, write: Callable[[Expr], str]
 ) -> Joined | TableOfJoin:
-    """Return a table, a query, or a join in brackets."""
+    """Return a side of a join: a table, a subquery, or a join in brackets."""
     joins = node.args.get("joins") or ()
     alone = node.copy()
     alone.set("joins", None)

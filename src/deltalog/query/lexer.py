@@ -1,8 +1,8 @@
-"""The words of SQL: names, quoted names, strings, numbers and signs, with their positions.
+"""Splitting SQL into words: names, quoted names, strings, numbers and signs, with positions.
 
-Only spaces and complete comments are skipped. `expressions` and `translate` interpret expressions
-and queries; here they are only split into words, so that the grammar of statements finds their
-ends.
+Only spaces and complete comments are skipped. Expressions and queries are only split into words
+here, so that the grammar of statements can find where they end; `expressions` and `translate`
+interpret them.
 
 Protocol: none
 """
@@ -41,7 +41,7 @@ _EXCERPT: Final = 120
 _QUOTES: Final = {"'": "a string", '"': "a string", "`": "a name in backticks"}
 _NAMES: Final = frozenset({"word", "quoted"})
 _VALUES: Final = frozenset({"word", "quoted", "text", "number"})
-# Kinds of words and signs that may follow the first word of a query.
+# Kinds of words, and signs, that may follow the first word of a query.
 _QUERIES: Final = {
     "SELECT": (_VALUES, "(*+-~!?:"),
     "VALUES": (_VALUES, "(?:"),
@@ -49,7 +49,7 @@ _QUERIES: Final = {
     "TABLE": (_NAMES, ""),
     "WITH": (_NAMES, ""),
 }
-# If a column has such a word as its name, one of these follows it in an expression.
+# If such a word is the name of a column, one of these follows it in an expression.
 _OPERATORS: Final = frozenset(
     {"AND", "OR", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT"}
 )
@@ -57,13 +57,13 @@ _OPERATORS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a statement.
+    """A word of a statement.
 
     Args:
-        kind: `word`, `quoted`, `text`, `number`, `sign`, or `end` after the last one.
+        kind: `word`, `quoted`, `text`, `number` or `sign`; `end` is the kind after the last word.
         text: as written.
-        start: its first character in the statement.
-        end: the character after it.
+        start: position of its first character in the statement.
+        end: position after its last character.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class Word:
     end: int
 
     def says(self, keyword: str) -> bool:
-        """Return whether it is this keyword, in upper case, or this sign."""
+        """Return whether the word is this keyword (in upper case) or this sign."""
         return self.kind in {"word", "sign"} and self.text.upper() == keyword
 
 
@@ -97,7 +97,7 @@ def split(sql: str) -> list[Word]:
 
 
 def begins_query(words: Sequence[Word], place: int) -> bool:
-    """Return whether a query begins at a word; columns may have such words as names."""
+    """Return whether a query begins at a word. Columns may have the same names as keywords."""
     while words[place].says("("):
         place += 1
     word = words[place]
@@ -110,7 +110,7 @@ def begins_query(words: Sequence[Word], place: int) -> bool:
     return following.kind in kinds or (following.kind == "sign" and following.text in signs)
 
 
-class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_at` makes their error
+class SyntaxProblem(Exception):  # noqa: N818  # internal: `error_at` creates the error for users
     """A problem at a position of a string that is part of a statement.
 
     Args:
@@ -126,29 +126,29 @@ class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_a
 
 @dataclass(frozen=True, slots=True)
 class TextOfParts:
-    """A string made from parts of another string and from replacements.
+    """A string that was built from parts of another string and replacements.
 
     Args:
-        text: the result.
-        origins: for each part: its position here, and in the original string.
+        text: the new string.
+        origins: for each part, its position in the new string and in the original string.
     """
 
     text: str
     origins: tuple[tuple[int, int], ...]
 
     def origin(self, place: int) -> int:
-        """Return the original position of a character."""
+        """Return the position of a character in the original string."""
         at = bisect_right(self.origins, place, key=itemgetter(0)) - 1
         here, there = self.origins[max(at, 0)]
         return there + max(0, place - here)
 
 
 class TextParts:
-    """Builds a string from parts of another string, in order.
+    """Builds a string from parts of another string and replacements, in order.
 
     Args:
         text: the original string.
-        start: its first character to copy.
+        start: the position of the first character to copy.
     """
 
     def __init__(self, text: str, start: int = 0) -> None:
@@ -159,21 +159,21 @@ class TextParts:
         self._length = 0
 
     def replace(self, start: int, end: int, by: str) -> None:
-        """Copy up to a part, and replace the part by a string."""
+        """Copy up to `start`, and write `by` instead of the part from `start` to `end`."""
         self._add(self._text[self._copied : start], self._copied)
         self._add(by, start)
         self._copied = end
 
     def add(self, text: str, origin: int) -> None:
-        """Insert a string; `skip_to` sets where copying continues."""
+        """Insert a string. Call `skip_to` to set where copying continues."""
         self._add(text, origin)
 
     def skip_to(self, start: int) -> None:
-        """Continue copying at another character, before or after the last one."""
+        """Continue copying at another position, before or after the current one."""
         self._copied = start
 
     def done(self, end: int = 0) -> TextOfParts:
-        """Copy up to a character, if not yet copied, and return the result."""
+        """Copy up to `end`, if it is not yet copied, and return the result."""
         self._add(self._text[self._copied : end], self._copied)
         return TextOfParts("".join(self._parts), tuple(self._origins) or ((0, self._copied),))
 
@@ -197,7 +197,7 @@ def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> In
 
 
 def _end_of_comment(sql: str, start: int) -> int:
-    """Return the position after a comment, which may contain comments."""
+    """Return the position after a comment, which may contain further comments."""
     end = end_of_comment(sql, start)
     if end is None:
         raise error_at(sql, start, "a comment is not closed: expected */")
@@ -211,14 +211,14 @@ def _unclosed(sql: str, place: int) -> str:
     return f"the character {sign!r} is not valid outside of quotes"
 
 
-# Operators of pipe syntax that sqlglot's grammar lacks: SET, DROP, and what follows VALUES.
+# --- Pipe operators that sqlglot's grammar lacks: SET, DROP, and operators after VALUES
 
 
 _ALL: Final = exp.Star()
 
 
 class PipeParser(SparkParser):
-    """Spark's grammar, extended by these operators."""
+    """Spark's grammar with these pipe operators."""
 
     PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {
         **SparkParser.PIPE_SYNTAX_TRANSFORM_PARSERS,
@@ -234,7 +234,7 @@ class PipeParser(SparkParser):
         return found
 
     def _parse_pipe_syntax_set_operator(self, query: Any) -> Any:
-        """Parse UNION, EXCEPT or INTERSECT; sqlglot itself requires brackets after them."""
+        """Parse UNION, EXCEPT or INTERSECT; sqlglot would require brackets after them."""
         found: Any = self.parse_set_operation(this=query)
         if found is None:
             return None
@@ -245,7 +245,7 @@ class PipeParser(SparkParser):
         return self._build_pipe_cte(found, [_ALL.copy()])
 
     def _piped_set(self, query: Any) -> Any:
-        """Read `SET column = value, …`; a value may use the columns that are set before it."""
+        """Parse `SET column = value, …`; a value may use columns that are set before it."""
         self._advance()
         while True:
             column = self._parse_id_var()
@@ -261,7 +261,7 @@ class PipeParser(SparkParser):
         return self._with_star(query, exp.Star(except_=self._parse_csv(self._parse_id_var)))
 
     def _with_star(self, query: Any, star: exp.Star) -> Any:
-        """Return a query of all columns except some, or with new values for some."""
+        """Return a query of all columns, except some, or with new values for some of them."""
         if query.expressions != [_ALL]:
             query = self._build_pipe_cte(query, [_ALL.copy()])
         return self._build_pipe_cte(query.select(star, append=False), [_ALL.copy()])

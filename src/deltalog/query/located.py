@@ -1,7 +1,7 @@
-"""The positions of tables and of qualified columns in a query in Spark's dialect.
+"""Finding the positions of tables and of qualified columns in a query in Spark's dialect.
 
-Callers replace text at these positions. So every position is compared with the name that sqlglot
-read there.
+Callers replace text at these positions. Therefore every position is checked: the text there must be
+the name that sqlglot parsed.
 
 Protocol: none; Spark's SQL reference
 """
@@ -40,16 +40,16 @@ _WHOLE: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedTable:
-    """A table in the text of a query.
+    """A reference to a table in the text of a query.
 
     Args:
-        table: its name.
-        start: position of its first character.
+        table: the reference.
+        start: position of the first character of the name.
         end: position after the name, its version and its options.
-        sampled_end: position after its sample, where an alias belongs.
+        sampled_end: position after its TABLESAMPLE clause, where an alias may follow.
         is_aliased: whether an alias follows.
-        options: its options besides a version.
-        scope: the SELECT that reads it.
+        options: its options other than a version.
+        scope: the SELECT that reads from it.
     """
 
     table: TableReference
@@ -66,10 +66,10 @@ class LocatedColumn:
     """A column, or a star, qualified by the name of a table.
 
     Args:
-        parts: names of table, column and possibly fields; without the star.
-        spans: start and end of each part.
+        parts: the names of the table, the column and possibly fields, without the star.
+        spans: start and end position of each part.
         has_star: whether a star follows the parts.
-        scopes: the SELECTs around it, innermost first.
+        scopes: the SELECTs that contain it, innermost first.
     """
 
     parts: tuple[str, ...]
@@ -80,13 +80,13 @@ class LocatedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedQuery:
-    """A query and its names, in the order of the text.
+    """A query, and its tables and columns in the order of the text.
 
     Args:
         text: the query in Spark's dialect.
-        tables: without common table expressions.
+        tables: the tables, without common table expressions.
         columns: only qualified columns.
-        relations: scope → possible qualifiers of columns in that SELECT, in lower case.
+        relations: for each scope, the possible qualifiers of columns in that SELECT, in lower case.
     """
 
     text: str
@@ -114,7 +114,7 @@ def places_of(found: ReadQuery) -> LocatedQuery:
     """Return the positions of tables and qualified columns in a parsed query.
 
     Raises:
-        SyntaxProblem: the position of a table is unknown, or another word is there.
+        SyntaxProblem: the position of a table is unknown, or the text there is another name.
     """
     return _Places(found).query()
 
@@ -154,7 +154,7 @@ class _Places:
             is_call = isinstance(node.this, exp.Func)
             if is_cte(node) or (is_call and name_of_call(node.this) not in CHANGES):
                 continue
-            reference = reference_of(node)  # raises without a position, as in `FROM @x`
+            reference = reference_of(node)  # for `FROM @x`, raises an error without a position
             if is_call:
                 at = place_from(words, start_of(node))
                 while words[at].text.lower() not in CHANGES:
@@ -195,7 +195,7 @@ class _Places:
         )
 
     def _spans(self, parts: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-        """Return the positions of a name's parts, if the text has exactly these there."""
+        """Return the positions of the parts of a name, after checking the text at each position."""
         text = self._found.plain
         spans: list[tuple[int, int]] = []
         for part in parts:

@@ -1,4 +1,4 @@
-"""Names of tables in SQL: a path, a registered name, or a catalog's; each may have a version.
+"""Names of tables in SQL: a path, a registered name, or a name in a catalog, with a version or not.
 
 Protocol: none
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
-"""The first parts of names whose second part is a location."""
+"""The possible first parts of a name whose second part is a location."""
 
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -40,7 +40,7 @@ Version = int | datetime | str
 
 @dataclass(frozen=True, slots=True)
 class VersionExpression:
-    """A version or a timestamp that is computed when the statement runs.
+    """An expression for a version or timestamp, which is computed when the statement runs.
 
     Args:
         is_number: True for a version, False for a timestamp, None for either.
@@ -54,7 +54,7 @@ class VersionExpression:
         """Return the version or the timestamp.
 
         Raises:
-            InvalidInputError: it is not an expression, or has neither value.
+            InvalidInputError: the SQL is not an expression, or its value is neither of the two.
         """
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
@@ -70,7 +70,7 @@ class VersionExpression:
             kind = {True: "the number of a version", False: "a timestamp such as '2025-01-31'"}
             expected = kind.get(self.is_number, "a version or timestamp")  # type: ignore[arg-type]
             raise InvalidInputError(
-                f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
+                f"cannot read version {self.sql}: expected {expected}, found {found!r}"
             )
         version: Any = found
         return version  # type: ignore[no-any-return]  # its type is checked above
@@ -81,7 +81,7 @@ class QualifiedName:
     """The name of a table in a statement.
 
     Args:
-        parts: without quotes, as spelled in the statement.
+        parts: the parts of the name without quotes, as spelled in the statement.
         version: a number, or a timestamp as a string or datetime; None means the latest.
     """
 
@@ -90,10 +90,10 @@ class QualifiedName:
 
     @classmethod
     def parse(cls, text: str) -> QualifiedName:
-        """Parse a name: dots separate parts, backticks quote; other characters are literal.
+        """Parse a name. Dots separate parts, backticks quote a part; other characters are literal.
 
         Raises:
-            InvalidInputError: it is not a name.
+            InvalidInputError: the string is not a name.
         """
         if _NAME.fullmatch(text) is None:
             raise InvalidInputError(
@@ -103,12 +103,12 @@ class QualifiedName:
 
     @property
     def known_version(self) -> Version | None:
-        """The version; None means the latest, or a version that is not computed yet."""
+        """The version. None means the latest version, or a version that is not computed yet."""
         return None if isinstance(self.version, VersionExpression) else self.version
 
     @property
     def location(self) -> str | None:
-        """The location in ``delta.`location` ``; None if this is a name."""
+        """The location in ``delta.`location` ``; None for other names."""
         is_path = len(self.parts) == 2 and self.parts[0].lower() in PATH_KINDS
         return self.parts[1] if is_path else None
 
@@ -119,7 +119,7 @@ class QualifiedName:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The parts in case-folded form, for comparing names."""
+        """The parts in case-folded form; equal keys mean the same table."""
         return path_key(self.parts)
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def version_of(text: str) -> Version:
     """Parse the version after `@`: `v12`, or a timestamp `yyyyMMddHHmmssSSS` in UTC.
 
     Raises:
-        InvalidInputError: it has neither form.
+        InvalidInputError: the string has neither form.
     """
     if text[:1] in {"v", "V"} and text[1:].isdecimal():
         return int(text[1:])
@@ -149,7 +149,7 @@ def version_of(text: str) -> Version:
         ) from None
 
 
-# Clauses after the name of a table in a query: a version, options, a sample.
+# --- Clauses after the name of a table in a query: a version, options, a sample
 
 
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
@@ -158,12 +158,12 @@ _CONSTANTS: Final = ("TRUE", "FALSE")
 
 @dataclass(frozen=True, slots=True)
 class RelationOptions:
-    """The `WITH (name = value, …)` of a table.
+    """The clause `WITH (name = value, …)` of a table.
 
     Args:
         start: position of its first character.
         end: position after it.
-        values: name in lower case → value as a string.
+        values: maps the names, in lower case, to the values as strings.
     """
 
     start: int
@@ -177,7 +177,7 @@ def place_from(words: Sequence[Word], character: int) -> int:
 
 
 def options_in(words: Sequence[Word]) -> list[RelationOptions]:
-    """Return the options of all tables of a query: only options begin with `WITH (`.
+    """Return the options of all tables of a query. No other clause begins with `WITH (`.
 
     Raises:
         SyntaxProblem: an option is malformed.
@@ -228,14 +228,14 @@ def _option_name(words: Sequence[Word], place: int) -> tuple[str, int]:
 
 
 def end_of_version(words: Sequence[Word], place: int) -> int:
-    """Return the index of the word after a table's version, if it has one."""
+    """Return the index of the word after a table's version, or `place` if there is no version."""
     start = place + words[place].says("FOR")
     is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
     return end_of_value(words, start + 3) if is_version else place
 
 
 def end_of_sample(words: Sequence[Word], place: int) -> int:
-    """Return the index of the word after `TABLESAMPLE (…) [REPEATABLE (…)]`, if it comes next."""
+    """Return the index after `TABLESAMPLE (…) [REPEATABLE (…)]`, or `place` if it is absent."""
     for keyword in ("TABLESAMPLE", "REPEATABLE"):
         if not words[place].says(keyword) or not words[place + 1].says("("):
             break

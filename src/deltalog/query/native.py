@@ -1,6 +1,6 @@
 """Decide which expressions DuckDB computes as Spark does.
 
-For other trees and types, `expressions` computes the result.
+All other expressions are computed by `expressions`.
 
 Protocol: none
 """
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
-# Types whose values DuckDB compares as Spark does.
+# The types whose values DuckDB compares in the same way as Spark.
 _COMPARED: Final = frozenset({*INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
                               TIMESTAMP_NTZ})  # fmt: skip
-# Types with which DuckDB adds and multiplies as Spark does: results that are too large are errors
-# in both.
+# The types that DuckDB adds and multiplies as Spark does: a result out of range is an error in
+# both.
 _ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
 _TOO_LARGE: Final = 2**63
 _NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
@@ -74,26 +74,26 @@ _PLAIN: Final = (
 
 
 def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructType) -> bool:
-    """Return whether DuckDB's result of an expression is Spark's.
+    """Return whether DuckDB and Spark compute the same result for an expression.
 
     Args:
         parsed: the expression as written.
-        resolved: the same expression with names, types and casts.
-        schema: schema of its columns.
+        resolved: the same expression with resolved names, types and casts.
+        schema: the schema of its columns.
     """
     return _is_plain(parsed) and _means_the_same(resolved, schema)
 
 
 def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
-    """Raise if DuckDB computes an aggregate function over a type differently.
+    """Raise an error if DuckDB computes an aggregate function differently for a type.
 
     Args:
         what: the function.
-        kind: type of its argument.
-        shown: the query, for errors.
+        kind: the type of its argument.
+        shown: the query to show in errors.
 
     Raises:
-        InvalidInputError: it cannot be computed.
+        InvalidInputError: DuckDB's result would differ from Spark's.
     """
     named = "strings" if what is ResultType.TEXT else "sum and the average"
     is_known = kind != YEAR_TO_MONTH
@@ -111,7 +111,7 @@ def is_ordered_by_duckdb(kind: DataType) -> bool:
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
-    """Return whether DuckDB casts a type to another one as Spark does, and no value fails."""
+    """Return whether DuckDB casts a type to another type as Spark does and without errors."""
     numbers = (*INTEGRALS, FLOAT, DOUBLE)
     if source in numbers and to in numbers:
         return to not in INTEGRALS or source in INTEGRALS
@@ -121,13 +121,13 @@ def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
 def problem_of_pair(
     name: str, kinds: Sequence[DataType], session: SqlSession, *, is_put_together: bool
 ) -> str | None:
-    """Return why DuckDB does not join by two columns as Spark does; None if it does.
+    """Return why DuckDB would join by two columns in another way than Spark, or None.
 
     Args:
-        name: name of the columns.
-        kinds: their types.
-        session: the time zone.
-        is_put_together: whether the two columns become one.
+        name: the name of the columns.
+        kinds: the types of the columns.
+        session: provides the time zone.
+        is_put_together: whether the join returns one column instead of the two.
     """
     if any(isinstance(part, MapType) for kind in kinds for _, part in walk_types(kind)):
         return f"columns {name} of {kinds[0]} and of {kinds[1]} cannot be compared: they have maps"
@@ -141,7 +141,7 @@ def problem_of_pair(
 
 
 def _are_equal_as_in_spark(kinds: Sequence[DataType], session: SqlSession) -> bool:
-    """Return whether DuckDB compares two types for equality as Spark does."""
+    """Return whether DuckDB tests values of two types for equality as Spark does."""
     if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
         return True
     schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
@@ -158,7 +158,7 @@ def _is_plain(parsed: Expression) -> bool:
 
 
 def _is_lost(node: Expression) -> bool:
-    """Return whether Spark casts a constant's type to another one, but DuckDB does not."""
+    """Return whether Spark would cast the constant's type, but DuckDB would not."""
     if isinstance(node, nodes.Arithmetic):
         sides = (node.left, node.right)
         return any(isinstance(one, Literal) and isinstance(one.value, str | None) for one in sides)
@@ -166,14 +166,14 @@ def _is_lost(node: Expression) -> bool:
 
 
 def _means_the_same(resolved: Expression, schema: StructType) -> bool:
-    """Return whether DuckDB's result of an expression is Spark's."""
+    """Return whether DuckDB and Spark compute the same result for a resolved expression."""
     match resolved:
         case nodes.Column():
             return True
         case Literal(type=kind) if kind == YEAR_TO_MONTH:
-            return False  # in DuckDB it is an interval, which also has days
+            return False  # DuckDB's intervals of months also have days
         case Literal():
-            # A timestamp stored as a number has a year that DuckDB formats differently.
+            # DuckDB formats the year of a timestamp that is stored as a number differently.
             is_whole = isinstance(resolved.value, int) and not resolved.is_far_moment
             is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
@@ -200,7 +200,7 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
 
 
 def _is_value(node: Expression, schema: StructType) -> bool:
-    """Return whether a side of an operator has the same type in DuckDB."""
+    """Return whether an operand has the same type in DuckDB as in Spark."""
     side = _widened(node, schema)
     return type_of(side, schema) not in {FLOAT, VOID} and _means_the_same(side, schema)
 
@@ -211,7 +211,7 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     if FINE_MOMENTS.intersection(kinds) and (
         len(set(kinds)) > 1 or not all(isinstance(one, nodes.Column) for one in plain)
     ):
-        return False  # DuckDB casts one unit to the other
+        return False  # DuckDB would cast one time unit to the other
     if FLOAT in kinds and not all(map(_is_compared_with_float, plain, kinds)):
         return False
     return all(
@@ -223,7 +223,7 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
 
 
 def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
-    """Return whether DuckDB compares a side with a float as Spark does: without losing digits.
+    """Return whether DuckDB compares an operand with a float as Spark does, without losing digits.
 
     DuckDB casts whole numbers and decimals to float; Spark casts both sides to double.
     """
@@ -239,7 +239,7 @@ def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
 
 
 def _widened(node: Expression, schema: StructType) -> Expression:
-    """Return the operand of a lossless cast that DuckDB makes implicitly."""
+    """Return the operand of a lossless cast that DuckDB adds implicitly, or the node itself."""
     if not isinstance(node, nodes.Cast):
         return node
     source, to = type_of(node.operand, schema), node.to
@@ -251,7 +251,7 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     return node.operand if is_exact or is_other or source == VOID else node
 
 
-# Types of DuckDB and of tables: names and conversions.
+# --- Names of types in DuckDB and in tables, and conversions between them
 
 
 MAX_PRECISION: Final = 38
@@ -262,7 +262,7 @@ _TYPES: Final[dict[DataType, str]] = {
     TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
     DAY_TO_SECOND: "INTERVAL",
 }  # fmt: skip
-# DuckDB's own intervals combine months, days and microseconds.
+# A struct, because an interval of DuckDB combines months, days and microseconds.
 MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
 # DuckDB's names of the types of constants.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
@@ -271,13 +271,13 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 def decimal_of(kind: DataType) -> tuple[int, int] | None:
-    """Return the precision and the scale of a decimal; None for another type."""
+    """Return the precision and the scale of a decimal type; None for other types."""
     found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
     return (int(found[1]), int(found[2])) if found else None
 
 
 def as_type_of(column: Any, kind: pa.DataType) -> Any:
-    """Return a column as one array of a type."""
+    """Return a column as one array of the given type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):
@@ -300,13 +300,13 @@ def nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) -> DataType:
-    """Return the type of a table for a type of DuckDB.
+    """Return the table type for a DuckDB type.
 
     Args:
         connection: connection to DuckDB.
         text: the type in DuckDB's spelling.
-        shown: the query in errors.
-        fine: whether to keep nanoseconds; otherwise they are truncated.
+        shown: the query to show in errors.
+        fine: whether nanoseconds are preserved; if not, they are truncated.
     """
     if text == '"NULL"':
         return VOID
@@ -332,7 +332,7 @@ _ARROWS: Final[dict[str, pa.DataType]] = {}
 
 
 def column_text(kind: DataType) -> str:
-    """Return the type of a column, which may have months, in DuckDB's spelling."""
+    """Return the type of a column in DuckDB's spelling; the column may contain months."""
     return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
 
 
@@ -377,7 +377,7 @@ def divided_types(text: str) -> list[str]:
 
 
 def fields_of_row(text: str) -> list[tuple[str, str]]:
-    """Return the quoted names and the types of a struct's fields, in DuckDB's spelling."""
+    """Return the quoted names and the types of the fields of a struct type in DuckDB's spelling."""
     inside = text.removeprefix("STRUCT(").removesuffix(")")
     found = []
     for one in divided_types(inside):
@@ -388,22 +388,21 @@ def fields_of_row(text: str) -> list[tuple[str, str]]:
     return found
 
 
-# Common types of columns in set operations and VALUES.
+# --- Common types of columns in set operations and VALUES
 
 
 _NO_COLUMNS: Final = StructType(())
-# Only the types are needed.
+# Any time will do, because only the types are used.
 _ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 
 
 def common_type_of_sides(kinds: Sequence[DataType]) -> DataType:
     """Return the common type of two columns in a set operation.
 
-    Struct fields of the same type may have different names: they get the names of the
-    first side.
+    Structs whose fields have equal types but different names get the field names of the first side.
 
     Raises:
-        InvalidInputError: they have no common type.
+        InvalidInputError: the columns have no common type.
     """
     if len(kinds) == 2 and has_same_structure(*kinds):
         return kinds[0]
@@ -421,7 +420,7 @@ def common_type_of_values(texts: Sequence[str]) -> DataType:
         texts: the constants in Spark's dialect.
 
     Raises:
-        InvalidInputError: one is not a constant, or they have no common type.
+        InvalidInputError: a value is not a constant, or the values have no common type.
     """
     kinds = [
         type_of(resolve(parse_sql(one), _NO_COLUMNS, _ANY_MOMENT), _NO_COLUMNS) for one in texts
@@ -441,7 +440,7 @@ def _common(kinds: Sequence[DataType]) -> DataType | None:
 
 
 def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
-    """Return the common type; in VALUES, FLOAT and whole numbers give FLOAT."""
+    """Return the common type with a correction: in VALUES, FLOAT and integers become FLOAT."""
     if FLOAT in kinds and common == DOUBLE and {FLOAT, VOID, *INTEGRALS}.issuperset(kinds):
         return FLOAT
     known: list[Any] = [one for one in kinds if one != VOID]
@@ -464,7 +463,7 @@ def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
             return common
 
 
-# The parts of a query that a table can apply before DuckDB reads it.
+# --- The parts of a query that a table can apply before DuckDB reads it
 
 
 _SIMPLE: Final = (
@@ -472,23 +471,23 @@ _SIMPLE: Final = (
     exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
 )  # fmt: skip
 _NANOSECONDS: Final = re.compile(r"\.\d{7}")
-# DuckDB pushes conditions into a dataset itself, except if WHERE has one of these.
+# DuckDB pushes conditions into a dataset itself, unless WHERE contains one of these.
 _UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
-# The parts of a plain `SELECT … FROM t LIMIT n`.
+# The parts of `SELECT … FROM t LIMIT n`.
 _UNCHANGED_ROWS: Final = frozenset({"kind", "expressions", "from_", "limit"})
 
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """The parts of a table that a query needs.
+    """The rows and columns of a table that a query needs.
 
     Args:
-        where: true for each needed row, in Spark's dialect; None if unknown.
-        limit: number of rows that suffices; None means all.
-        columns: for a limit: the needed columns; None means all.
-        looked_into: names in lower case that the query uses beyond returning them: their
-            values are compared, sorted or computed with; None means all.
-        named: names in lower case anywhere in the query; None means all.
+        where: a condition, in Spark's dialect, that is true for every needed row; None if unknown.
+        limit: number of rows that the query needs at most; None means all rows.
+        columns: for a query with a limit, the needed columns; None means all.
+        looked_into: names, in lower case, whose values the query compares, sorts or computes with,
+            and does not only return; None means all names.
+        named: all names in the query, in lower case; None means all names.
     """
 
     where: str | None = None
@@ -500,18 +499,18 @@ class TableRead:
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
     ) -> Expression | None:
-        """Return the condition with its parameters; None if it uses other columns than the table's.
+        """Return the condition with its parameters; None if it has columns that the table lacks.
 
         Args:
-            parameters: parameters of the query.
-            names: names of the table's columns.
+            parameters: the parameters of the query.
+            names: the names of the table's columns.
         """
         if self.where is None:
             return None
         try:
             found = parse_sql(self.where, parameters=parameters)
         except InvalidInputError:
-            return None  # only DuckDB can evaluate it
+            return None  # only DuckDB can evaluate the condition
         own = {name_key(name) for name in names}
         return found if all(name_key(path[0]) in own for path in columns(found)) else None
 
@@ -520,7 +519,7 @@ EVERYTHING: Final = TableRead()
 
 
 def read_of(node: exp.Table) -> TableRead:
-    """Return the parts of a table, a node of the query's tree, that the query needs."""
+    """Return the rows and columns of a table that the query needs, given the table's node."""
     select = node.parent_select
     if select is None or not isinstance(node.parent, exp.From | exp.Join):
         return EVERYTHING
@@ -545,16 +544,16 @@ def read_of(node: exp.Table) -> TableRead:
 
 
 def names_looked_into(tree: Expr) -> frozenset[str] | None:
-    """Return the names, in lower case, whose values a query uses beyond returning them.
+    """Return the names, in lower case, whose values a query uses in other ways than returning them.
 
-    This includes names of tables; None means every name. IS NULL does not count as a use.
+    The result includes names of tables; None means all names. IS NULL does not count as a use.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return None
     if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
         join.args.get("method") for join in tree.find_all(exp.Join)
     ):
-        return None  # whole rows, or unnamed columns
+        return None  # the query uses whole rows or unnamed columns
     if _names_rows(tree):
         return None
     for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
@@ -570,7 +569,7 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         for one in tree.find_all(exp.Identifier)
         if id(one.parent) not in answered
     }
-    # GROUP BY, ORDER BY and HAVING use values through the names of result columns.
+    # GROUP BY, ORDER BY and HAVING can use values by the names of result columns.
     given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
     asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
     return frozenset(
@@ -581,9 +580,9 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
 
 
 def names_in(tree: Expr) -> frozenset[str] | None:
-    """Return the names in a query, in lower case; None means every name.
+    """Return all names in a query, in lower case; None means all names.
 
-    A star means every name, and so does a table's name where a column is expected.
+    A star means all names, and so does a table's name where a column is expected.
     """
     if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
         return None
@@ -622,7 +621,7 @@ def _is_simple(node: Expr) -> bool:
     for one in node.walk():
         if isinstance(one, exp.Cast) and isinstance(one.this, exp.Literal):
             if _NANOSECONDS.search(one.this.name):
-                return False  # a cast would truncate them, but a literal keeps them
+                return False  # a cast would truncate nanoseconds; a literal does not
             continue  # DATE'2025-01-31'
         if isinstance(one, exp.DataType):
             continue
@@ -634,7 +633,7 @@ def _is_simple(node: Expr) -> bool:
 
 
 def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
-    """Return whether all columns are the table's; an unqualified one may be another table's."""
+    """Return whether all columns are the table's; an unqualified column may be another table's."""
     return all(
         name_key(column.table) == name_key(alias) if column.table else is_alone
         for column in node.find_all(exp.Column)
@@ -650,7 +649,7 @@ def _text(node: Expr, alias: str) -> str:
 
 
 def _limited(select: exp.Select) -> TableRead:
-    """Return the row count and columns that `SELECT a, b FROM t LIMIT n` needs."""
+    """Return the number of rows and the columns that `SELECT a, b FROM t LIMIT n` needs."""
     said = {name for name, value in select.args.items() if value}
     limit: Any = select.args.get("limit")
     if not isinstance(limit, exp.Limit) or not said <= _UNCHANGED_ROWS:

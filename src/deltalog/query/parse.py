@@ -1,7 +1,7 @@
-"""The tree of a query in Spark's dialect, parsed by sqlglot, and the positions of its parts.
+"""Parsing a query in Spark's dialect with sqlglot, and the positions of its parts.
 
-This module handles syntax that sqlglot does not know or misreads, and ensures that a query only
-reads.
+This module rewrites syntax that sqlglot does not know or misreads, and ensures that a query does
+not change data.
 
 Protocol: none; Spark's SQL reference
 """
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"
-"""The key of a table's options (without its version) in the tree."""
+"""The key, in the tree, of a table's options other than its version."""
 _OPTIONS: Final = re.compile(r"\bwith\s*\(", re.IGNORECASE)
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
-# Nodes that change data or access other systems: not allowed in a query.
+# Nodes that change data or access other systems, which a query must not do.
 _STATEMENTS: Final = (
     exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
 )  # fmt: skip
-# sqlglot's messages, reworded for users.
+# Replacements for sqlglot's messages.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
 }
-# For malformed input, sqlglot may raise errors that its API does not document.
+# For malformed input, sqlglot may raise exceptions that its API does not document.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
 )  # fmt: skip
@@ -64,10 +64,10 @@ class ReadQuery:
     """The tree of a query, and the text that sqlglot parsed.
 
     Args:
-        tree: tree of the query.
+        tree: the tree of the query.
         source: the text that sqlglot parsed.
-        plain: the text with spaces instead of comments and table options.
-        options: options of tables, by the position after the table's name and version.
+        plain: that text with spaces instead of comments and table options.
+        options: the options of tables; the key is the position after the table's name and version.
     """
 
     tree: Expr
@@ -78,7 +78,7 @@ class ReadQuery:
 
 @lru_cache(maxsize=256)
 def read_query(text: str) -> ReadQuery:
-    """Return the tree of a query; callers must not modify it.
+    """Parse a query to a tree, which callers must not modify.
 
     Raises:
         SyntaxProblem: the text is not a query.
@@ -114,7 +114,7 @@ def read_query(text: str) -> ReadQuery:
 
 
 def _options_of_tables(plain: str) -> dict[int, RelationOptions]:
-    """Return the options of tables, by the position after their name and version."""
+    """Return the options of tables; the key is the position after a table's name and version."""
     if _OPTIONS.search(plain) is None:
         return {}
     words = split(plain)
@@ -127,7 +127,7 @@ def _note_options(
     options: Mapping[int, RelationOptions],
     source: TextOfParts,
 ) -> None:
-    """Store the options of tables in the tree."""
+    """Store the options of tables in the nodes of the tree."""
     left = dict(options)
     for node in tree.find_all(exp.Table):
         end = node.parts[-1].meta.get("end") if node.parts else None
@@ -147,12 +147,12 @@ def start_of(node: Expr) -> int:
 
 
 def span_of(node: Expr) -> tuple[int, int] | None:
-    """Return start and end of an expression; None if not recorded."""
+    """Return the start and end of an expression; None if sqlglot did not record them."""
     found: tuple[int, int] | None = node.meta.get(_SPAN)
     return found
 
 
-# The rules of sqlglot's grammar for expressions and their parts, weakest binding first.
+# The rules of sqlglot's grammar for expressions and their parts, from the lowest precedence.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
     "_parse_bitwise", "_parse_atom",
@@ -160,7 +160,7 @@ _RULES: Final = (
 
 
 def _with_spans(name: str) -> Callable[..., Expr | None]:
-    """Return a rule of the grammar that records the text position in its tree."""
+    """Wrap a rule of the grammar so that it records the text position in its tree."""
     rule: Any = getattr(PipeParser, name)
 
     def read(self: Any, *arguments: Any, **options: Any) -> Expr | None:
@@ -175,13 +175,13 @@ def _with_spans(name: str) -> Callable[..., Expr | None]:
 
 
 class _Queries(Spark):
-    """Spark's dialect, where failing casts are errors and errors have a position."""
+    """Spark's dialect, with errors for failing casts, and positions in errors."""
 
     class Parser(PipeParser):
         STRICT_CAST: ClassVar = True
 
         def raise_error(self, message: str, token: Any = None) -> None:
-            """Record the position of a problem in the error."""
+            """Add the position of a problem to the error."""
             token = token or self._curr or self._prev
             place = token.start if token else 0
             plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
@@ -220,7 +220,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
                 by = f"TIMESTAMP AS OF '{version}'"
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
-            # For sqlglot, two quotes end a string and begin a new one.
+            # sqlglot would read two quotes as the end of a string and the beginning of a new one.
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
@@ -236,7 +236,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
 
 
 def _with_escapes(text: str) -> str:
-    """Return the content of quotes; doubled quotes get a backslash instead."""
+    """Return the content of quotes, with doubled quotes replaced by a backslash and a quote."""
     twice = 2 * text[0]
     return _ESCAPE.sub(
         lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]

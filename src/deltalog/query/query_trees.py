@@ -1,4 +1,4 @@
-"""Parts of a query's tree: expressions over one row, and their columns.
+"""Classifying the nodes of a query's tree: expressions over one row, and their columns.
 
 Protocol: none; Spark's SQL reference
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-# Nodes that structure a query or combine conditions; DuckDB can use each child separately.
+# Nodes that structure a query or combine conditions, so DuckDB can use each child separately.
 _STRUCTURE: Final = (
     exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
     exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
@@ -33,7 +33,7 @@ _STRUCTURE: Final = (
     exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
     exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
 )  # fmt: skip
-# Nodes in which brackets contain several expressions, not a row.
+# Nodes in which brackets enclose several expressions and not a row.
 _TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
 _SIMPLE: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
@@ -48,7 +48,7 @@ _SECRET: Final = uuid4().hex
 
 
 def mark_named(word: str) -> str:
-    """Return a prefix of names that no query has, so that they can be replaced in its text."""
+    """Return a prefix for names that occur in no query, for replacing them in its text."""
     return f"deltalog_{word}_{_SECRET}_"
 
 
@@ -63,7 +63,7 @@ def replaced(node: Expr, by: Expr) -> Expr:
 
 
 def core_of(node: Expr) -> Expr:
-    """Return the function inside of OVER, FILTER or IGNORE NULLS; else the node itself."""
+    """Return the function inside OVER, FILTER or IGNORE NULLS, or the node itself."""
     kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
     while isinstance(node, kinds):
         node = node.this
@@ -71,7 +71,7 @@ def core_of(node: Expr) -> Expr:
 
 
 def with_function(node: Expr, kind: type[Expr]) -> Expr:
-    """Return a copy with another function over the same rows."""
+    """Return a copy of the node with another function over the same rows."""
     copy = node.copy()
     core = core_of(copy)
     other = kind(this=core.this)
@@ -79,7 +79,7 @@ def with_function(node: Expr, kind: type[Expr]) -> Expr:
 
 
 def parts_around(node: Expr, core: Expr) -> Iterator[Expr]:
-    """Return the parts of an aggregate function besides its arguments: FILTER and window."""
+    """Yield the parts of an aggregate function other than its arguments: FILTER and the window."""
     while node is not core:
         yield from (child for child in children_of(node) if child is not node.this)
         node = node.this
@@ -94,12 +94,12 @@ def children_of(node: Expr) -> Iterator[Expr]:
 
 
 def simple_operands(node: Expr) -> list[Expr]:
-    """Return the operands of AND and OR at any depth, from left to right; none if one may fail."""
+    """Return the operands of nested ANDs and ORs in order; an empty list if an operand may fail."""
     if not isinstance(node, exp.And | exp.Or) or has_other(node) or _is_alternative(node):
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
-    # Checked only once: in a long chain, each condition contains all earlier ones.
+    # Check only once: in a long chain, each condition contains all earlier conditions.
     has_safe = any(map(is_safe, node.walk()))
     while waiting:
         one = waiting.pop()
@@ -107,42 +107,42 @@ def simple_operands(node: Expr) -> list[Expr]:
             waiting += [one.expression, one.this]
         else:
             found.append(one)
-    # DuckDB accepts a constant of any type as a condition, so its type is checked here.
+    # DuckDB accepts a constant of any type as a condition, so deltalog checks its type.
     return [] if any(isinstance(one, exp.Literal) for one in found) else found
 
 
 def has_other(node: Expr) -> bool:
-    """Return whether a condition has more than comparisons of columns and constants."""
+    """Return whether a condition contains more than comparisons of columns and constants."""
     return any(
         not isinstance(one, _SIMPLE) and not is_safe(one) for one in node.walk(prune=is_safe)
     )
 
 
 def _is_alternative(node: Expr) -> bool:
-    """Return whether conditions form one part: an OR with constants to compute."""
+    """Return whether conditions form one part, because they are an OR with computed constants."""
     return isinstance(node, exp.Or) and any(map(is_safe, node.walk()))
 
 
 def may_fail(node: Expr) -> bool:
-    """Return whether conditions must be evaluated in order: there is no query in them."""
+    """Return whether conditions must be evaluated in order; they must not contain a query."""
     has_span = span_of(node) is not None
     is_one = has_other(node) or _is_alternative(node)
     return has_span and node.find(exp.Query, exp.Star) is None and is_one
 
 
 def is_random(node: Expr) -> bool:
-    """Return whether a function is random per row, so that DuckDB may compute it."""
+    """Return whether a function is random for each row; DuckDB may compute such a function."""
     return isinstance(node, exp.Rand | exp.Uuid) and not list(children_of(node))
 
 
 def is_large(node: Expr) -> bool:
-    """Return whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
+    """Return whether a constant is a number of more than 64 bits."""
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
 
 
 def is_of_other_type(node: Expr) -> bool:
-    """Return whether DuckDB's type of a constant differs: it counts the zero of 0.01 as a digit."""
+    """Return whether DuckDB types a constant differently: it counts the zero of 0.01 as a digit."""
     if not isinstance(node, exp.Literal) or node.is_string or span_of(node) is None:
         return False
     whole, point, fraction = node.name.partition(".")
@@ -153,7 +153,7 @@ def is_of_other_type(node: Expr) -> bool:
 
 
 def is_whole_constant(node: Any) -> bool:
-    """Return whether an expression has only constants and integer types, so it is never NULL."""
+    """Return whether an expression is never NULL, as it has only constants and integer types."""
     if isinstance(node, exp.Literal):
         return not node.is_string and node.name.isdecimal() and not is_large(node)
     if isinstance(node, exp.Paren | exp.Neg):
@@ -177,13 +177,13 @@ def has_query(node: Expr) -> bool:
 
 
 def is_recursive(node: exp.SetOperation) -> bool:
-    """Return whether the first side defines the types of the second, as in recursion."""
+    """Return whether the first side determines the types of the second, as in a recursive query."""
     recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
     return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
 
 
 def note_groups(select: exp.Select) -> None:
-    """Mark the grouping expressions of a query: they are values of a group."""
+    """Mark the grouping expressions of a query: they have one value for each group."""
     group = select.args.get("group")
     wanted = {
         one.sql().lower()
@@ -201,9 +201,9 @@ def note_groups(select: exp.Select) -> None:
 
 
 def is_structure(node: Expr) -> bool:
-    """Return whether a node structures a query or combines conditions, without being a value."""
+    """Return whether a node structures a query or combines conditions and is not itself a value."""
     if isinstance(node, exp.And | exp.Or):
-        # DuckDB accepts a constant of any type as a condition, so its type is checked here.
+        # DuckDB accepts a constant of any type as a condition, so deltalog checks its type.
         return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
     if isinstance(node, exp.Exists):
         return is_query(node.this)
@@ -228,11 +228,11 @@ def is_input(node: Expr) -> bool:
 
 
 def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
-    """Return the columns and aggregates of an expression.
+    """Yield the columns and aggregates in an expression.
 
     Args:
         node: the expression.
-        hidden: names that are parameters of a lambda around the node.
+        hidden: names of parameters of enclosing lambdas.
     """
     waiting = [(child, _hidden(node, hidden)) for child in reversed([*children_of(node)])]
     while waiting:
@@ -248,7 +248,7 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
             yield child
         elif isinstance(child, ROWS_FROM_ONE):
             raise SyntaxProblem(
-                start_of(child), "a function that returns rows must stand alone: use LATERAL VIEW"
+                start_of(child), "a function that returns rows cannot be nested: use LATERAL VIEW"
             )
         else:
             inside = _hidden(child, hidden)
@@ -256,50 +256,50 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
 
 
 def _hidden(node: Expr, hidden: frozenset[str]) -> frozenset[str]:
-    """Return the names of parameters inside of a node."""
+    """Return `hidden` with the names of the node's own parameters."""
     if not isinstance(node, exp.Lambda):
         return hidden
     return hidden | {name_key(one.name) for one in node.expressions}
 
 
-# Aggregate and window functions, which DuckDB computes.
+# --- Aggregate and window functions, which DuckDB computes
 
 
 class ResultType(StrEnum):
-    """The result type of a function in Spark, if DuckDB's differs."""
+    """How Spark determines the type of a function's result, if DuckDB does it differently."""
 
     SAME = "same"
     INTEGER = "INTEGER"
     LIST = "list"
-    """Without NULL, and empty if there is no value."""
+    """A list without NULL, which is empty if there is no value."""
     COUNT = "count"
-    """A whole number of 64 bits, which is 0 if there is no value."""
+    """A 64-bit integer, which is 0 if there is no value."""
     ORDERED = "ordered"
-    """The argument's type: DuckDB sorts NULL inside of structs and arrays differently."""
+    """The argument's type. DuckDB sorts NULL inside structs and arrays differently."""
     BY = "by"
-    """The second argument's type, likewise."""
+    """The second argument's type. DuckDB sorts NULL inside structs and arrays differently."""
     TEXT = "text"
-    """A string, from any type that DuckDB converts to strings."""
+    """A string. The argument may have any type that DuckDB converts to strings as Spark does."""
     SUM = "sum"
-    """Depends on the type of the argument."""
+    """The sum's type, which depends on the type of the argument."""
     AVERAGE = "average"
-    """Depends on the type of the argument."""
+    """The average's type, which depends on the type of the argument."""
 
 
 ASKED: Final = frozenset(
     {ResultType.ORDERED, ResultType.BY, ResultType.TEXT, ResultType.SUM, ResultType.AVERAGE}
 )
-"""Result types for which the type of an argument must be known."""
+"""The result types that can be determined only with the type of an argument."""
 
 
 def _as_double(node: Expr) -> Expr:
-    """Make a function compute with doubles, as in Spark; DuckDB would use decimals."""
+    """Compute a function with doubles, as in Spark; DuckDB would use decimals."""
     node.set("this", exp.cast(node.this, exp.DType.DOUBLE))
     return node
 
 
 def _with_nulls(name: str) -> Callable[[Expr], Expr]:
-    """Return a call of a DuckDB function that keeps NULL."""
+    """Return a builder for calls of a DuckDB function that does not skip NULL."""
 
     def written(node: Expr) -> Expr:
         return exp.Anonymous(this=name, expressions=[node.this, node.expression])
@@ -362,9 +362,9 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Lead: (ResultType.SAME, _same),
     exp.Grouping: (ResultType.SAME, _same),
 }
-"""sqlglot's class → its result type, and its SQL for DuckDB."""
+"""Maps sqlglot's class to the result type and the SQL for DuckDB."""
 
-# Functions without a class in sqlglot.
+# Functions for which sqlglot has no class.
 BY_NAME: Final[dict[str, type[Expr]]] = {
     "every": exp.LogicalAnd,
     "mean": exp.Avg,
@@ -372,7 +372,7 @@ BY_NAME: Final[dict[str, type[Expr]]] = {
 }
 
 
-# Constant parts of a query: `68 + 30`, `CAST('2000-02-01' AS DATE)`.
+# --- Constant parts of a query: `68 + 30`, `CAST('2000-02-01' AS DATE)`
 
 
 _SAFE: Final = "deltalog_safe"
@@ -382,18 +382,18 @@ _CONSTANT: Final = (
     exp.Interval, exp.Var,
 )  # fmt: skip
 _MOST: Final = 100
-"""From this number on, conditions form one part: separate parts would cost more."""
+"""The minimum number of conditions that form one part: many separate parts would cost more."""
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
 def note_safe_constants(tree: Expr, text: str) -> None:
-    """Record the constant parts and their values.
+    """Record which parts are constant, and their values.
 
     Args:
         tree: tree of a query.
         text: text of the query.
 
-    Cost: each constant is parsed and computed; nothing if there are very many.
+    Cost: each constant is parsed and computed. If there are very many constants, none is recorded.
     """
     found = [
         node
@@ -410,7 +410,7 @@ def note_safe_constants(tree: Expr, text: str) -> None:
 
 
 def is_safe(node: Expr | None) -> bool:
-    """Return whether a node is a constant with a recorded value, or inside of one."""
+    """Return whether a node is a constant with a recorded value, or inside such a constant."""
     return node is not None and bool(node.meta.get(_SAFE))
 
 

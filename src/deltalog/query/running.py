@@ -1,6 +1,6 @@
-"""Run queries in parts, computed by DuckDB and `expressions`.
+"""Running queries in parts that are computed by DuckDB or by `expressions`.
 
-DuckDB returns the types of an expression's columns. They decide whether DuckDB computes the
+DuckDB reports the types of an expression's columns. Depending on them, DuckDB computes the
 expression itself or calls a Python function for each batch.
 
 Protocol: none
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.query.translate import TranslatedQuery
 
-# A function without arguments: DuckDB's error for a call states the arguments' types.
+# This function has no arguments, so DuckDB's error for a call with arguments states their types.
 _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
@@ -100,19 +100,19 @@ def query_translated(
     shown: str,
     is_of_values: bool = False,
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query in Spark's dialect as a stream.
+    """Run a query in Spark's dialect and return its rows as a stream.
 
     Args:
-        database: from `connect_duckdb`.
+        database: a result of `connect_duckdb`.
         found: the translated query.
-        tables: name in the query → an Arrow dataset, table or reader.
-        parameters: values for the query; may contain more.
-        prefix: prefix of the statement, such as `EXPLAIN`.
-        shown: the query in errors.
-        is_of_values: whether it is the VALUES of an INSERT: its times keep nanoseconds.
+        tables: for each name in the query, an Arrow dataset, table or reader.
+        parameters: values for the query's parameters; others are ignored.
+        prefix: the beginning of the statement, such as `EXPLAIN`.
+        shown: the query to show in errors.
+        is_of_values: whether the query is the VALUES of an INSERT, which preserve nanoseconds.
 
     Raises:
-        InvalidInputError: a type does not fit, or the query fails.
+        InvalidInputError: the types of a part are invalid, or the query fails.
     """
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     run = _Run(database, found, parameters, shown, fine, is_of_values)
@@ -126,22 +126,24 @@ def query_translated(
 
 @dataclass(eq=False)
 class _Run:
-    """One run of a query, with the decisions for its parts.
+    """One run of a query, with the replacements chosen for its parts.
 
     Args:
-        database: where the query runs.
+        database: the DuckDB in which the query runs.
         query: the query.
         parameters: the values of its parameters.
-        shown: its text in errors.
-        fine: whether a table has times in nanoseconds.
-        is_of_values: whether it is the VALUES of an INSERT.
-        chosen: for each part, its replacement in DuckDB's dialect; with marks of earlier parts.
+        shown: the query to show in errors.
+        fine: whether a table has timestamps in nanoseconds.
+        is_of_values: whether the query is the VALUES of an INSERT.
+        chosen: for each part, its replacement in DuckDB's dialect, which may contain marks of
+            earlier parts.
         failure: the error of a Python function that failed.
         gives_spans: whether a part returns intervals.
-        functions: compute its parts.
-        sides: names and types of the columns of sides, as far as DuckDB has returned them.
-        joins: the columns of its joins by names; None while DuckDB is queried for them.
-        crossed: numbers of its NATURAL joins whose sides have no common column.
+        functions: the Python functions that compute parts.
+        sides: the column names and types of the sides of set operations that DuckDB has reported so
+            far.
+        joins: the columns of its joins by names; None while DuckDB is asked for them.
+        crossed: the numbers of its NATURAL joins whose sides have no common column.
     """
 
     database: Database
@@ -162,7 +164,7 @@ class _Run:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
 
     def start(self, connection: Any, prefix: str) -> Any:
-        """Return DuckDB's relation of the query; its parts are decided one after the other."""
+        """Replace the parts one after the other, and return DuckDB's relation of the query."""
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
@@ -173,7 +175,7 @@ class _Run:
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
-        """Return DuckDB's relation of a query with marks; DuckDB decides the order of parts."""
+        """Return DuckDB's relation of a query with marks; DuckDB determines the order of parts."""
         import duckdb  # noqa: PLC0415  # optional
 
         while True:
@@ -195,7 +197,7 @@ class _Run:
         """Choose the replacement of a part, given DuckDB's types of its values."""
         match self.query.parts[number]:
             case Computed() as part:
-                # DuckDB reports one part at a time, and parses the whole query for it.
+                # DuckDB reports one part at a time, and parses the whole query each time.
                 for other, one in alike(self.query.parts, number):
                     if other not in self.chosen:
                         self._compute(connection, other, one, types)
@@ -206,7 +208,7 @@ class _Run:
             case Aggregated() as part:
                 self._typed(number, part, types, connection)
             case Joined():
-                raise AssertionError(number)  # the text has no such mark
+                raise AssertionError(number)  # the SQL has no such mark
 
     def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
@@ -283,7 +285,7 @@ class _Run:
         return error_at(self.shown, part.place, problem, attempt="run")
 
     def _expand(self, connection: Any, number: int, part: Star) -> None:
-        """Make the star of a query that joins by names return its columns in Spark's order."""
+        """Replace the star of a query that joins by names by its columns in Spark's order."""
         joined = self.query.parts[part.join]
         assert isinstance(joined, Joined)  # noqa: S101  # a star has the number of one
         found = self._join(connection, part.join, joined)
@@ -293,7 +295,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _join(self, connection: Any, number: int, part: Joined) -> ColumnsOfJoin:
-        """Return the columns of a join by names, given DuckDB's columns of both sides."""
+        """Return the columns of a join by names, from the columns of both sides in DuckDB."""
         if number not in self.joins:
             self.joins[number] = None
             self.joins[number] = self._joined(connection, part)
@@ -304,7 +306,7 @@ class _Run:
         return found
 
     def _crosses(self, connection: Any) -> bool:
-        """Check all joins by names; return whether there are more cross joins than before."""
+        """Check all joins by names; return whether more of them than before lack common columns."""
         before = len(self.crossed)
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Joined) and number not in self.joins:
@@ -331,7 +333,7 @@ class _Run:
         return found
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
-        """Cast the columns of both sides of an operation to their common types, once known."""
+        """Cast the columns of both sides of an operation to common types, once both are known."""
         self.sides[number] = fields_of_row(row)
         self.chosen[number] = f"({', '.join(part.values)})" if part.values else "*"
         parts = self.query.parts
@@ -341,7 +343,7 @@ class _Run:
         }  # fmt: skip
         own = [self.sides[side] for side in sides]
         if len(own) < 2 or len(own[0]) != len(own[1]):
-            return  # DuckDB reports the other side next, or that the numbers of columns differ.
+            return  # DuckDB reports the other side next, or an error.
         columns: dict[int, list[str]] = {side: [] for side in sides}
         is_same = True
         for place, pair in enumerate(zip(*own, strict=True)):
@@ -365,7 +367,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
-        """Cast a column to another type; a value without a counterpart there is an error."""
+        """Cast a column to another type; a value that the type cannot represent is an error."""
         text = column_text(to)
         if is_widened_by_duckdb(kind, to):
             return f"CAST({column[0]} AS {text})"
@@ -414,7 +416,7 @@ class _Run:
         self.chosen[number] = text
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
-        """Return the average of decimals, with the digits that Spark keeps."""
+        """Return the average of decimals with Spark's number of digits."""
         precision, scale = (min(one + 4, MAX_PRECISION) for one in decimal)
         result = decimal_type(precision, scale)
         total, count = part.texts[1:]
@@ -436,24 +438,24 @@ class _Run:
         return f"{call}, {total}, {count})"
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
-        """Return the beginning of a call of a Python function over batches of arguments."""
+        """Register a Python function over batches; return the beginning of its call in SQL."""
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
 
 
-# Python functions that DuckDB calls while a query runs.
+# --- Python functions that DuckDB calls while a query runs
 
 
 _NUMBERS: Final = itertools.count()
 
 
 class RunFunction:
-    """A Python function of one run; the run keeps it as long as DuckDB may call it.
+    """A Python function of one run, which keeps a reference as long as DuckDB may call it.
 
     Args:
-        compute: returns an array for arrays.
-        run: stores its error, because DuckDB keeps only the message.
+        compute: maps arrays of arguments to an array of results.
+        run: the run, which stores the function's error, because DuckDB reports only the message.
     """
 
     def __init__(self, compute: Callable[..., Any], run: DuckDBRun) -> None:
@@ -463,7 +465,7 @@ class RunFunction:
         _FUNCTIONS[self._number] = self
 
     def __call__(self, *columns: Any) -> Any:
-        """Return the array for a batch."""
+        """Return the array of results for a batch."""
         try:
             return self._compute(*columns)
         except DeltaError as error:
@@ -473,27 +475,27 @@ class RunFunction:
             raise
 
     def call_in(self, database: Database, types: Sequence[str], result: str) -> str:
-        """Return the beginning of a call in a query: its other arguments and a bracket follow.
+        """Return the beginning of a call in SQL; the caller appends other arguments and a bracket.
 
         Args:
-            database: where it is registered.
-            types: types of its arguments, in DuckDB's spelling.
-            result: type of its result.
+            database: the DuckDB in which the function is registered.
+            types: the types of its arguments, in DuckDB's spelling.
+            result: the type of its result.
         """
         name, called = _caller((*types, result))
         database.know(name, called, ["BIGINT", *types], result)
         return f"{name}({self._number}"
 
 
-# Functions of running queries.
+# The functions of running queries, by number.
 _FUNCTIONS: Final[WeakValueDictionary[int, RunFunction]] = WeakValueDictionary()
 
 
 @cache
 def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
-    """Return a function for DuckDB with these types; the last one is the result's.
+    """Return a Python function for DuckDB with the given types, the last of which is the result's.
 
-    DuckDB keeps functions forever, so all expressions with the same types share one.
+    DuckDB never releases functions, so all expressions with the same types share one function.
     """
 
     def call(number: Any, *columns: Any) -> Any:
@@ -501,7 +503,7 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
             return pa.nulls(0)
         return _FUNCTIONS[number[0].as_py()](*columns)
 
-    # DuckDB checks the number of arguments of a Python function.
+    # DuckDB checks the number of parameters of a Python function.
     kind = inspect.Parameter.POSITIONAL_ONLY
     names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
     parameters = [inspect.Parameter(name, kind) for name in names]
@@ -512,11 +514,11 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
 def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
     """Return an expression's values for a batch.
 
-    If a constant condition decides the result, the other side is not computed and cannot fail,
+    If a constant condition decides the result, the other operand is not computed and cannot fail,
     because Spark folds constants before it reads rows.
 
     Raises:
-        InvalidInputError: the expression has no value for a row.
+        InvalidInputError: the evaluation fails for a row.
     """
     try:
         return evaluate(resolved, batch)
@@ -527,7 +529,7 @@ def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
         return evaluate(folded, batch)
 
 
-# Results of queries: column names, and values of types that DuckDB lacks.
+# --- Results of queries: column names, and values of types that DuckDB lacks
 
 
 def has_nanos(rows: Any) -> bool:
@@ -537,11 +539,11 @@ def has_nanos(rows: Any) -> bool:
 
 
 def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Return the rows with DuckDB's intervals converted to the interval types of tables.
+    """Convert DuckDB's intervals in a stream of rows to the interval types of tables.
 
     Args:
-        reader: returns the rows.
-        shown: the query in errors.
+        reader: the rows.
+        shown: the query to show in errors.
     """
     places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
     if not places:
@@ -565,14 +567,14 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
 
 
 def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Return the rows with months as numbers, marked in the metadata of their fields.
+    """Convert months in a stream of rows to numbers, which are marked in the field metadata.
 
     Args:
-        reader: returns the rows, with months as `NAMED_MONTHS`.
-        shown: the query in errors.
+        reader: the rows, with months as `NAMED_MONTHS`.
+        shown: the query to show in errors.
 
     Raises:
-        InvalidInputError: an array, a map or a struct has months.
+        InvalidInputError: an array, a map or a struct contains months.
     """
     places = [n for n, part in enumerate(reader.schema) if part.type == NAMED_MONTHS]
     schema = reader.schema
@@ -600,7 +602,7 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
 
 
 def as_inserted(literal: Literal) -> Literal:
-    """Return a constant of VALUES, with nanoseconds if it has them: its column may keep them."""
+    """Return a constant of VALUES, with its nanoseconds: the target column may store them."""
     is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
     if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
         return literal
@@ -609,7 +611,7 @@ def as_inserted(literal: Literal) -> Literal:
 
 
 def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """Return the rows with the query's spelling of names, as in Spark; DuckDB uses the table's."""
+    """Return the rows with column names spelled as in the query; DuckDB uses the table's."""
     own = reader.schema.names
     if len(names) != len(own):
         return reader
@@ -621,13 +623,13 @@ def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.
 
 
 def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return the rows with other names of columns, streamed."""
+    """Rename the columns of a stream of rows."""
     fields = zip(reader.schema, names, strict=True)
     return with_schema(reader, pa.schema([field.with_name(name) for field, name in fields]))
 
 
 def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return the rows with new field names or metadata, but the same types."""
+    """Return the stream of rows with other field names or metadata, but the same types."""
     batches = (
         pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
         for batch in reader
@@ -635,15 +637,15 @@ def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBat
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-# Chains of AND and OR: the same inputs have the same types in all conditions.
+# --- Chains of AND and OR, in which equal inputs have equal types
 
 
 def alike(parts: Sequence[Part], number: int) -> Iterator[tuple[int, Computed]]:
-    """Yield a computed part, and the parts of its chain with the same inputs.
+    """Yield a computed part, and the parts of the same chain with the same inputs.
 
     Args:
-        parts: parts of a query.
-        number: number of the part.
+        parts: the parts of a query.
+        number: the index of the part.
     """
     first = parts[number]
     assert isinstance(first, Computed)  # noqa: S101  # the caller asks of no other

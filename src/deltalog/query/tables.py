@@ -1,4 +1,4 @@
-"""The rows of a table in a query: of a version, or its changes.
+"""The rows of a table in a query: the rows of a version, or the changes between versions.
 
 Protocol: none
 """
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _OWN_NAME: Final = "this"
-# Arguments of `load_cdf` for a bound: a version, or a timestamp.
+# The arguments of `load_cdf` for each bound: a version, or a timestamp.
 _BOUNDS: Final = (
     ("starting_version", "starting_timestamp"), ("ending_version", "ending_timestamp"),
 )  # fmt: skip
 
 
 class VersionedTable(Protocol):
-    """The parts of a `DeltaTable` that queries need."""
+    """The members of a `DeltaTable` that queries use."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that the table shows."""
+        """The version that the table object currently reads."""
         ...
 
     @classmethod
@@ -56,7 +56,7 @@ class VersionedTable(Protocol):
         ...
 
     def load_as_version(self, version: Any) -> None:
-        """Show another version."""
+        """Switch to another version."""
         ...
 
     def load_cdf(self) -> Any:
@@ -108,13 +108,13 @@ def query_table(
 
 @dataclass(frozen=True, slots=True)
 class SelectionScan:
-    """A query that is only a scan.
+    """A query that consists only of a scan.
 
     Args:
         scan: the scan that answers it.
         names: names of the result columns.
-        place: position of the condition in the query.
-        shown: the query in errors.
+        place: the position of the condition in the query.
+        shown: the query to show in errors.
     """
 
     scan: Scan
@@ -126,7 +126,8 @@ class SelectionScan:
         """Return the rows as a stream.
 
         Raises:
-            InvalidInputError: the condition fails for a row; raised when the row is read.
+            InvalidInputError: evaluating the condition fails for a row; raised when that row is
+            read.
         """
         scan = self.scan
         typed = with_schema(scan.to_reader(), _with_types(scan.schema, scan.table_schema))
@@ -148,18 +149,18 @@ def select(
     *,
     shown: str,
 ) -> SelectionScan | None:
-    """Return a query as a scan; None if DuckDB must run it or raise the error.
+    """Return a query as a scan, or None if DuckDB must run it or report its error.
 
     Args:
         table: the table at its version.
-        selection: the parts of the query.
-        parameters: parameters of the query.
-        shown: the query in errors.
+        selection: the columns, condition and limit of the query.
+        parameters: the parameters of the query.
+        shown: the query to show in errors.
     """
     configuration = table.snapshot.configuration
     session = table.snapshot.context.session
     if selection is None or session.time_zone not in UTC_NAMES:
-        return None  # times of queries are in UTC
+        return None  # queries always use UTC
     known = {name_key(name): name for name in configuration.schema.names}
     asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
     wanted = [known.get(name_key(name), "") for name, _ in asked]
@@ -171,7 +172,7 @@ def select(
         if condition is not None and not all(
             name_key(path[0]) in known for path in columns(condition)
         ):
-            return None  # such as the name of a result column
+            return None  # for example, the name is of a result column
         scan: Any = table.scan
         found = scan(wanted, condition, limit=selection.limit)
     except InvalidInputError:
@@ -180,12 +181,12 @@ def select(
 
 
 def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
-    """Return the rows that DuckDB reads for a table: no more than the query needs.
+    """Return the rows of a table for DuckDB, restricted to the rows that the query needs.
 
     Args:
         table: the table at its version.
-        read: the needed parts.
-        parameters: parameters of the query.
+        read: the rows and columns that the query needs.
+        parameters: the parameters of the query.
     """
     check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
@@ -201,13 +202,14 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
     try:
         return dataset(file_pruning_predicate=read.predicate(parameters, names))
     except InvalidInputError:
-        return dataset()  # such as types that only DuckDB compares
+        return dataset()  # for example, types that only DuckDB compares
 
 
 def telling_rows(rows: Any) -> Any:
-    """Return the rows of a table, with metadata for months and whole numbers.
+    """Return the rows of a table, with metadata that distinguishes months from whole numbers.
 
-    Integers of a data frame may be either, because Arrow has no other type for months.
+    A data frame has no such metadata, because Arrow has no type for months: there both are
+    integers.
     """
     if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
         return rows
@@ -224,14 +226,14 @@ def _with_types(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = F
 
 
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
-    """Raise for a query in which DuckDB would compare values by wrong rules.
+    """Refuse a query in which DuckDB would compare values differently than Spark.
 
-    DuckDB supports neither collations nor equality of geometries, and its interval combines
-    months and days.
+    DuckDB supports neither collations nor the equality of geometries, and its interval type
+    combines months and days.
 
     Raises:
-        InvalidInputError: it uses values of strings with a collation, geometries or intervals, or
-            returns months inside of another type.
+        InvalidInputError: the query uses values of strings with a collation, geometries or
+            intervals, or returns months inside another type.
     """
     schema = table.snapshot.configuration.schema
     for name in schema.names:
@@ -261,7 +263,7 @@ def check_looked_into(table: VersionedTable, read: TableRead) -> None:
 
 
 def at_version(table: TableT, version: Version | None) -> TableT:
-    """Return a table at a version; the table itself if the version is None."""
+    """Return the table at a version, or the table itself if the version is None."""
     if version is None:
         return table
     travelled = type(table).from_context(table.snapshot.context)
@@ -270,7 +272,7 @@ def at_version(table: TableT, version: Version | None) -> TableT:
 
 
 def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
-    """Return the change data feed that `table_changes` requests."""
+    """Return the change data feed for a call of `table_changes`."""
     given: dict[str, Any] = {}
     for limit, names in zip((changes.start, changes.end), _BOUNDS, strict=True):
         if limit is not None:
@@ -279,10 +281,10 @@ def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
     return feed(**given)
 
 
-# Names in a query, spelled as in the tables.
+# --- Spelling names in a query as in the tables
 
 
-# Names that may mean a column of a table; all other names are the query's own.
+# Names in these nodes may mean a column of a table; the query defines all other names.
 _READS: Final = (exp.Column, exp.Dot, exp.Join)
 
 
@@ -291,13 +293,13 @@ def spelled_as_tables(
 ) -> TranslatedQuery:
     """Return a translated query with column names spelled as in its tables.
 
-    A name stays if a column has exactly this name, if several columns differ from it only in case,
-    or if the query defines it. Result columns keep the query's spelling.
+    A name does not change if a column has exactly this name, if several columns differ from it only
+    in case, or if the query defines it. Result columns are named as in the query.
 
     Args:
         text: the query.
-        found: its translation.
-        tables: name in `found` → an Arrow dataset, table or reader.
+        found: the translation of the query.
+        tables: for each name in `found`, an Arrow dataset, table or reader.
     """
     if text.isascii() and all(name.isascii() for name in _names_of(tables.values())):
         return found
@@ -347,5 +349,5 @@ def _spelled(text: str, names: frozenset[str]) -> str:
 
 
 def _is_same_to_duckdb(one: str, other: str) -> bool:
-    """Return whether names differ only in the case of ASCII letters."""
+    """Return whether two names differ only in the case of ASCII letters."""
     return one.encode().lower() == other.encode().lower()

@@ -1,8 +1,8 @@
-"""Queries in Spark's dialect, translated to DuckDB's, and their tables.
+"""Translating queries in Spark's dialect to DuckDB's, and finding their tables.
 
 sqlglot translates. This module handles how a query names a table: by a path, a name, `@v3`,
 `VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`. It also ensures that a query reads only
-tables: no files, and no settings of the machine.
+tables, and no files or settings of the machine.
 
 Protocol: none; Spark's SQL reference
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.query.parse import ReadQuery
 
 CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
-"""The functions that return tables."""
+"""The table functions of deltalog."""
 _PREFIX: Final = "deltalog_table_"
 _VERSION: Final = "versionasof"
 _TIMESTAMP: Final = "timestampasof"
@@ -44,9 +44,9 @@ class TableChangesCall:
     """`table_changes(table, start [, end])`: the change data feed of a table.
 
     Args:
-        table: a string in the query with a name or a path.
+        table: the string argument, with a name or a path.
         start: a version, or a timestamp as a string.
-        end: likewise; None means the latest version.
+        end: a version, or a timestamp as a string; None means the latest version.
     """
 
     table: QualifiedName
@@ -54,7 +54,7 @@ class TableChangesCall:
     end: int | str | VersionExpression | None
 
     def __str__(self) -> str:
-        """The name of the table, and the requested range."""
+        """Describe the call, for messages."""
         return f"table_changes of {self.table}"
 
 
@@ -66,13 +66,13 @@ class TranslatedQuery:
     """A query in DuckDB's dialect.
 
     Args:
-        sql: the query, with a name for each table, and marks for its parts.
-        tables: that name → its table.
-        reads: that name → the needed parts of the table.
-        parameters: names of its parameters.
-        parts: its parts, which are decided when the types of its columns are known.
-        names: names of the result columns, as spelled in the query; None if not in the query.
-        selection: the query as a scan of its only table; None if it is more than a scan.
+        sql: the query, with a generated name for each table, and marks for its parts.
+        tables: maps each generated name to its table.
+        reads: maps each generated name to the rows and columns that the query needs.
+        parameters: the names of the query's parameters.
+        parts: the parts that are replaced once the types of their columns are known.
+        names: the result columns as spelled in the query; None for a column without a name there.
+        selection: the query as a scan of its only table; None if it is more than that.
     """
 
     sql: str
@@ -101,11 +101,11 @@ def check_query(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def translated(text: str) -> TranslatedQuery:
-    """Return a query in DuckDB's dialect; results are cached by string.
+    """Translate a query to DuckDB's dialect; results are cached by string.
 
     Raises:
-        InvalidInputError: the text is not a query, or DuckDB has no equivalent; the message has the
-            position.
+        InvalidInputError: the text is not a query, or DuckDB has no equivalent; the message
+            contains the position.
     """
     try:
         names = check_query(text)
@@ -113,7 +113,7 @@ def translated(text: str) -> TranslatedQuery:
         tree = found.tree.copy()
         prefix = _PREFIX
         while prefix in text.lower():
-            prefix += "_"  # the query has such a name of its own
+            prefix += "_"  # the query itself contains this prefix
         tables: dict[str, TableReference] = {}
         reads: dict[str, TableRead] = {}
         needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
@@ -135,7 +135,7 @@ def translated(text: str) -> TranslatedQuery:
         except SyntaxProblem as problem:
             raise SyntaxProblem(found.source.origin(problem.place), problem.problem) from problem
         except FAILURES as error:
-            raise SyntaxProblem(0, f"expected another query: {error}") from error
+            raise SyntaxProblem(0, f"this query is not supported: {error}") from error
     except RecursionError:
         raise error_at(text, 0, TOO_DEEP) from None
     except SyntaxProblem as problem:
@@ -146,10 +146,10 @@ def translated(text: str) -> TranslatedQuery:
 
 
 def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
-    """Return a table at the current value of its version expressions.
+    """Return a table reference in which version expressions are replaced by their current values.
 
     Raises:
-        InvalidInputError: a value is neither a version nor a timestamp.
+        InvalidInputError: the value is neither a version nor a timestamp.
     """
     if isinstance(reference, QualifiedName):
         return replace(reference, version=_value(reference.version, parameters))
@@ -162,7 +162,7 @@ def _value(version: Any, parameters: Mapping[str, object]) -> Any:
 
 
 def _spelled(tree: Any) -> tuple[str | None, ...]:
-    """Return the column names as spelled in the query, which may differ from the table's."""
+    """Return the result columns as spelled in the query; the table's spelling may differ."""
     selected = getattr(tree, "selects", [])
     if any(one.is_star for one in selected):
         return ()
@@ -170,7 +170,7 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
 
 
 def is_cte(node: exp.Table) -> bool:
-    """Return whether a name means a common table expression around it."""
+    """Return whether a name means a common table expression that is visible there."""
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         return False
     name = name_key(node.name)
@@ -178,7 +178,7 @@ def is_cte(node: exp.Table) -> bool:
 
 
 def _visible(node: Expr) -> Iterator[Expr]:
-    """Return the common table expressions that are visible at a node: those before it."""
+    """Yield the common table expressions that are visible at a node: those defined before it."""
     inside: list[Expr] = []
     at: Expr | None = node
     while at is not None:
@@ -194,14 +194,14 @@ def _visible(node: Expr) -> Iterator[Expr]:
 
 
 def reference_of(node: exp.Table) -> TableReference:
-    """Return the reference of a table in a tree.
+    """Return the table reference for a node of the tree.
 
     Raises:
-        SyntaxProblem: its name or its version is invalid.
+        SyntaxProblem: the name or the version is invalid.
     """
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
-    # sqlglot has three parts for a name; the last one contains the rest, with dots.
+    # sqlglot splits a name into three parts at most; the last part contains the rest, with dots.
     if not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
@@ -223,7 +223,7 @@ def reference_of(node: exp.Table) -> TableReference:
 
 
 def options_of(node: exp.Table) -> dict[str, str]:
-    """Return the options of a table without its version."""
+    """Return the options of a table other than its version."""
     found = node.meta.get(OPTIONS, {})
     return {name: value for name, value in found.items() if name not in _TRAVELLING}
 
@@ -282,10 +282,10 @@ def _changes(call: Any) -> TableChangesCall:
 
 
 def _qualified(tree: Expr) -> dict[int, str]:
-    """Shorten qualifiers of columns to one part, and return the aliases of tables for that.
+    """Shorten the qualifiers of columns to one part; return the aliases that tables need then.
 
-    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. Tables of one query whose last
-    parts are the same get aliases from all of their parts.
+    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. If the last parts of several
+    tables are equal, their aliases contain all of their parts.
     """
     aliases: dict[int, str] = {}
     known: dict[int, dict[tuple[str, ...], str]] = {}
@@ -321,9 +321,9 @@ def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], st
 
 
 def _rename(node: exp.Table, name: str, alias: str) -> None:
-    """Rename a table, with an alias that its columns use."""
+    """Rename a table, and add an alias for its columns to use."""
     known = exp.to_identifier(name, quoted=True)
-    known.meta.update(node.parts[0].meta)  # its position in the text, for errors
+    known.meta.update(node.parts[0].meta)  # keep the position in the text for errors
     for part in ("db", "catalog", "version"):
         node.set(part, None)
     node.set("this", known)
@@ -331,10 +331,10 @@ def _rename(node: exp.Table, name: str, alias: str) -> None:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
-# Corrections where sqlglot's translation to DuckDB has another meaning than in Spark.
+# --- Corrections where sqlglot's translation to DuckDB differs from Spark's meaning
 
 
-# DuckDB's functions that reveal facts about the machine; settings already block its files.
+# DuckDB functions that return facts about the machine; settings already block file access.
 _REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
 _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
@@ -343,10 +343,10 @@ _RANGE_ARGUMENTS: Final = 4
 
 
 def as_duckdb_does(tree: Expr) -> Expr:
-    """Make a Spark query mean the same in DuckDB; return its root.
+    """Change a Spark query so that it means the same in DuckDB, and return its root.
 
     Raises:
-        SyntaxProblem: it calls a forbidden function.
+        SyntaxProblem: the query calls a forbidden function.
     """
     for node in reversed(list(tree.walk())):  # children before parents
         match node:
@@ -373,7 +373,7 @@ def _name_columns(node: exp.Values) -> None:
         return
     last = node.expressions[-1]
     if isinstance(last, exp.Tuple) and len(last.expressions) == 1:
-        # In `VALUES 1, 2 AS t`, sqlglot takes t for the name of the last value.
+        # In `VALUES 1, 2 AS t`, sqlglot parses t as the name of the last value.
         (value,) = last.expressions
         if isinstance(value, exp.Alias) and not node.args.get("alias"):
             node.set("alias", exp.TableAlias(this=value.args["alias"]))
@@ -410,25 +410,25 @@ def _generate(node: exp.Table) -> None:
     node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
 
 
-# Queries that are only a scan: columns of one table, a condition, a limit.
+# --- Queries that are only a scan: columns of one table, a condition, a limit
 
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "limit"})
 _OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "version"})
-# Nodes that `expressions` lacks or would misread.
+# Nodes that `expressions` lacks or would interpret differently.
 _BEYOND: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`SELECT columns FROM one table [WHERE condition] [LIMIT n]`.
+    """A query of the form `SELECT columns FROM one table [WHERE condition] [LIMIT n]`.
 
     Args:
-        columns: columns of the table, as spelled in the query, each with its result name; None
-            means all columns of the table.
+        columns: the columns as spelled in the query, each with its result name; None means all
+            columns of the table.
         where: the condition in Spark's dialect; None means every row.
-        place: position of the condition's first character in the query.
-        limit: most rows; None means all.
+        place: the position of the condition's first character in the query.
+        limit: the maximum number of rows; None means all.
     """
 
     columns: tuple[tuple[str, str], ...] | None
@@ -438,7 +438,7 @@ class Selection:
 
 
 def selection_of(found: ReadQuery) -> Selection | None:
-    """Return a query as a scan of its table; None if it is more than a scan."""
+    """Return a query as a scan of its only table, or None if it is more than that."""
     tree = found.tree
     if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
         return None
@@ -470,7 +470,7 @@ def selection_of(found: ReadQuery) -> Selection | None:
 
 
 def _said(node: Expr) -> set[str]:
-    """Return the parts of a node that are set."""
+    """Return the names of the arguments of a node that are set."""
     return {name for name, value in node.args.items() if value}
 
 
@@ -489,7 +489,7 @@ def _is_star(node: Expr) -> bool:
 
 
 def _column(node: Expr) -> tuple[str, str] | None:
-    """Return the name of a column and its result name; None if it is not a plain column."""
+    """Return the name of a column and its result name; None if the node is not a plain column."""
     column = node.this if isinstance(node, exp.Alias) else node
     if not isinstance(column, exp.Column) or len(column.parts) != 1:
         return None

@@ -1,7 +1,7 @@
-"""The types of a table as Arrow types, and back.
+"""Conversion of a table's types to Arrow types, and back.
 
-Owns the mapping between the protocol's types and Arrow's, the extension type of variants, and the
-form of column metadata in an Arrow field. `conform` converts the data.
+Owns the mapping between the protocol's types and Arrow's types, the extension type of variants, and
+the representation of column metadata in Arrow fields. `conform` converts the data.
 
 Protocol: Primitive Types, Variant Type
 """
@@ -45,12 +45,12 @@ _EXTENSION: Final = "ARROW:extension:name"
 _EXTENSION_METADATA: Final = "ARROW:extension:metadata"
 _OF_QUERY: Final = b"deltalog:type"
 PARQUET_FIELD_ID: Final = "PARQUET:field_id"
-"""The key under which Arrow keeps the field id of a Parquet column, as a string.
+"""The key under which Arrow stores the field id of a Parquet column, as a string.
 
-The value can be any string: a file also stores an Arrow schema, which overwrites Parquet's ids.
+The value may be any string: a file also contains an Arrow schema, which overrides Parquet's ids.
 """
 _FIELD_ID_KEY: Final = PARQUET_FIELD_ID.encode()
-_MOST_DIGITS: Final = 10  # of a Parquet id, which has 32 bits
+_MOST_DIGITS: Final = 10  # enough for a Parquet id, which has 32 bits
 VARIANT_STORAGE: Final = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),
@@ -60,11 +60,11 @@ VARIANT_STORAGE: Final = pa.struct(
 
 
 class VariantExtensionType(pa.ExtensionType):
-    """A variant in Arrow, under Arrow's canonical name `arrow.parquet.variant`.
+    """Arrow's canonical extension type for variants, `arrow.parquet.variant`.
 
     Args:
-        storage_type: `struct<metadata: binary not null, value: binary not null>`; data of other
-            libraries may be shredded and then has a `typed_value` too.
+        storage_type: `struct<metadata: binary not null, value: binary not null>`. Data of other
+            libraries may be shredded; the struct then also has a `typed_value`.
     """
 
     def __init__(self, storage_type: pa.DataType = VARIANT_STORAGE) -> None:
@@ -76,7 +76,7 @@ class VariantExtensionType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type for the storage type in a file or message."""
+        """Return the type for the storage type that a file or message contains."""
         del serialized
         return cls(storage_type)
 
@@ -86,7 +86,7 @@ class VariantExtensionType(pa.ExtensionType):
 
 
 VARIANT: Final = VariantExtensionType()
-# If another library has registered the name first, deltalog's arrays work anyway.
+# deltalog's arrays also work if another library has already registered this name.
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
@@ -129,23 +129,23 @@ def to_arrow_schema(
 
 
 def with_query_type(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
-    """Return a field of a query's rows that records a type without an Arrow equivalent."""
+    """Record a type without an Arrow equivalent in a field of a query's rows."""
     recorded: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
     recorded.update((field.metadata or {}).items())
     return field.with_metadata(recorded)
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that `with_query_type` recorded; None if there is none, or values were cast.
+    """Return the type that `with_query_type` recorded; None if missing, or if values were cast.
 
-    A caller's own metadata may have any value under this key.
+    A caller's own metadata may contain any value under this key, so an invalid value is ignored.
     """
     found, arrow_type = _type_in((field.metadata or {}).get(_OF_QUERY))
     return found if arrow_type == field.type else None
 
 
 def _type_in(recorded: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
-    """Return the type in a JSON string, and its Arrow type; None for both if it is invalid."""
+    """Return the type in a JSON string and its Arrow type, or None for both if it is invalid."""
     try:
         found = None if recorded is None else parse_type(recorded.decode())
         return found, None if found is None else to_arrow_type(found)
@@ -181,7 +181,7 @@ def _field(
     if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
         recorded = row.extension_metadata(*data_type.parameters)
         metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: recorded}
-    # Arrow refuses a null type that is NOT NULL; such a column could contain no row anyway.
+    # Arrow refuses a null type that is NOT NULL. Such a column could not contain any row anyway.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
 
@@ -216,7 +216,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
             )
 
 
-@cache  # there are few names, and decimals have up to 38 digits
+@cache  # bounded: there are few names and at most 741 decimals
 def _primitive(name: str, *, large: bool) -> pa.DataType:
     data_type = PrimitiveType(name)
     row = data_type.primitive
@@ -230,13 +230,14 @@ def from_arrow_schema(
     """Return the table schema that stores data of an Arrow schema.
 
     Args:
-        schema: the data's schema.
-        declared: whether columns may get types that a user must declare: true for the schema of a
-            table, and for one to compare with it.
-        fine: whether nanosecond timestamps keep their type instead of being cut to microseconds.
+        schema: the schema of the data.
+        declared: whether columns may get types that users must choose explicitly; True for the
+            schema of an existing table, or for a schema to compare with a table's.
+        fine: whether nanosecond timestamps are stored as such; if not, they are truncated to
+            microseconds.
 
     Raises:
-        InvalidInputError: Delta has no type for one of the columns.
+        InvalidInputError: Delta has no type for a column.
     """
     naming = _Naming(declared, fine)
     return StructType([_from_arrow_field(field, (), naming) for field in schema])
@@ -247,16 +248,16 @@ def from_arrow_type(
 ) -> DataType:
     """Return the type that stores values of an Arrow type, in any encoding or width.
 
-    Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
+    Unsigned integers become the next wider signed type; naive timestamps become `timestamp_ntz`.
 
     Args:
         arrow_type: the Arrow type of the values.
-        declared: as for `from_arrow_schema`.
-        fine: as for `from_arrow_schema`.
+        declared: see `from_arrow_schema`.
+        fine: see `from_arrow_schema`.
 
     Raises:
-        InvalidInputError: Delta has no such type (times, Arrow's intervals, unions), or the type
-            must be declared (durations).
+        InvalidInputError: Delta has no such type (times, Arrow's intervals, unions), or users must
+            choose the type explicitly (durations).
     """
     return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
 
@@ -276,7 +277,7 @@ def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Namin
 
 
 def _type_declared_by(field: pa.Field[Any]) -> DataType | None:
-    """Return the type for a field's Arrow extension, in its type or metadata; None if none."""
+    """Return the type for the Arrow extension of a field, in its type or metadata, or None."""
     kind: Any = field.type
     if isinstance(kind, pa.BaseExtensionType):
         name, recorded = kind.extension_name, _serialized(kind)
@@ -323,7 +324,7 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) ->
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Return whether an Arrow type is any list: also large, of fixed size or a view."""
+    """Return whether an Arrow type is a list of any kind: also large, of fixed size or a view."""
     return any(test(arrow_type) for test in _IS_LIST)
 
 
@@ -347,7 +348,7 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    # Keys of Arrow libraries for their own encoding (`_PL_` is Polars) do not belong to a table.
+    # Keys of Arrow libraries for their own encodings (`_PL_` is Polars') are not column metadata.
     return {
         (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()
@@ -357,9 +358,9 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _decode_entry(key: str, text: str) -> Any:
-    # Arrow metadata has only strings. Entries in which engines store numbers and lists are parsed
-    # as JSON. A user's own entry ("comment": "4") and entries that are strings in the protocol (the
-    # generation expression `10`, the JSON of an invariant) stay strings.
+    # Values in Arrow metadata are strings. Parse the entries in which engines store numbers and
+    # lists as JSON. A user's own entry ("comment": "4") remains a string, and so do entries that
+    # the protocol defines as strings (the generation expression `10`, the JSON of an invariant).
     if key in _TEXTS or not key.startswith(("delta.", "__", "parquet.")):
         return text
     try:
@@ -397,11 +398,11 @@ FORMS["arrow"] = Form(_to_arrow, _from_arrow)
 
 
 def parquet_field_id(field: pa.Field[Any]) -> int | None:
-    """Return the id that a file has for a column; None if it is absent or not a number."""
+    """Return a column's field id in a file; None if it is absent or not a number."""
     text = (field.metadata or {}).get(_FIELD_ID_KEY, b"")
     return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def parquet_id_metadata(number: int | None) -> dict[str, str] | None:
-    """Return the metadata of an Arrow field with a column id; None for no id."""
+    """Return the metadata of an Arrow field with a field id; None without an id."""
     return None if number is None else {PARQUET_FIELD_ID: str(number)}

@@ -1,6 +1,6 @@
 """Checks of the schema of a new table.
 
-Reading is more lenient: it accepts tables of other writers that fail these checks.
+Reading is more lenient: it also accepts existing tables that fail these checks.
 
 Protocol: Schema Serialization Format, Column Mapping
 """
@@ -35,23 +35,25 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-# Characters that older Parquet readers treat as punctuation in schemas.
+# Characters that older Parquet readers interpret as punctuation in schemas.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def check_new_schema(
     schema: StructType, partition_columns: Sequence[str] = (), *, has_column_mapping: bool = False
 ) -> None:
-    """Refuse a schema that no new table may have.
+    """Refuse a schema that a new table must not have.
 
     Args:
         schema: the schema of the new table.
-        partition_columns: by name; case does not matter.
-        has_column_mapping: whether any name is valid, because physical names are random.
+        partition_columns: the names of the partition columns, in any case.
+        has_column_mapping: whether the table uses column mapping; if so, any name is valid, because
+            physical names are generated.
 
     Raises:
-        InvalidInputError: names repeat or need column mapping, a struct has no fields, a list or
-            map has a void type, a collation is not on a string, or a partition column is invalid.
+        InvalidInputError: a name is repeated or needs column mapping, a struct has no fields, a
+            list or map contains type void, a collation is on a column without strings, or a
+            partition column is invalid.
         UnsupportedTypeError: a type is unknown.
 
     Protocol: Schema Serialization Format
@@ -78,8 +80,8 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     """Refuse columns that cannot partition a table with this schema.
 
     Raises:
-        InvalidInputError: a column does not exist, is repeated, has a collation, has a type that
-            cannot be serialised, or no other column is left.
+        InvalidInputError: a column does not exist, is repeated, has a collation, has a type without
+            a partition value, or no data column remains.
     """
     names = [canonical_path_of(schema, (column,))[0] for column in partition_columns]
     if len(set(names)) < len(names):
@@ -107,7 +109,7 @@ def _check_type(path: Path, data_type: DataType) -> None:
         case UnknownType():
             raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
         case StructType():
-            # Files omit void columns, and a Parquet group needs a field.
+            # Data files omit void columns, but a Parquet group needs at least one field.
             if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
                     f"the struct {name!r} has no field that a file can store; add a field"
@@ -124,22 +126,22 @@ def _check_type(path: Path, data_type: DataType) -> None:
             return
 
 
-# --- Arrow values as Python values, or as strings if Python lacks the value
+# --- Arrow values as Python values, or as strings where Python has no such value
 
 
 def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Return readable rows: strings replace values that Python lacks (`readable_values`)."""
+    """Return rows as dictionaries; strings replace values that Python lacks."""
     names = rows.schema.names
     return [dict(zip(names, row, strict=True)) for row in readable_tuples(rows)]
 
 
 def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Yield readable rows as tuples; columns may have the same name."""
+    """Yield rows as tuples of readable values; several columns may have the same name."""
     return zip(*(readable_values(column) for column in rows.columns), strict=True)
 
 
 def readable_values(values: Array) -> list[Any]:
-    """Return readable values of a column: strings replace values that Python lacks.
+    """Return the Python values of a column; strings replace values that Python lacks.
 
     Python lacks nanoseconds without pandas, years before 1 and after 9999, and strings that are not
     UTF-8.
@@ -154,7 +156,7 @@ def readable_values(values: Array) -> list[Any]:
 
 
 def _readable(value: Any) -> Any:
-    """Return one value as `readable_values` does, or each part of a nested value."""
+    """Convert one value, and each part of a nested value, as `readable_values` does."""
     kind = value.type
     if has_nanoseconds(kind):
         return str(value.cast(pa.string()).as_py())
@@ -172,7 +174,7 @@ def _readable(value: Any) -> Any:
             return [tuple(map(_readable, pair.values())) for pair in parts.values]
         if isinstance(value, pa.ListScalar):
             return [_readable(part) for part in parts.values]
-        return "…"  # such as a string that is not UTF-8
+        return "…"  # for example, a string that is not UTF-8
 
 
 def python_values(values: Array, what: str, advice: str) -> list[Any]:
@@ -180,8 +182,8 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
     Args:
         values: values of one column.
-        what: the source of the values, for the error.
-        advice: what to do instead, for the error.
+        what: where the values come from, for the error message.
+        advice: what the user can do instead, for the error message.
 
     Raises:
         InvalidInputError: Python lacks one of the values: a year before 1 or after 9999, a string
@@ -196,5 +198,5 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
 
 def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
-    """Return milliseconds since 1970 as a UTC time string; accepts any year."""
+    """Format milliseconds since 1970 as a time in UTC; any year is possible."""
     return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

@@ -1,7 +1,7 @@
-"""Convert schemas to the JSON of `schemaString`, and back.
+"""Converting schemas to the JSON of `schemaString`, and back.
 
-Owns the stored form of types and fields. Preserves unknown types by name, and all field metadata in
-its order.
+Owns the stored form of types and fields. Unknown types are preserved by name, and all field
+metadata is preserved in its order.
 
 Protocol: Schema Serialization Format
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_LEVELS: Final = 90
-"""Parquet readers accept 100 levels, and a checkpoint's statistics add some."""
+"""The maximum nesting depth; Parquet readers accept 100, and statistics in checkpoints add some."""
 _TOO_DEEP: Final = (
     f"expected types of at most {MAX_LEVELS} levels, because Parquet readers accept no more (a "
     "struct counts as one, a list or map as two)"
@@ -46,7 +46,7 @@ def parse_schema(text: str) -> StructType:
     """Parse a `schemaString`.
 
     Raises:
-        InvalidMetadataError: it is not the JSON of a struct; the message contains the field's path.
+        InvalidMetadataError: the string is not the JSON of a struct; the message contains the path.
 
     Protocol: Schema Serialization Format
     """
@@ -61,7 +61,7 @@ def parse_type(text: str) -> DataType:
     """Parse the JSON of a type, such as `"long"` or `{"type":"array",…}`.
 
     Raises:
-        InvalidMetadataError: it is not the JSON of a type.
+        InvalidMetadataError: the string is not the JSON of a type.
     """
     return _type_from_tree(_loads(text), "type")
 
@@ -70,7 +70,7 @@ def encode_schema(schema: StructType) -> str:
     """Return the schema as one line of JSON, byte for byte as Spark writes it.
 
     Raises:
-        InvalidInputError: types are nested too deeply for Parquet readers.
+        InvalidInputError: the types are nested too deeply for Parquet readers.
 
     Protocol: Schema Serialization Format
     """
@@ -93,7 +93,7 @@ def _loads(text: str) -> Any:
 
 
 def _levels(tree: Any) -> int:
-    """Return the depth of a type's tree; not recursive, because any depth is possible."""
+    """Return the depth of a type's tree, without recursion, because the tree may be very deep."""
     deepest, left = 0, [(tree, 0)]
     while left:
         node, level = left.pop()
@@ -116,8 +116,8 @@ def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
 
     Args:
         tree: the parsed JSON.
-        where: its position, for messages.
-        level: depth of the types around it.
+        where: the position of the tree in the schema, for messages.
+        level: the number of types that enclose the tree.
     """
     if isinstance(tree, str):
         return _named_type(tree, where)
@@ -148,7 +148,8 @@ def _named_type(name: str, where: str) -> DataType:
         return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        # A known type with parameters out of range; not a type of a newer protocol.
+        # A known type with invalid parameters is an error, unlike a type of a newer protocol
+        # version.
         if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
@@ -214,7 +215,8 @@ def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
 
 
 def _flag(tree: dict[str, Any], key: str, where: str) -> bool:
-    # Missing means that NULL is allowed: the protocol's first example lacks `valueContainsNull`.
+    # A missing member means that NULL is allowed: the protocol's first example lacks
+    # `valueContainsNull`.
     value = tree.get(key)
     if value is not None and not isinstance(value, bool):
         raise InvalidMetadataError(f"{where}.{key}: expected bool, found {value!r}")

@@ -1,6 +1,6 @@
-"""Collations: the rules by which the strings of a column compare.
+"""Collations: the rules for comparing the strings of a column.
 
-Owns the `__COLLATIONS` entry of column metadata: its paths and identifiers, and how they change
+Owns the `__COLLATIONS` entry of column metadata, with its paths and identifiers, and updates it
 when the field is renamed.
 
 Protocol: Specifying collations in the table schema
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import Field
 
-# The second is not a valid identifier, but its meaning is clear.
+# The second identifier has no provider and is invalid, but its meaning is clear.
 _BY_BYTES: Final = frozenset({BY_BYTES.lower(), "utf8_binary"})
 
 
 def collations_of(field: Field) -> dict[str, str]:
-    """Return the collations of a field's own strings, without the default.
+    """Return the collations of a field's own strings, without the default collation.
 
     Returns:
-        Dotted paths that begin with the field's name (`tags.element`) → identifiers such as
-        `ICU.de_DE`. An invalid identifier counts as an unknown collation.
+        A mapping from dotted paths that begin with the field's name (`tags.element`) to identifiers
+            such as `ICU.de_DE`. An invalid identifier is treated as an unknown collation.
     """
     entry = field.metadata.get(COLLATIONS_KEY)
     if entry is None:
@@ -52,23 +52,23 @@ def collations_of(field: Field) -> dict[str, str]:
 
 
 def own_collation(field: Field) -> str:
-    """Return the collation of a string column; binary for columns of other types."""
+    """Return the collation of a string column; for other types, the default collation."""
     found = collations_of(field) if field.type == STRING else {}
     return next(iter(found.values()), BY_BYTES)
 
 
 def ruled_collation(field: Field) -> str | None:
-    """Return the collation of a string column if deltalog can compare by it; else None."""
+    """Return the collation of a string column if deltalog supports it, otherwise None."""
     found = own_collation(field)
     return found if found in RULES else None
 
 
 def collation_at(field: Field, inner: Path) -> str:
-    """Return the collation of strings inside a field.
+    """Return the collation of strings in a field.
 
     Args:
-        field: the field with the strings.
-        inner: path to the strings, such as `("element",)`; empty for the field itself.
+        field: the field that contains the strings.
+        inner: the path to the strings in it, such as `("element",)`; empty for the field itself.
     """
     if not inner:
         return own_collation(field)
@@ -81,10 +81,10 @@ def has_collations(schema: StructType) -> bool:
 
 
 def collation_below(schema: StructType, path: Path) -> str | None:
-    """Return a non-default collation of strings in a column, at any depth; None if none has.
+    """Return a non-default collation of strings in a column, at any depth, or None.
 
     Raises:
-        InvalidInputError: there is no such column.
+        InvalidInputError: the column does not exist.
     """
     field = find_field(schema, path)
     is_leaf = isinstance(field.type, PrimitiveType)
@@ -93,7 +93,7 @@ def collation_below(schema: StructType, path: Path) -> str | None:
 
 
 def unordered_in(schema: StructType, name: str) -> str | None:
-    """Return the reason why byte order is not a column's order: collation or type; else None."""
+    """Return why a column is not ordered by bytes, namely its collation or type; None if it is."""
     collation = collation_below(schema, (name,))
     if collation is not None:
         return f"the collation {collation}"
@@ -104,7 +104,7 @@ def unordered_in(schema: StructType, name: str) -> str | None:
 
 
 def inner_collations(field: Field) -> dict[Path, str]:
-    """Return the collations of a field's own strings by path inside it; () is the field itself."""
+    """Return the collations of a field's own strings; the key is the path in the field."""
     return {
         inner: collation
         for inner in _own_texts(field)
@@ -116,9 +116,9 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
     """Return the field with other collations of its own strings.
 
     Args:
-        field: of any type.
-        collations: from paths inside it to identifiers; the empty path is the field itself.
-            The default needs no entry.
+        field: a field of any type.
+        collations: maps paths in the field to identifiers; the empty path is the field itself. The
+            default collation needs no entry.
     """
     kept = {key: entry for key, entry in field.metadata.items() if key != COLLATIONS_KEY}
     named = {
@@ -128,7 +128,7 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
 
 
 def renamed(field: Field, name: str) -> Field:
-    """Return the field with another name, which its collation entry also uses."""
+    """Return the field with another name, also in its collation entry."""
     entry = field.metadata.get(COLLATIONS_KEY)
     if not isinstance(entry, dict):
         return replace(field, name=name)
@@ -140,10 +140,10 @@ def renamed(field: Field, name: str) -> Field:
 
 
 def check_collations(schema: StructType) -> None:
-    """Refuse collations of anything but strings, and invalid identifiers.
+    """Refuse collations of parts that are not strings, and invalid identifiers.
 
     Raises:
-        InvalidInputError: such a collation; the message names the column.
+        InvalidInputError: a collation is invalid; the message names the column.
 
     Protocol: Writer Requirements for Collations
     """
@@ -161,8 +161,8 @@ def check_collations(schema: StructType) -> None:
         for text, collation in entry.items():
             if text not in texts:
                 raise InvalidInputError(
-                    f"the column {at!r}: {COLLATIONS_KEY} contains {text!r}, which is not a "
-                    "string in it"
+                    f"the column {at!r}: {COLLATIONS_KEY} contains {text!r}, not the path of a "
+                    "string in this column"
                 )
             parts = collation.split(".") if isinstance(collation, str) else []
             # "Collation identifiers are stored without a version."
@@ -179,7 +179,7 @@ def check_collations(schema: StructType) -> None:
 
 
 def _own_texts(field: Field) -> list[Path]:
-    """Return the paths of a field's strings; strings in structs belong to the struct's fields."""
+    """Return the paths of a field's strings, without strings that belong to fields of structs."""
     found: list[Path] = []
     structs: list[Path] = []
     for path, kind in walk_types(field.type):

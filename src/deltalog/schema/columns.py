@@ -1,7 +1,7 @@
-"""Columns by name and by path.
+"""Look-up of columns by name and by path.
 
-Look-up ignores case, as the protocol compares names. A path is a tuple of names; in lists and maps,
-its segments are `element`, `key` and `value`.
+Look-up ignores case, like the protocol's comparison of names. A path is a tuple of names; in lists
+and maps, its segments are `element`, `key` and `value`.
 
 Protocol: Schema Serialization Format
 """
@@ -40,14 +40,15 @@ _MAP_SEGMENTS: Final = ("key", "value")
 
 
 def find_field(schema: StructType, path: str | Path) -> Field:
-    """Return the field at a path; case does not matter, but an exact name wins.
+    """Return the field at a path. Case does not matter, but an exact match has precedence.
 
     Args:
-        schema: where to look.
-        path: names; a string is one name, or a dotted path if no column has that name.
+        schema: the schema that contains the field.
+        path: the names on the path. A string is one name, or a dotted path if no column has that
+            name.
 
     Raises:
-        InvalidInputError: there is no such field, or several differ by case only.
+        InvalidInputError: the field does not exist, or several fields differ only in case.
     """
     return _resolve(schema, path)[1]
 
@@ -56,13 +57,13 @@ def canonical_path_of(schema: StructType, path: str | Path) -> Path:
     """Return the path in the schema's own spelling.
 
     Raises:
-        InvalidInputError: there is no such field, or several differ by case only.
+        InvalidInputError: the field does not exist, or several fields differ only in case.
     """
     return _resolve(schema, path)[0]
 
 
 def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Return every struct field at every depth, parents first.
+    """Yield every struct field at every depth, parents first.
 
     Fields of structs inside lists and maps have `element`, `key` or `value` in their path.
     """
@@ -70,7 +71,7 @@ def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
 
 
 def walk_types(data_type: DataType) -> Iterator[tuple[Path, DataType]]:
-    """Return the type and every type inside it, parents first, with their paths."""
+    """Yield the type and every type inside it with their paths, parents first."""
     return ((path, part) for path, part, _ in _parts(data_type, (), None))
 
 
@@ -113,8 +114,8 @@ def loosened(
 
     Args:
         schema: the schema of rows.
-        bare: returns a field with its new name and metadata.
-        leaf: returns the replacement of a type without parts.
+        bare: returns the replacement of a field, with its new name and metadata.
+        leaf: returns the replacement of a type that contains no other types.
     """
 
     def loosen(kind: DataType) -> DataType:
@@ -130,7 +131,7 @@ def loosened(
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Return the fields that are not structs; statistics and data skipping count these.
+    """Yield the fields that are not structs, which are the columns of statistics and data skipping.
 
     Lists, maps and variants are leaves.
     """
@@ -143,10 +144,10 @@ def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
 
 
 def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
-    """Return the schema of some columns, in the order given; `a.b` keeps only `b` of struct `a`.
+    """Return the schema of some columns, in the given order; `a.b` selects only field `b` of `a`.
 
     Raises:
-        InvalidInputError: there is no such column.
+        InvalidInputError: a column does not exist.
     """
     chosen: dict[str, list[Path]] = {}
     for column in columns:
@@ -180,7 +181,7 @@ def _narrow(field: Field, rests: list[Path]) -> Field:
 def _parts(
     data_type: DataType, path: Path, field: Field | None
 ) -> Iterator[tuple[Path, DataType, Field | None]]:
-    """Yield path and type at every depth, with the struct field if it is a field's type."""
+    """Yield path and type at every depth, and the struct field if the type is a field's type."""
     yield path, data_type, field
     match data_type:
         case StructType():
@@ -249,7 +250,7 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     raise InvalidInputError(f"there is no column {whole!r}: {hint}")
 
 
-# --- readable schemas: a tree, a notebook card, and a row for each column
+# --- Readable schemas: a tree, a notebook card, and a row for each column
 
 
 _MOST_SHOWN: Final = 300
@@ -258,7 +259,7 @@ _PHYSICAL_KEY: Final = "delta.columnMapping.physicalName"
 
 
 def schema_tree(schema: StructType) -> list[str]:
-    r"""Return a line per column, and below it those of the structs inside.
+    r"""Return a line for each column, followed by the lines of the structs inside it.
 
     >>> from deltalog import Field, Schema
     >>> inner = Schema([Field("lat", "double"), Field("lon", "double")])
@@ -273,7 +274,7 @@ def schema_tree(schema: StructType) -> list[str]:
 
 
 def schema_rows(schema: StructType) -> list[dict[str, Any]]:
-    """Return a row per column, parents first: `column`, `type`, `nullable`, `comment`.
+    """Return a row for each column, parents first: `column`, `type`, `nullable`, `comment`.
 
     Columns of structs inside lists and maps have `element`, `key` or `value` in their names.
     """
@@ -289,7 +290,7 @@ def schema_rows(schema: StructType) -> list[dict[str, Any]]:
 
 
 def schema_card(schema: StructType) -> str:
-    """Return the notebook card: the tree, with the metadata of each column."""
+    """Return the schema as HTML for a notebook: the tree, with the metadata of each column."""
     rows = _deep(schema, 0)
     shown = [
         (
@@ -317,7 +318,7 @@ def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:
 
 
 def _about(field: Field) -> str:
-    """Return a column's metadata for the card; values may be of any type."""
+    """Return a column's metadata for the HTML view; values may be of any type."""
     known = field.metadata
     facts = [str(known["comment"])] if known.get("comment") is not None else []
     if (default := known.get(CURRENT_DEFAULT_KEY)) is not None:
@@ -339,7 +340,7 @@ def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
 
 
 def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield the fields of the outermost structs in a type, with their names in the tree."""
+    """Yield the fields of the outermost structs in a type, with their names for the tree."""
     match kind:
         case StructType():
             yield from ((f"{prefix}{field.name}", field) for field in kind)
@@ -362,7 +363,7 @@ def _described(field: Field) -> str:
 
 
 def _short(kind: DataType) -> str:
-    """Return a type's name without the fields of structs, which the tree shows below it."""
+    """Return a type's name without the fields of structs, which the tree shows on other lines."""
     match kind:
         case StructType():
             return "struct"

@@ -1,7 +1,7 @@
-"""Convert Arrow data to the exact types of a table.
+"""Converting Arrow data to the exact types of a table.
 
-Owns every conversion of incoming data: encodings are decoded, and widths and units converted if no
-value changes. Otherwise, the error names the column.
+Owns all conversions of incoming data: encodings are decoded, and widths and units are converted if
+no value changes. If a value would change, the error names the column.
 
 Protocol: Primitive Types
 """
@@ -28,7 +28,7 @@ Path = tuple[str, ...]
 def conform(data: Data, schema: pa.Schema) -> Data:
     """Return the same rows with the columns, order and types of `schema`.
 
-    Columns are matched by exact name; columns that the data lacks are NULL.
+    Columns are matched by exact name; columns that the data lacks are filled with NULL.
 
     Args:
         data: rows in any Arrow encoding: dictionary, view, large and run-end encoded arrays, other
@@ -36,10 +36,10 @@ def conform(data: Data, schema: pa.Schema) -> Data:
         schema: the result of `to_arrow_schema`.
 
     Raises:
-        SchemaMismatchError: the schema lacks a column, a type is incompatible, or a value does not
-            fit the type exactly.
+        SchemaMismatchError: the data has a column that the schema lacks, a type is incompatible, or
+            a value cannot be converted exactly.
 
-    Cost: columns that already have their type are not copied.
+    Cost: columns that already have their target type are not copied.
     """
     known = set(schema.names)
     unknown = [name for name in data.schema.names if name not in known]
@@ -63,10 +63,10 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 
 
 def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
-    """Return an array or chunked array with the same values in another type.
+    """Convert an array or chunked array to another type, without changing values.
 
     Raises:
-        SchemaMismatchError: the types are incompatible, or a value does not fit exactly.
+        SchemaMismatchError: the types are incompatible, or a value cannot be converted exactly.
     """
     if array.type == target:
         return array
@@ -107,7 +107,7 @@ def _plain(array: Any) -> Any:
 
 
 def _decoded(array: Any) -> Any:
-    """Return the values of a dictionary. pyarrow cannot repeat views, and Polars uses views."""
+    """Decode a dictionary. pyarrow cannot take values from views, which Polars uses."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     kind = plain.get(array.type.value_type)
     if kind is None:
@@ -133,7 +133,7 @@ def _conform_struct(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(array.type, target, path)
     if not names or not wanted:
         return array.cast(target)
-    # Flattening respects slices, and hides values of NULL structs, which might not convert.
+    # `flatten` respects slices, and masks the values of NULL structs, which might be invalid.
     parts = dict(zip(names, array.flatten(), strict=True))
     children = [
         _conform(parts[field.name], field.type, (*path, field.name))
@@ -161,8 +161,8 @@ def _conform_list(array: Any, target: Any, path: Path) -> Any:
 
 
 def _plain_list(array: Any) -> Any:
-    # Offsets of a list view may overlap or be in any order, and pyarrow 26 casts them to an invalid
-    # array. So the lists are concatenated here.
+    # The offsets of a list view may overlap or be in any order. pyarrow 26 casts such an array to
+    # an invalid one, so concatenate the lists here.
     value_type = array.type.value_type
     sizes = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = pc.cumulative_sum(sizes)
@@ -185,7 +185,7 @@ def _conform_map(array: Any, target: Any, path: Path) -> Any:
 
 
 def spanned(array: Any, values: Any) -> tuple[Any, Any]:
-    """Return offsets from 0, and only the values that they span; the array may be a slice."""
+    """Return offsets that begin at 0, and only the values that they span, even for a slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)

@@ -1,7 +1,7 @@
-"""Change schemas: merge with the schema of data, widen types, alter columns.
+"""Changing schemas: merging with the schema of data, widening types, altering columns.
 
-Owns which columns are added, which types fit and which widen. The caller checks that the table's
-features allow the change, and assigns ids and physical names to new columns.
+Decides which columns are added, and which types are compatible or widened. The caller checks that
+the table's features allow the change, and assigns ids and physical names to new columns.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
-# Metadata that belongs to another table's column, not to its data.
+# Prefixes of metadata that describes the column of another table, not its data.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether all values of a type fit another type: the same, void, or a widening."""
+    """Return whether all values of `from_type` are values of `to_type`: equal, void or narrower."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a column may store data of another type, value by value.
+    """Return whether a column may store data of another type, if each value fits exactly.
 
-    `conform` checks that each value fits exactly.
+    `conform` checks the values.
     """
     match from_type, to_type:
         case PrimitiveType(), PrimitiveType():
@@ -81,19 +81,21 @@ def merge_schemas(
 ) -> StructType:
     """Return the table's schema, extended by the columns that only the data has.
 
-    Names ignore case, and the table's spelling and order stay. New columns and nested fields come
-    last and are nullable, because existing rows have no value for them.
+    Names are matched without regard to case; the table's spelling and order do not change. New
+    columns and nested fields are added last and are nullable, because existing rows have no value
+    for them.
 
     Args:
         current: the schema of the table.
         incoming: the schema of the data.
-        allow_widening: whether a wider type of the same kind widens the column; the field records
+        allow_widening: whether a wider type in the data widens the column; the field then records
             the change.
-        casts: whether the data is cast, so that a primitive column keeps its type; the caller
-            checks that the cast is possible.
+        casts: whether the data will be cast, so that the type of a primitive column does not
+            change; the caller checks that the cast is possible.
 
     Raises:
-        SchemaMismatchError: the data's type does not fit the column, or a new column is generated.
+        SchemaMismatchError: the data's type is incompatible with the column, or a new column is
+            generated.
 
     Protocol: Type Widening
     """
@@ -113,7 +115,7 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """Return the field as a new column of a table with rows: nullable, without foreign ids."""
+    """Return the field as a new column of a table with rows: nullable, without inherited ids."""
 
     def fresh(found: Field) -> Field:
         metadata = {
@@ -127,7 +129,7 @@ def new_field(field: Field) -> Field:
 def reorder(incoming: StructType, like: StructType) -> StructType:
     """Return the fields of `incoming` in the order and spelling of `like`, at every depth.
 
-    Fields that `like` lacks come last.
+    Fields that `like` lacks are last.
     """
     fields = _by_folded_name(incoming)
     known = [
@@ -196,9 +198,9 @@ def _merge_field(current: Field, incoming: Field, parent: Path, *, allow_widenin
 def _merge_types(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
-    """Return the merged type; `changes` collects widenings up to the next struct field.
+    """Return the merged type; `changes` collects the widenings inside the nearest struct field.
 
-    None for `changes` forbids widening.
+    If `changes` is None, widening is not allowed.
     """
     if isinstance(current, StructType) and isinstance(incoming, StructType):
         return _merge_structs(current, incoming, path, allow_widening=changes is not None)
@@ -212,7 +214,7 @@ def _merge_types(
 def _with_parts(
     one: DataType, other: DataType, change: Callable[[DataType, DataType, str], DataType]
 ) -> DataType | None:
-    """Return a list or map whose parts combine those of two types; None for other types."""
+    """Combine two lists or two maps part by part; return None for other types."""
     match one, other:
         case ArrayType(), ArrayType():
             element = change(one.element_type, other.element_type, "element")
@@ -236,12 +238,12 @@ def _merge_leaves(
     if can_store(incoming, current):
         return current
     raise SchemaMismatchError(
-        f"column {'.'.join(path)!r} is of type {current}, and the data has {incoming}"
+        f"column {'.'.join(path)!r} is of type {current}, but the data has the type {incoming}"
     )
 
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
-    # As in Delta Spark: an integer column does not become decimal or double unless requested.
+    # As in Delta Spark, an integer column becomes a decimal or double only on explicit request.
     return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
 
 
@@ -256,7 +258,7 @@ def _reorder_type(incoming: DataType, like: DataType) -> DataType:
     return found or incoming
 
 
-# --- type widening: allowed changes, and how a field records them
+# --- Type widening: the allowed changes, and how a field records them
 
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -264,12 +266,12 @@ TYPE_CHANGES_KEY: Final = "delta.typeChanges"
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A past change of a field's type: files may still have the earlier type.
+    """A past change of a field's type; files may still contain the earlier type.
 
     Args:
         from_type: the type before.
         to_type: the type after.
-        path: `element`, `key`, `value` inside the field; empty for the field itself.
+        path: the path to the type in the field, such as `element`; empty for the field itself.
 
     Protocol: Type Change Metadata
     """
@@ -280,13 +282,13 @@ class TypeChange:
 
 
 def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = False) -> bool:
-    """Return whether a column may change from one type to the other; false for equal types.
+    """Return whether a column's type may be widened to another type; False for equal types.
 
     Args:
         from_type: the current type.
         to_type: the new type.
-        is_lenient: whether an integer may become a decimal with just enough digits, as early
-            writers did (byte to decimal(4,1)); such files can be read.
+        is_lenient: whether an integer may become a decimal with the minimum number of digits (byte
+            to decimal(4,1)). Early writers did this, and their files can be read.
 
     Protocol: Type Widening
     """
@@ -309,7 +311,7 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
     """Return the type changes that a field records, oldest first.
 
     Raises:
-        InvalidMetadataError: the entry is malformed.
+        InvalidMetadataError: the metadata entry is malformed.
 
     Protocol: Type Change Metadata
     """
@@ -322,11 +324,11 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
 
 
 def check_readable_changes(schema: StructType) -> None:
-    """Refuse a table whose files may have a type that cannot be read as the current type.
+    """Refuse a table whose files may contain a type that cannot be read as the current type.
 
     Raises:
         UnsupportedTypeError: a field has a type change that deltalog does not support.
-        InvalidMetadataError: an entry is malformed.
+        InvalidMetadataError: a metadata entry is malformed.
 
     Protocol: Reader Requirements for Type Widening
     """
@@ -341,7 +343,7 @@ def check_readable_changes(schema: StructType) -> None:
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """Return the field with another recorded type change and the same type."""
+    """Return the field with one more recorded type change; its type does not change."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)
@@ -376,7 +378,7 @@ def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
     )
 
 
-# --- altering a schema, column by column
+# --- Altering a schema, column by column
 
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]
@@ -388,8 +390,8 @@ def add_column(
     """Return the schema with a new column, or a new field in the struct at `parent`.
 
     Raises:
-        InvalidInputError: the name is taken, the parent is not a struct, or the column to insert
-            after does not exist.
+        InvalidInputError: the name exists already, the parent is not a struct, or the column to
+            insert after does not exist.
     """
 
     def add(struct: StructType) -> StructType:
@@ -404,7 +406,7 @@ def drop_column(schema: StructType, path: str | Path) -> StructType:
     """Return the schema without a column or nested field.
 
     Raises:
-        InvalidInputError: there is no such column, or it is the last one of its struct.
+        InvalidInputError: the column does not exist, or is the only field of its struct.
     """
     *parent, name = canonical_path_of(schema, path)
 
@@ -420,7 +422,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
     """Return the schema with another display name for a column or nested field.
 
     Raises:
-        InvalidInputError: there is no such column, or the new name is taken.
+        InvalidInputError: the column does not exist, or the new name exists already.
     """
     *parent, name = canonical_path_of(schema, path)
 
@@ -434,10 +436,10 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
 
 
 def move_column(schema: StructType, path: str | Path, where: Where) -> StructType:
-    """Return the schema with a column or nested field at another place in its struct.
+    """Return the schema with a column or nested field at another position in its struct.
 
     Raises:
-        InvalidInputError: one of the columns does not exist.
+        InvalidInputError: a column does not exist.
     """
     *parent, name = canonical_path_of(schema, path)
 
@@ -455,19 +457,20 @@ def change_field(
     """Return the schema with one struct field replaced: its comment, default or nullability.
 
     Raises:
-        InvalidInputError: there is no such column, or the path ends inside a list or map.
+        InvalidInputError: the column does not exist, or the path ends inside a list or map.
     """
     *parent, name = canonical_path_of(schema, path)
     return _edit_struct(schema, tuple(parent), lambda struct: _replace_field(struct, name, change))
 
 
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
-    """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
+    """Return the schema with a wider type at a path, which may end in `element`, `key` or `value`.
 
-    The nearest struct field records the change; a void column may become any type, unrecorded.
+    The nearest struct field records the change. A void column may become any type, without a
+    record.
 
     Raises:
-        InvalidInputError: there is no such column, or the type would not become wider.
+        InvalidInputError: the column does not exist, or the new type is not wider.
 
     Protocol: Writer Requirements for Type Widening
     """

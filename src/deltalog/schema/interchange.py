@@ -1,7 +1,7 @@
-"""Methods of types as in deltalake: to and from JSON and Arrow.
+"""Methods of types for conversion to and from JSON and Arrow, as in deltalake.
 
-Owns only the methods' names. `codec`, `arrow` and `columns` implement them, and add their functions
-to `FORMS` when the package is imported. This avoids an import cycle, because they import `types`,
+Defines only the methods. `codec`, `arrow` and `columns` implement them, and add their functions to
+`FORMS` when the package is imported. This avoids an import cycle, because they import `types`,
 which imports this module.
 """
 
@@ -22,8 +22,8 @@ class Form:
     """A representation of types, fields and schemas.
 
     Args:
-        write: converts a value to the form; other arguments depend on the form.
-        read: converts the form to a value, given the expected class; None if only written.
+        write: converts a value to this form; further arguments depend on the form.
+        read: converts this form to a value of the expected class; None if that is not possible.
     """
 
     write: Callable[..., Any]
@@ -31,7 +31,7 @@ class Form:
 
 
 FORMS: Final[dict[str, Form]] = {}
-"""The forms by name: `json`, `arrow` and `card`, each added by its module."""
+"""The forms by name: `json`, `arrow` and `card`. Each of them is added by its module."""
 
 
 class SchemaPart:
@@ -40,22 +40,22 @@ class SchemaPart:
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments name this class."""
+        """Make errors about arguments contain the name of the subclass."""
         super().__init_subclass__(**options)
         name_methods_after(cls, SchemaPart)
 
     def to_json(self) -> str:
-        """Return the protocol's JSON, in one line."""
+        """Return the JSON form of the protocol, in one line."""
         found: str = FORMS["json"].write(self)
         return found
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the type, field or schema from the protocol's JSON.
+        """Parse the JSON form of the protocol to a type, field or schema.
 
         Raises:
             InvalidMetadataError: the string is not the JSON of a type or field.
-            InvalidInputError: it is the JSON of another class.
+            InvalidInputError: the string is the JSON of another class.
         """
         return cls._read("json", text)
 
@@ -72,17 +72,17 @@ class SchemaPart:
 
     @classmethod
     def from_arrow(cls, value: Any) -> Self:
-        """Return the type, field or schema that stores data of an Arrow one.
+        """Return the type, field or schema that can store data of an Arrow type, field or schema.
 
         Accepts any object with `__arrow_c_schema__`.
 
         Raises:
-            InvalidInputError: Delta has no such type, or it belongs to another class.
+            InvalidInputError: Delta has no such type, or the value belongs to another class.
         """
         return cls._read("arrow", value)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
+        """Return the type in the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
         return self.to_arrow().__arrow_c_schema__()
 
     def _card(self) -> str:

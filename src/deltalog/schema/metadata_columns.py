@@ -1,4 +1,4 @@
-"""Names and Arrow types of the columns that a read can add to those of the table.
+"""Names and Arrow types of the columns that a read can add to the columns of the table.
 
 Protocol: Change Data Files; `_metadata` is Spark's hidden struct of file and row facts
 """
@@ -25,8 +25,8 @@ ROW_INDEX: Final = "_metadata.row_index"
 ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
-"""The metadata columns that only tables with row tracking have."""
-# Only used while rows are changed: the number of the file that contains a row.
+"""The metadata columns that exist only in tables with row tracking."""
+# Used only while rows are changed: the number of the file that contains the row.
 FILE_NUMBER: Final = "_metadata.file_number"
 
 CHANGE_TYPE: Final = "_change_type"
@@ -42,26 +42,26 @@ METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     ROW_ID: pa.int64(),
     ROW_COMMIT_VERSION: pa.int64(),
 }
-"""Columns that a scan adds if selected by name: location and identity of a row."""
+"""The columns that a scan adds if they are selected by name: location and identity of a row."""
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     CHANGE_TYPE: pa.string(),
     COMMIT_VERSION: pa.int64(),
     COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
 }
-"""Columns that the change data feed adds: the kind of change, and its version and time."""
+"""The columns that the change data feed adds: the kind of change, its version and its time."""
 _MOST_MS: Final = (2**63 - 1) // 1000
 
 
 def moment_of(time_ms: int | None) -> int | None:
-    """Return milliseconds since 1970 as microseconds.
+    """Convert milliseconds since 1970 to microseconds.
 
-    None if out of range: a log may contain any number.
+    Returns None if out of range, because a log may contain any number.
     """
     return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000
 
 
-# --- the metadata columns as part of a table's schema
+# --- The metadata columns as part of a table's schema
 
 
 _METADATA_FIELD: Final = Field(
@@ -77,12 +77,12 @@ _METADATA_FIELD: Final = Field(
 
 
 def has_own_metadata(schema: StructType) -> bool:
-    """Return whether the table has its own column named `_metadata`."""
+    """Return whether the table itself has a column named `_metadata`."""
     return any(name_key(name) == METADATA for name in schema.names)
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """Return the `METADATA_COLUMNS` that no table column hides."""
+    """Return those `METADATA_COLUMNS` whose names are not hidden by a column of the table."""
     if has_own_metadata(schema):
         return {}
     if METADATA_COLUMNS.keys().isdisjoint(schema.names):
@@ -91,7 +91,7 @@ def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
 
 
 def with_metadata_columns(schema: StructType) -> StructType:
-    """Return the schema for predicates: that of the table and the struct `_metadata`."""
+    """Return the schema for predicates: the table's columns and the struct `_metadata`."""
     if not metadata_columns_of(schema):
         return schema
     return StructType([*schema, _METADATA_FIELD])

@@ -1,6 +1,6 @@
 """The data types of a Delta table, as values.
 
-Owns types, fields and schemas, and the names of collations. Look-up, changes and data are in
+Owns types, fields and schemas, and the names of collations. Look-up, changes and conversion are in
 `columns`, `evolve` and `arrow`.
 
 Protocol: Schema Serialization Format (Primitive Types, Struct Type, Struct Field, Array Type,
@@ -23,7 +23,7 @@ from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Column metadata that users declare.
+# The keys of column metadata that users declare.
 GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
 IDENTITY_START_KEY: Final = "delta.identity.start"
 IDENTITY_STEP_KEY: Final = "delta.identity.step"
@@ -61,7 +61,7 @@ class PrimitiveType(SchemaPart):
 
     @property
     def primitive(self) -> Primitive:
-        """The type's row in the table of primitive types; the same for all parameters."""
+        """The type's row in the table of primitive types; parameters do not matter."""
         return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
 
     @property
@@ -77,12 +77,12 @@ class PrimitiveType(SchemaPart):
 
     @property
     def precision(self) -> int:
-        """Digits of a decimal; InvalidInputError for any other type."""
+        """The number of digits of a decimal. InvalidInputError for other types."""
         return self._decimal_parameter(0)
 
     @property
     def scale(self) -> int:
-        """Digits after the point of a decimal; InvalidInputError for any other type."""
+        """The number of digits after the point of a decimal. InvalidInputError for other types."""
         return self._decimal_parameter(1)
 
     def _decimal_parameter(self, place: int) -> int:
@@ -91,15 +91,15 @@ class PrimitiveType(SchemaPart):
         return int(self.parameters[place])
 
     def __str__(self) -> str:
-        """Spark's short name of the type."""
+        """Return Spark's short name of the type."""
         return self.type
 
     def __repr__(self) -> str:
-        """The call that makes the value."""
+        """Return the Python call that creates the value."""
         return f"PrimitiveType({self.type!r})"
 
 
-# Types that rules of the protocol and of SQL mention.
+# The types that rules of the protocol or of SQL refer to.
 STRING: Final = PrimitiveType("string")
 BYTE: Final = PrimitiveType("byte")
 SHORT: Final = PrimitiveType("short")
@@ -120,7 +120,7 @@ VOID: Final = PrimitiveType("void")
 
 
 def decimal_type(precision: int, scale: int) -> PrimitiveType:
-    """Return the decimal type with a number of digits, and of digits after the point."""
+    """Return the decimal type with the given number of digits, in total and after the point."""
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -133,23 +133,23 @@ class VariantType(SchemaPart):
 
     @property
     def type(self) -> str:
-        """`variant`, the kind of type."""
+        """The kind of type: `variant`."""
         return "variant"
 
     def __str__(self) -> str:
-        """Spark's short name of the type."""
+        """Return Spark's short name of the type."""
         return "variant"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownType(SchemaPart):
-    """A type that deltalog does not support: reading it is refused.
+    """A type that deltalog does not support, so columns of this type cannot be read.
 
-    Schema and history of such a table can be shown, and its metadata is preserved.
+    The schema and history of such a table can be shown, and its metadata is preserved.
 
     Args:
-        name: the name in the schema.
-        definition: compact JSON, if the type is not only a name.
+        name: the name of the type in the schema.
+        definition: the type as compact JSON, if it is not only a name.
     """
 
     name: str
@@ -175,17 +175,17 @@ class ArrayType(SchemaPart):
         element_type: DataType | str,
         contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
-        """Accept a type's name for the type."""
+        """Also accept a type's name as the element type."""
         object.__setattr__(self, "element_type", as_type(element_type))
         object.__setattr__(self, "contains_null", contains_null)
 
     @property
     def type(self) -> str:
-        """`array`, the kind of type."""
+        """The kind of type: `array`."""
         return "array"
 
     def __str__(self) -> str:
-        """Spark's short name of the type."""
+        """Return Spark's short name of the type."""
         return f"array<{self.element_type}>"
 
 
@@ -206,30 +206,30 @@ class MapType(SchemaPart):
         value_type: DataType | str,
         value_contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
-        """Accept types' names for the types."""
+        """Also accept types' names as key and value type."""
         object.__setattr__(self, "key_type", as_type(key_type))
         object.__setattr__(self, "value_type", as_type(value_type))
         object.__setattr__(self, "value_contains_null", value_contains_null)
 
     @property
     def type(self) -> str:
-        """`map`, the kind of type."""
+        """The kind of type: `map`."""
         return "map"
 
     def __str__(self) -> str:
-        """Spark's short name of the type."""
+        """Return Spark's short name of the type."""
         return f"map<{self.key_type},{self.value_type}>"
 
 
 @dataclass(frozen=True, slots=True)
 class Field(SchemaPart):
-    """One column of a table, or one field of a struct.
+    """A column of a table, or a field of a struct.
 
     Args:
-        name: as shown to users; under column mapping the stored name is in `metadata`.
-        type: a type, or its name.
-        nullable: False if NULL is refused.
-        metadata: column metadata, kept whole; JSON values.
+        name: the name for users; under column mapping the physical name is in `metadata`.
+        type: the type, or its name.
+        nullable: False if the column must not contain NULL.
+        metadata: the column metadata, as JSON values; unknown entries are preserved.
 
     Protocol: Struct Field, Column Metadata
     """
@@ -246,7 +246,7 @@ class Field(SchemaPart):
         nullable: bool = True,  # noqa: FBT001, FBT002  # as above
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Accept a type's name for the type, and None for no metadata."""
+        """Also accept a type's name as the type, and None as empty metadata."""
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "nullable", nullable)
@@ -257,15 +257,15 @@ class Field(SchemaPart):
         return self._with(comment=text)
 
     def collate(self, collation: str, at: str = "") -> Field:
-        """Return this column with a collation, which compares its strings.
+        """Return this column with a collation for comparing its strings.
 
         Args:
-            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
-            at: path to the strings inside the column, such as `element`; empty for the column
+            collation: the name in SQL, such as `UTF8_LCASE`; the default is `UTF8_BINARY`.
+            at: the path to the strings inside the column, such as `element`; empty for the column
                 itself.
 
         Raises:
-            InvalidInputError: there is no such collation.
+            InvalidInputError: the collation does not exist.
 
         Protocol: Specifying collations in the table schema
         """
@@ -280,17 +280,17 @@ class Field(SchemaPart):
         return replace(self, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
     def default(self, expression: str) -> Field:
-        """Return this column with a default value, for writes that leave the column out.
+        """Return this column with a default value, for writes that omit the column.
 
         Args:
-            expression: Spark SQL that names no column, such as `0` or `current_timestamp()`.
+            expression: Spark SQL that uses no column, such as `0` or `current_timestamp()`.
 
         Protocol: Default Columns
         """
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
-        """Return this column as a generated column, computed from others.
+        """Return this column as a generated column, which is computed from other columns.
 
         Args:
             expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
@@ -303,9 +303,9 @@ class Field(SchemaPart):
         """Return this column, of type long, as an identity column, which numbers new rows.
 
         Args:
-            start: first number.
-            step: distance to the next one, not 0.
-            always: False allows writes to set their own numbers.
+            start: the first number.
+            step: the difference between successive numbers, not 0.
+            always: if False, writes may provide their own numbers.
 
         Protocol: Identity Columns
         """
@@ -324,7 +324,7 @@ class Field(SchemaPart):
         return f"{printable(self.name)}: {self.type}{collate}{not_null}"
 
     def __repr__(self) -> str:
-        """The call that makes the field, without default arguments."""
+        """Return the Python call that creates the field, without default arguments."""
         nullable = "" if self.nullable else ", nullable=False"
         metadata = f", metadata={self.metadata!r}" if self.metadata else ""
         return f"Field({self.name!r}, {self.type!r}{nullable}{metadata})"
@@ -343,7 +343,7 @@ class StructType(SchemaPart):
     )
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
-        """Keep any sequence of fields as a tuple."""
+        """Store any sequence of fields as a tuple."""
         object.__setattr__(self, "fields", FrozenList(fields))
         object.__setattr__(self, "_by_folded", None)
 
@@ -357,9 +357,9 @@ class StructType(SchemaPart):
         return "struct"
 
     def fields_named(self, name: str) -> Sequence[Field]:
-        """Return the fields of exactly this name, or else those whose name differs in case only.
+        """Return the fields with exactly this name, or else those whose names differ only in case.
 
-        Cost: one pass over the fields, for all calls together.
+        Cost: one pass over the fields for all calls together.
         """
         index = self._by_folded
         if index is None:
@@ -388,20 +388,20 @@ class StructType(SchemaPart):
         return loads(self.to_json(), "a schema")  # type: ignore[no-any-return]  # of a struct
 
     def with_fields(self, fields: Sequence[Field]) -> StructType:
-        """Return the same kind of struct with other fields."""
+        """Return a struct of the same class with other fields."""
         return replace(self, fields=tuple(fields))
 
     def __str__(self) -> str:
-        """Spark's short name of the type."""
+        """Return Spark's short name of the type."""
         inner = ",".join(f"{printable(column.name)}:{column.type}" for column in self.fields)
         return f"struct<{inner}>"
 
     def __repr__(self) -> str:
-        """The call that makes the value."""
+        """Return the Python call that creates the value."""
         return f"StructType({list(self.fields)!r})"
 
     def _repr_html_(self) -> str:
-        """Return the notebook card: a tree of columns."""
+        """Return the HTML for a notebook: a tree of columns."""
         return self._card()
 
 
@@ -410,7 +410,7 @@ Schema = StructType
 
 
 def as_type(value: DataType | str) -> DataType:
-    """Return a type, given itself or its name.
+    """Return a type unchanged, or the type with a given name.
 
     Raises:
         InvalidInputError: the value is not a type, or the name is not a primitive type.
@@ -428,7 +428,7 @@ def _unknown_type(value: object) -> InvalidInputError:
     return unknown_type(value)
 
 
-# --- names of collations: in SQL, and as identifiers in schemas
+# --- Names of collations in SQL, and identifiers in schemas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,8 +436,8 @@ class CollationRules:
     """How strings are compared: by the bytes of a key that is derived from each string.
 
     Args:
-        lowers: whether the key has lower-case characters.
-        trims: whether the key leaves trailing spaces out.
+        lowers: whether the key is in lower case.
+        trims: whether the key omits trailing spaces.
     """
 
     lowers: bool
@@ -445,23 +445,23 @@ class CollationRules:
 
 
 BY_BYTES: Final = "spark.UTF8_BINARY"
-"""The default, which schemas omit."""
+"""The default collation, which schemas omit."""
 RULES: Final[Mapping[str, CollationRules]] = {
     "spark.UTF8_BINARY_RTRIM": CollationRules(lowers=False, trims=True),
     "spark.UTF8_LCASE": CollationRules(lowers=True, trims=False),
     "spark.UTF8_LCASE_RTRIM": CollationRules(lowers=True, trims=True),
 }
 RULES_VERSION: Final = "78.3"
-"""The ICU version of Spark 4.2, whose lower case follows Unicode 17."""
+"""The ICU version of Spark 4.2, whose lower-case rules are those of Unicode 17."""
 
 _PROVIDER_OF_SPARK: Final = "spark"
 _PROVIDER_OF_ICU: Final = "icu"
 _QUALIFIER: Final = ("SYSTEM", "BUILTIN")
 _BY_FOLDED: Final = {identifier.lower(): identifier for identifier in (BY_BYTES, *RULES)}
-# The endings of Spark's names, in this order; CS and AS are the defaults.
+# The suffixes of Spark's names, in this order; CS and AS are the defaults.
 _MODIFIERS: Final = {"CI": "_CI", "CS": "", "AI": "_AI", "AS": "", "RTRIM": "_RTRIM"}
 _SAME_MODIFIERS: Final = ({"CI", "CS"}, {"AI", "AS"}, {"RTRIM"})
-# Spark 4.2's names of the languages, scripts and countries for which ICU 78 has an order.
+# The languages, scripts and countries with a collation in ICU 78, by their names in Spark 4.2.
 _NAMES_OF_ICU: Final = """
     UNICODE af am ar ar_SAU as az be bg blo bn bo br bs bs_Cyrl ca ceb chr cs cy da de de_AUT
     dsb dz ee el en en_USA eo es et fa fa_AFG ff ff_Adlm fi fil fo fr fr_CAN fy ga gl gu ha
@@ -477,9 +477,9 @@ _LOCALE_OF: Final = {locale.upper(): locale for locale in _LOCALES}
 
 
 def canonical(identifier: str) -> str:
-    """Return a known identifier in Spark's spelling; others unchanged.
+    """Return a known identifier in Spark's spelling, and an unknown identifier unchanged.
 
-    Some writers use another case: `SPARK.UTF8_LCASE`.
+    Some writers spell identifiers in another case: `SPARK.UTF8_LCASE`.
     """
     return _BY_FOLDED.get(identifier.lower(), identifier)
 
@@ -491,7 +491,7 @@ def collation_named(name: str) -> str:
         name: such as `UTF8_LCASE`, `de_CI` or `SYSTEM.BUILTIN.UTF8_LCASE`; case does not matter.
 
     Raises:
-        InvalidInputError: there is no such collation.
+        InvalidInputError: the collation does not exist.
     """
     *qualifier, last = name.split(".")
     is_known = tuple(part.upper() for part in qualifier) in {
@@ -509,7 +509,7 @@ def name_in_sql(identifier: str) -> str:
 
 
 def versioned(identifier: str) -> str:
-    """Return the identifier with the current version of the rules, as statistics use it."""
+    """Return the identifier with the current version of its rules, as used in statistics."""
     return f"{identifier}.{RULES_VERSION}"
 
 
@@ -517,7 +517,7 @@ def _identified(name: str) -> str | None:
     of_spark = _BY_FOLDED.get(f"{_PROVIDER_OF_SPARK}.{name.lower()}")
     if of_spark is not None:
         return of_spark
-    # Both `sr_Latn` and `sr` are locales: the longest match is used.
+    # Use the longest match, because both `sr_Latn` and `sr` are locales.
     parts = name.split("_")
     for count in range(len(parts), 0, -1):
         locale = _LOCALE_OF.get("_".join(parts[:count]))

@@ -1,14 +1,14 @@
-"""SQL statements over tables by their names, and a PEP 249 connection.
+"""SQL statements over named tables, and a PEP 249 connection.
 
-A statement (`statement`) is a frozen value, with its grammar in the same module and a row in
-`grammar`. A session runs it: in this process (`local`), or on a cluster (in `spark`). It runs one
-or more operations of `operations`.
+A statement (see `statement`) is a frozen value. Its grammar is in the same module, and its first
+words are a row in `grammar`. A session runs the statement, in this process (`local`) or on a
+cluster (in `spark`), with one or more operations of `operations`.
 
-- `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `create`: CREATE, DROP, CONVERT, also of
-  schemas. `alter`: ALTER and COMMENT. `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
-- `select`: queries, which `query` answers, and EXPLAIN. `shows`: DESCRIBE and SHOW of one table.
+- `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `create`: CREATE, DROP and CONVERT, also for
+schemas. `alter`: ALTER and COMMENT. `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
+- `select`: queries, which `query` runs, and EXPLAIN. `shows`: DESCRIBE and SHOW of one table.
 - `catalog_names`: names that a catalog resolves; USE, SHOW TABLES and SHOW SCHEMAS.
-- `connection`: `connect` and `sql`. `results`: their rows. `reader`: words. `magic`: notebooks.
+- `connection`: `connect` and `sql`. `results`: results. `reader`: reads words. `magic`: notebooks.
 """
 
 from __future__ import annotations

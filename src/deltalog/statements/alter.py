@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AlterStatement(SqlStatement):
-    """Changes of a table's schema, properties or constraints, in one version."""
+    """Changes the schema, properties or constraints of a table, in one version."""
 
     table: QualifiedName
     operations: tuple[Operation[Any], ...]
@@ -57,7 +57,7 @@ class AlterStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnStatement(SqlStatement):
-    """Hive's `CHANGE COLUMN`, which repeats the column's type even if it stays the same."""
+    """Hive's `CHANGE COLUMN`, which repeats the column's type even if it does not change."""
 
     table: QualifiedName
     column: Path
@@ -66,7 +66,7 @@ class ChangeColumnStatement(SqlStatement):
     where: Where | None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Change the properties of the column that differ."""
+        """Change those properties of the column that differ."""
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
         operations: list[Operation[Any]] = []
@@ -89,12 +89,12 @@ class ChangeColumnStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceColumnsStatement(SqlStatement):
-    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: defines the new schema."""
+    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: replaces the schema."""
 
     table: QualifiedName
     fields: tuple[Field, ...]
     by_bytes: frozenset[Path]
-    """The strings that explicitly have the default collation, in lower case."""
+    """Paths, in lower case, of the strings with an explicit default collation."""
 
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
@@ -131,7 +131,7 @@ class DropFeatureStatement(SqlStatement):
     truncates_history: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove the uses of the feature, then the feature."""
+        """Remove all uses of the feature from the table, then the feature itself."""
         table = session.open(self.table)
         table.alter.drop_feature(self.feature, truncate_history=self.truncates_history)
         session.note(self.table, table)
@@ -140,7 +140,7 @@ class DropFeatureStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class RenameStatement(SqlStatement):
-    """`ALTER TABLE … RENAME TO …`, in the catalog of the table."""
+    """`ALTER TABLE … RENAME TO …`, for a table in a catalog."""
 
     table: QualifiedName
     to: QualifiedName
@@ -153,7 +153,7 @@ class RenameStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class LocationStatement(SqlStatement):
-    """`ALTER TABLE … SET LOCATION '…'`, in the catalog of the table."""
+    """`ALTER TABLE … SET LOCATION '…'`, for a table in a catalog."""
 
     table: QualifiedName
     location: str
@@ -198,7 +198,7 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     for number, (parent, field, where) in enumerate(found):
         together.append(field)
         following = found[number + 1] if number + 1 < len(found) else None
-        # Columns added at the end of the same struct become one operation.
+        # Add columns at the end of the same struct with one operation.
         if where == "last" and following is not None and following[::2] == (parent, "last"):
             continue
         operations.append(alter.AddColumns(together, parent=parent, where=where))
@@ -231,10 +231,10 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
 def _replacing(
     old: StructType, new: StructType, parent: Path, by_bytes: Collection[Path]
 ) -> Iterator[Operation[Any]]:
-    """Return the operations that turn a struct into another: columns of the same name stay.
+    """Return the operations that turn a struct into another; fields of the same name remain.
 
     Raises:
-        InvalidInputError: columns are both added and dropped, as in Delta Spark.
+        InvalidInputError: columns are both added and dropped; Delta Spark refuses this, too.
     """
     known = {name_key(field.name): field for field in old}
     wanted = {name_key(field.name) for field in new}
@@ -244,7 +244,7 @@ def _replacing(
     dropped = [(*parent, field.name) for field in old if name_key(field.name) not in wanted]
     if added and dropped:
         raise InvalidInputError(
-            f"cannot replace the columns: {[field.name for field in added]} are added and "
+            f"cannot replace the columns: {[field.name for field in added]} would be added and "
             f"{[path[-1] for path in dropped]} dropped, which could mean a rename; add, "
             "rename and drop columns in separate statements"
         )
@@ -307,7 +307,7 @@ def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement
 
 
 def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
-    """Parse columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
+    """Parse columns with TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or SET/DROP DEFAULT."""
     operations = reader.listed(lambda: _read_change(reader), is_bracketed=False)
     return AlterStatement(table, tuple(operations))
 
@@ -349,7 +349,7 @@ def _retyped(column: Path, wanted: WrittenType) -> Operation[Any]:
 
 
 def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
-    """Parse Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or as in ALTER COLUMN."""
+    """Parse Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or the form of ALTER COLUMN."""
     column = reader.path()
     if reader.take("COMMENT"):
         return AlterStatement(table, (alter.SetColumnComment(column, reader.text()),))
@@ -361,7 +361,7 @@ def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatemen
         return AlterStatement(table, (_retyped(column, reader.type(*CLAUSES)),))
     name = reader.name("the column's new name")
     if name_key(name) != name_key(column[-1]):
-        reader.fail("expected the same name: ALTER TABLE … RENAME COLUMN renames")
+        reader.fail("expected the old name again; to rename, use ALTER TABLE … RENAME COLUMN")
     written = reader.type(*CLAUSES)
     field = read_definition(reader, name, written)
     return ChangeColumnStatement(table, column, field, written.collations, _read_place(reader))

@@ -1,7 +1,7 @@
-"""Names of tables that a catalog resolves; `USE`, `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW CATALOGS`.
+"""Names of tables in catalogs; `USE`, `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW CATALOGS`.
 
-This module decides how a name finds its catalog: by the catalog's alias, or by the default schema
-of the session.
+This module decides which catalog a name belongs to, from an alias of a catalog in the name or from
+the default schema of the session.
 
 Protocol: none
 """
@@ -45,15 +45,17 @@ if TYPE_CHECKING:
 
 
 class CatalogNames:
-    """Tables of one or several catalogs, by their names in statements.
+    """The tables of one or several catalogs, by their names in statements.
 
     Args:
-        catalog: the session's catalog, or several by alias; an alias is the first part of a name.
-        schema: the default schema, such as `sales` or `main.sales`; it completes shorter names.
-        storage_options: for a catalog given as a string; see `open_catalog`.
+        catalog: the session's catalog, or a mapping from aliases, with which names begin, to
+            catalogs.
+        schema: the default schema, such as `sales` or `main.sales`; it is prepended to shorter
+        names.
+        storage_options: options for a catalog that is given as a string; see `open_catalog`.
 
     Raises:
-        InvalidInputError: an argument is not a catalog, or not a schema.
+        InvalidInputError: `catalog` is not a catalog, or `schema` is not a schema name.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class CatalogNames:
         elif catalog is not None:
             self._only = _opened(catalog, storage_options)
         self._schema = () if schema is None else QualifiedName.parse(schema).parts
-        self._depth = len(self._schema) + 1  # number of parts of a full name, if known
+        self._depth = len(self._schema) + 1  # number of parts of a full name
 
     @property
     def is_empty(self) -> bool:
@@ -83,17 +85,17 @@ class CatalogNames:
         return len(name.parts) > 1 and name_key(name.parts[0]) in self._aliased
 
     def named(self, name: QualifiedName) -> NamedTable | None:
-        """Return the catalog of a table and its name there, whether or not the table exists."""
+        """Return the catalog and the name of a table there, even if the table does not exist."""
         found = self._resolved(name)
         return None if found is None else NamedTable(catalog=found[0], name=found[1])
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry for the table of a name."""
+        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
         found = self._resolved(name)
         return None if found is None else found[0].find(found[1])
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the newest version of the table of a name; None if no catalog has it."""
+        """Return the newest version of a table; None if no catalog contains it."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -103,7 +105,7 @@ class CatalogNames:
         return DeltaTable.from_context(catalog.open(parts))
 
     def absence(self, name: QualifiedName) -> str | None:
-        """Return the catalog's reason why a name is missing; None if no catalog owns the name."""
+        """Return why a table is missing in its catalog; None if the name belongs to no catalog."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -114,7 +116,7 @@ class CatalogNames:
         return None
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace | None:
-        """Return the location of a present or new table; None if no catalog owns the name."""
+        """Return the location of an existing or new table; None if the name is in no catalog."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -126,13 +128,13 @@ class CatalogNames:
         return TablePlace(context=staged.context, new=new)
 
     def keeps(self, name: QualifiedName) -> bool:
-        """Return whether a catalog owns a name, whether or not the table exists."""
+        """Return whether a catalog is responsible for a name, even if the table does not exist."""
         return self._resolved(name) is not None
 
     def forget(self, name: QualifiedName) -> bool:
         """Drop a table from its catalog; return whether it existed.
 
-        As in Spark, the files of a managed table are deleted, and those of an external table stay.
+        As in Spark, the files of a managed table are deleted, but not those of an external table.
         """
         found = self._resolved(name)
         table = None if found is None else found[0].find(found[1])
@@ -158,9 +160,9 @@ class CatalogNames:
             found[0].relocate(found[1], location)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool = False) -> None:
-        """Set the schema or catalog that completes shorter names.
+        """Set the schema or catalog that is prepended to shorter names.
 
-        A schema name without a catalog belongs to the current catalog.
+        A schema name without a catalog refers to the current catalog.
 
         Raises:
             InvalidInputError: the session has no catalog.
@@ -181,8 +183,8 @@ class CatalogNames:
         """Create a schema or a catalog.
 
         Raises:
-            CatalogError: it already exists.
-            InvalidInputError: the session's catalog cannot create it.
+            CatalogError: the schema or catalog already exists.
+            InvalidInputError: the session's catalog cannot create schemas or catalogs.
         """
         more: dict[str, Any] = {
             "comment": names.comment,
@@ -205,8 +207,8 @@ class CatalogNames:
         """Drop a schema or a catalog.
 
         Raises:
-            CatalogError: it does not exist.
-            InvalidInputError: the session's catalog cannot drop it.
+            CatalogError: the schema or catalog does not exist.
+            InvalidInputError: the session's catalog cannot drop schemas or catalogs.
         """
         try:
             if is_catalog:
@@ -223,7 +225,7 @@ class CatalogNames:
         catalog: object = found
         if not isinstance(catalog, KeepsSchemas) or not schema:
             raise InvalidInputError(
-                f"cannot make or drop the schema {shown_name(tuple(namespace))}: "
+                f"cannot create or drop the schema {shown_name(tuple(namespace))}: "
                 + _without(catalog)
             )
         return catalog, schema
@@ -232,13 +234,13 @@ class CatalogNames:
         catalog: object = self._only
         if not isinstance(catalog, KeepsCatalogs) or len(namespace) != 1:
             raise InvalidInputError(
-                f"cannot make or drop the catalog {shown_name(tuple(namespace))}: "
+                f"cannot create or drop the catalog {shown_name(tuple(namespace))}: "
                 + _without(catalog)
             )
         return catalog
 
     def _whole(self, namespace: Sequence[str]) -> Name:
-        """Return a schema name, completed with the current catalog if that is left out."""
+        """Return a schema name, with the current catalog prepended if the name contains none."""
         wanted = tuple(namespace)
         if wanted and name_key(wanted[0]) in self._aliased:
             return wanted
@@ -246,11 +248,11 @@ class CatalogNames:
         return (*self._schema[: max(0, missing)], *wanted)
 
     def leave(self) -> None:
-        """Reset the schema and catalog that complete shorter names."""
+        """Reset the current schema and catalog to the session's defaults."""
         self._schema, self._depth = (), 1
 
     def catalogs(self) -> list[str]:
-        """Return the aliases of the catalogs, or the catalogs inside of a catalog of catalogs."""
+        """Return the aliases of the catalogs, or the catalogs inside a catalog of catalogs."""
         own = _own_catalogs(self._only)
         return sorted(self._aliased) if own is None else own
 
@@ -263,7 +265,7 @@ class CatalogNames:
         return [name[len(rest) :] for name in catalog.list_schemas(rest)]
 
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
-        """Return the tables of a schema; empty means the default schema."""
+        """Return the tables of a schema; an empty name means the default schema."""
         wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
         if catalog is None or not rest:
@@ -272,20 +274,20 @@ class CatalogNames:
         return [QualifiedName((*alias, *name)) for name in catalog.list_tables(rest)]
 
     def keeps_namespace(self, namespace: Sequence[str]) -> bool:
-        """Return whether a catalog or schema is in these catalogs; empty means the current one."""
+        """Return whether a catalog or schema exists here; empty means the current schema."""
         wanted = tuple(namespace) or self._schema
         if wanted and name_key(wanted[0]) in self._aliased:
             return True
         return self._only is not None or bool(self._schema)
 
     def _within(self, namespace: Name) -> tuple[TableCatalog | None, Name]:
-        """Return the catalog of a namespace, and the rest of its name."""
+        """Split a namespace into its catalog and the rest of the name."""
         if namespace and name_key(namespace[0]) in self._aliased:
             return self._aliased[name_key(namespace[0])], namespace[1:]
         return self._only, namespace
 
     def _resolved(self, name: QualifiedName) -> tuple[TableCatalog, Name] | None:
-        """Return the catalog of a name, and the name in it."""
+        """Split a table name into its catalog and the name in that catalog."""
         if name.location is not None:
             return None
         parts = name.parts
@@ -322,7 +324,7 @@ def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCat
     return catalog
 
 
-# `USE`, and `SHOW` of catalogs, schemas and tables.
+# --- `USE`, and `SHOW` of catalogs, schemas and tables
 
 
 _TABLES: Final[dict[str, pa.DataType]] = {
@@ -341,7 +343,7 @@ class NamespaceStatement(SqlStatement):
     @property
     @abstractmethod
     def namespace(self) -> tuple[str, ...]:
-        """The catalog or the schema; empty means the session's."""
+        """The catalog or schema; empty means the session's current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +354,7 @@ class UseStatement(NamespaceStatement):
     is_catalog: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Use the schema to complete shorter names from now on."""
+        """Prepend the schema to shorter names from now on."""
         session.namespaces.use(self.namespace, is_catalog=self.is_catalog)
         return StatementAnswer(None)
 
@@ -384,13 +386,13 @@ class ShowSchemasStatement(NamespaceStatement):
 
 @dataclass(frozen=True, slots=True)
 class ShowTablesStatement(NamespaceStatement):
-    """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern has `*` and `|`."""
+    """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern may contain `*` and `|`."""
 
     namespace: tuple[str, ...] = ()
     pattern: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each table that has a name."""
+        """Return a row for each named table."""
         rows: list[tuple[Any, ...]] = [
             (".".join(name.parts[:-1]), name.parts[-1], not name.parts[:-1])
             for name in session.tables(self.namespace)
@@ -434,7 +436,7 @@ def _matches(name: str, pattern: str | None) -> bool:
     return any(fnmatchcase(name_key(name), option.strip()) for option in options)
 
 
-# The tables in a statement, in its clauses and its queries.
+# --- The tables that a statement names, in its clauses and its queries
 
 
 def names_in(value: object) -> Iterator[QualifiedName]:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 Path = tuple[str, ...]
-# Marker for a value: the column's default.
+# Marks a value as DEFAULT, which means the default of the column.
 _DEFAULT = None
 
 
@@ -79,7 +79,7 @@ class DeleteStatement(SqlStatement):
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
 
     def explain(self, session: Session) -> str:
-        """Return the plan for finding the rows."""
+        """Return the plan of the scan that finds the rows."""
         found = explained_scan(session, self.table, self.where, self.alias)
         return "\n".join([f"Delete of rows of {self.table}", *found])
 
@@ -109,7 +109,7 @@ class UpdateStatement(SqlStatement):
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
 
     def explain(self, session: Session) -> str:
-        """Return the assignments, and the plan for finding the rows."""
+        """Return the assignments, and the plan of the scan that finds the rows."""
         sets = (
             f"  set {'.'.join(column)} = {'DEFAULT' if value is None else value.text}"
             for column, value in self.values.items()
@@ -134,7 +134,7 @@ class TruncateStatement(SqlStatement):
 class MergeStatement(SqlStatement):
     """`MERGE [WITH SCHEMA EVOLUTION] INTO table USING source ON condition WHEN …`.
 
-    Conditions and values of the clauses are `SqlCondition`s; a value of None is the default.
+    The conditions and values of the clauses are `SqlCondition`s; a value of None means DEFAULT.
     """
 
     table: QualifiedName
@@ -146,7 +146,7 @@ class MergeStatement(SqlStatement):
     evolves: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Merge, and return the numbers of rows that changed."""
+        """Merge, and return the numbers of changed rows."""
         table = session.open(self.table)
         found = result_of(session, table, self._operation(session, table))
         updated, deleted, inserted = (
@@ -173,7 +173,7 @@ class MergeStatement(SqlStatement):
             source_alias = alias_of(self.source, None)
             names.append(self.source)
             if self.table.location and name_key(source_alias) == self.table.key[-1]:
-                alias = source_alias = None  # the same path: sides are `target` and `source`
+                alias = source_alias = None  # both names are equal, so use `target` and `source`
         qualifiers = qualifiers_of(self.table, self.alias)
         longer = tuple(one for name in names for one in qualifiers_of(name) if len(one) > 1)
 
@@ -209,7 +209,7 @@ class MergeStatement(SqlStatement):
         )
 
     def _left_out(self, given: Sequence[str], table: DeltaTable) -> tuple[str, ...]:
-        """Return the columns of the source that `*` leaves out because the table lacks them.
+        """Return the columns of the source that `*` ignores because the table lacks them.
 
         Raises:
             InvalidInputError: the source also lacks columns of the table.
@@ -345,13 +345,13 @@ def _once(
 def _columns(
     values: Mapping[Path, SqlCondition | None], table: DeltaTable, qualifiers: Qualifiers
 ) -> dict[Path, SqlCondition | None]:
-    """Return the assignments with bare columns, without the table's name before them."""
+    """Return the assignments with columns that are no longer qualified by the table's name."""
     names = table.schema().names
     return {bare(path, qualifiers, names): value for path, value in values.items()}
 
 
 def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
-    """Return a condition of a MERGE with `schema.table.column` shortened to `table.column`."""
+    """Shorten `schema.table.column` to `table.column` in a condition of a MERGE."""
 
     def short(column: Column) -> Column:
         key = path_key(column.path)
@@ -363,7 +363,7 @@ def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
     return map_columns(condition, short)
 
 
-# `INSERT INTO`, `INSERT OVERWRITE` and `INSERT INTO … REPLACE WHERE`.
+# --- `INSERT INTO`, `INSERT OVERWRITE` and `INSERT INTO … REPLACE WHERE`
 
 
 class Replaces(Enum):
@@ -380,15 +380,15 @@ class InsertStatement(SqlStatement):
     """`INSERT`.
 
     Args:
-        table: gets the rows.
-        query: returns the rows.
+        table: the table into which the rows are inserted.
+        query: the query that returns the rows.
         columns: columns of the table, in the order of the query's columns; None means all columns.
         is_by_name: whether the query's columns are matched by name.
-        partition: constants of `PARTITION (column = value)`; None means a column of the query.
-        replaces: which rows to remove.
+        partition: the constants of `PARTITION (column = value)`; None means a column of the query.
+        replaces: which rows are removed.
         where: the condition of `REPLACE WHERE`.
-        evolves: whether to add columns that only the query has.
-        defaults: for each row of VALUES, the parameters that mean DEFAULT.
+        evolves: whether columns that only the query has are added to the table.
+        defaults: for each row of VALUES, the names of the parameters that mean DEFAULT.
     """
 
     table: QualifiedName
@@ -406,7 +406,7 @@ class InsertStatement(SqlStatement):
         return _written(session, *self.prepared(session))
 
     def prepared(self, session: Session) -> tuple[DeltaTable, Write]:
-        """Return the table, and the write."""
+        """Return the table, and the write operation."""
         table = session.open(self.table)
         self._check_partition(table)
         constants = self._constants(session, table)
@@ -440,7 +440,7 @@ class InsertStatement(SqlStatement):
     def _check_count(
         self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
     ) -> None:
-        """Raise if there are more values than column names: the column list must be complete.
+        """Refuse more values than column names: a list of columns must be complete.
 
         Raises:
             SchemaMismatchError: the query has more columns.
@@ -469,10 +469,10 @@ class InsertStatement(SqlStatement):
         return found
 
     def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
-        """Return the columns of the query, in its order.
+        """Return the names of the query's columns in the table.
 
-        Without names, that is the order of the table, as in Delta Spark: unlike in Hive, PARTITION
-        moves no column to the end.
+        Without names in the statement, the columns are in the table's order, as in Delta Spark. In
+        contrast to Hive, PARTITION does not move a column to the end.
         """
         fixed = {name_key(name) for name in constants}
         names = table.schema().names if self.columns is None else self.columns
@@ -481,15 +481,15 @@ class InsertStatement(SqlStatement):
     def _with_defaults(
         self, table: DeltaTable, columns: Sequence[str]
     ) -> tuple[Query, Sequence[str]]:
-        """Return the rows and their columns, with values for DEFAULT.
+        """Return the rows and their columns, with the values of DEFAULT inserted.
 
-        Columns that the table computes itself are left out.
+        Columns that the table computes are removed from the rows.
 
         Raises:
-            InvalidInputError: only some rows have a value for such a column.
+            InvalidInputError: for such a column, some rows have a value and others have DEFAULT.
         """
         if any(len(row) != len(columns) for row in self.defaults):
-            return self.query, columns  # a wrong number of columns is an error later
+            return self.query, columns  # another number of columns becomes an error later
         computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []
@@ -520,9 +520,10 @@ class InsertStatement(SqlStatement):
     def _replaced(
         self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]
     ) -> Any:
-        """Return the condition of the replaced rows; None means all rows.
+        """Return the condition of the rows to replace; None means all rows.
 
-        As with Spark's static `partitionOverwriteMode`, these are the partitions in PARTITION.
+        These are the rows of the partitions in PARTITION, as with Spark's static
+        `partitionOverwriteMode`.
         """
         if self.replaces is Replaces.WHERE:
             return condition_of(session, self.where, table, qualifiers_of(self.table))
@@ -540,7 +541,8 @@ class InsertStatement(SqlStatement):
 class SeveralInserts(SqlStatement):
     """`FROM relation INSERT … SELECT … INSERT … SELECT …`.
 
-    Each INSERT makes its own version; all read the tables as they were before the first one.
+    Each INSERT commits its own version. All of them read the tables as they were before the first
+    INSERT.
     """
 
     inserts: tuple[InsertStatement, ...]
@@ -549,7 +551,7 @@ class SeveralInserts(SqlStatement):
         """Write the rows of all INSERTs, and return their number."""
         prepared = [one.prepared(session) for one in self.inserts]
         if len(prepared) > 1:
-            # A later query may read a table that an earlier INSERT changes.
+            # Open all queries first: a later query may read a table that an earlier INSERT changes.
             prepared = [(table, _opened(operation)) for table, operation in prepared]
         answers = [_written(session, table, operation) for table, operation in prepared]
         if len(answers) == 1:

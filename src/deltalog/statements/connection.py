@@ -1,4 +1,4 @@
-"""`connect` and `sql`: statements over tables by their names, and a PEP 249 connection.
+"""`connect` and `sql`: statements over named tables, and a PEP 249 connection.
 
 Protocol: none; PEP 249
 """
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
 
 
-# Scripts: several statements, separated by semicolons.
+# --- Scripts: several statements, separated by semicolons
 
 
 def statements_of(script: str) -> list[str]:
-    """Return the statements of a script; skip empty ones.
+    """Split a script into its statements, without empty ones.
 
     Raises:
         InvalidInputError: a quote or a comment is not closed.
@@ -64,11 +64,11 @@ def is_complete(text: str) -> bool:
     return len(words) > 1 and words[-2].says(";")
 
 
-# Required by PEP 249 besides `connect`: errors, constructors and kinds of types.
+# --- Names that PEP 249 requires in addition to `connect`: errors, constructors, kinds of types
 
 
 apilevel: Final = "2.0"
-threadsafety: Final = 1  # threads may share the module, not a connection
+threadsafety: Final = 1  # threads may share the module but no connection
 paramstyle: Final = "qmark"
 
 Warning = UserWarning  # noqa: A001  # PEP 249's name
@@ -85,26 +85,26 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802  # PEP 249's name
-    """Return the local date of a number of seconds since the epoch."""
+    """Return the local date of a Unix time in seconds."""
     return dt.date(*time.localtime(ticks)[:3])
 
 
 def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802  # PEP 249's name
-    """Return the local time of day of a number of seconds since the epoch."""
+    """Return the local time of day of a Unix time in seconds."""
     return dt.time(*time.localtime(ticks)[3:6])
 
 
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802  # PEP 249's name
-    """Return the local datetime of a number of seconds since the epoch."""
+    """Return the local datetime of a Unix time in seconds."""
     return dt.datetime(*time.localtime(ticks)[:6])  # noqa: DTZ001  # PEP 249's moments have no zone
 
 
 class TypeKind:
-    """A kind of types; equal to each Arrow type of that kind in a cursor's `description`.
+    """A kind of types, which equals all Arrow types of that kind in a cursor's `description`.
 
     Args:
-        name: PEP 249's name.
-        tests: pyarrow's predicates of types.
+        name: the name in PEP 249.
+        tests: pyarrow's functions that test for the Arrow types of the kind.
     """
 
     def __init__(self, name: str, *tests: Callable[[Any], bool]) -> None:
@@ -118,7 +118,7 @@ class TypeKind:
         return any(test(other) for test in self._tests)
 
     def __hash__(self) -> int:
-        """Return a hash of the kind; types cannot be looked up by it."""
+        """Return the hash of the kind; types have other hashes, so they cannot look up a kind."""
         return hash(self._name)
 
     def __repr__(self) -> str:
@@ -133,17 +133,17 @@ DATETIME: Final = TypeKind("DATETIME", pt.is_temporal)
 ROWID: Final = TypeKind("ROWID")
 
 
-# `connect` and `sql`: statements over tables by their names, and a PEP 249 connection.
+# --- `connect`, `sql`, connections and cursors
 
 
 class Connection:
     """Runs SQL statements in this process (PEP 249); DuckDB runs the queries.
 
-    Every statement makes its own version: `commit` does nothing, and `rollback` raises.
-    `connect` returns a connection.
+    Every statement commits its own version: `commit` does nothing, and `rollback` raises an error.
+    Use `connect` to open a connection.
 
     Args:
-        session: names and locations of tables.
+        session: resolves the names of tables.
     """
 
     Warning = Warning
@@ -161,15 +161,15 @@ class Connection:
         self._session: LocalSession | None = session
 
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
-        """Run a statement, and return its rows and its changes.
+        """Run a statement, and return its rows and the numbers of its changes.
 
         Args:
             statement: one statement in Spark's dialect.
             parameters: values for `?` (a sequence) or `:name` (a mapping).
 
         Raises:
-            InvalidInputError: it is not a statement; the message has the position.
-            DeltaError: as the statement's operation.
+            InvalidInputError: the string is not a statement; the message contains the position.
+            DeltaError: the operation of the statement fails.
         """
         session = self._open_session()
         session.begin()
@@ -178,7 +178,8 @@ class Connection:
     def execute_script(self, script: str) -> list[SqlResult]:
         """Run statements separated by semicolons, and return their results.
 
-        All are checked before the first one runs. An error does not undo the earlier statements.
+        All statements are checked before the first one runs. An error does not undo earlier
+        statements.
         """
         statements = statements_of(script)
         for statement in statements:
@@ -189,14 +190,14 @@ class Connection:
         """Register a table or other rows under a name.
 
         Args:
-            name: name in statements; it may have parts.
+            name: the name in statements; it may have several parts.
             rows: a `DeltaTable`, a location, or rows that `write_deltalake` accepts.
         """
         self._open_session().register(name, rows)
         return self
 
     def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
-        """Run a statement with a new cursor, and return it."""
+        """Run a statement with a new cursor, and return the cursor."""
         return self.cursor().execute(operation, parameters)
 
     def cursor(self) -> Cursor:
@@ -209,10 +210,10 @@ class Connection:
         self._open_session()
 
     def rollback(self) -> None:
-        """Raise: each statement commits by itself (PEP 249).
+        """Raise an error, because each statement commits by itself (PEP 249).
 
         Raises:
-            InvalidInputError: always; RESTORE TABLE restores an older version.
+            InvalidInputError: always; to restore an older version, use RESTORE TABLE.
         """
         self._open_session()
         raise InvalidInputError(
@@ -221,7 +222,7 @@ class Connection:
         )
 
     def close(self) -> None:
-        """End the connection; tables stay (PEP 249)."""
+        """Close the connection; registered tables are not changed (PEP 249)."""
         self._session = None
 
     def __enter__(self) -> Self:
@@ -242,25 +243,25 @@ class Cursor:
     """A cursor (PEP 249): runs statements, and returns rows as tuples or as Arrow data.
 
     Attributes:
-        arraysize: default number of rows of `fetchmany`.
-        rowcount: number of rows that the last statement changed; -1 for queries, or if unknown.
+        arraysize: the default number of rows for `fetchmany`.
+        rowcount: the number of rows that the last statement changed; -1 for queries, or if unknown.
 
     Args:
-        connection: runs the statements.
+        connection: the connection that runs the statements.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
         self.rowcount: int = -1
-        self.lastrowid: None = None  # rows have no ids in the sense of PEP 249
+        self.lastrowid: None = None  # Delta rows have no ids as in PEP 249
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """The columns of the last statement: name, Arrow type, and five times None (PEP 249)."""
+        """The columns of the last result: name, Arrow type, and None five times (PEP 249)."""
         if self._result is None or not self._result.schema.names:
             return None
         return [
@@ -269,7 +270,7 @@ class Cursor:
         ]
 
     def execute(self, operation: str, parameters: Parameters = None) -> Self:
-        """Run a statement; its rows are fetched afterwards."""
+        """Run a statement, whose rows can be fetched afterwards."""
         self._check_open()
         self._result = self._rows = None
         self._result = self.connection.sql(operation, parameters)
@@ -280,7 +281,7 @@ class Cursor:
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Sequence[object] | Mapping[str, object]]
     ) -> Self:
-        """Run a statement for each of several lists of values; each run makes its own version."""
+        """Run a statement once for each list of values; each run commits its own version."""
         counts = [self.execute(operation, one).rowcount for one in seq_of_parameters]
         self.rowcount = -1 if -1 in counts else sum(counts)
         return self
@@ -290,7 +291,7 @@ class Cursor:
         return next(self._tuples(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """Return at most `size` next rows."""
+        """Return the next rows, at most `size`."""
         found: list[tuple[Any, ...]] = []
         while len(found) < (self.arraysize if size is None else size):
             row = self.fetchone()
@@ -304,7 +305,7 @@ class Cursor:
         return list(self._tuples())
 
     def nextset(self) -> None:
-        """Discard the rows; a statement has only one result set (PEP 249)."""
+        """Discard the rows: a statement has only one result set (PEP 249)."""
         self._last()
         self._rows = iter(())
 
@@ -317,7 +318,7 @@ class Cursor:
         return self._last().to_reader()
 
     def close(self) -> None:
-        """Discard the rows; further calls raise (PEP 249)."""
+        """Discard the rows; further calls raise an error (PEP 249)."""
         self._result = self._rows = None
         self._is_closed = True
 
@@ -336,7 +337,7 @@ class Cursor:
         """Do nothing (PEP 249)."""
 
     def __iter__(self) -> Self:
-        """Return the cursor; its items are the remaining rows."""
+        """Return the cursor as an iterator over the remaining rows."""
         return self
 
     def __next__(self) -> tuple[Any, ...]:
@@ -372,16 +373,16 @@ def connect(
     storage_options: StorageOptions | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Return a connection that runs SQL statements in this process.
+    """Open a connection that runs SQL statements in this process.
 
     Args:
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
-        catalog: resolves names of tables (`deltalog.catalogs`); or several catalogs by alias, with
-            which names then begin. A string is `uc://` for the Unity Catalog of the environment,
-            the URL of a catalog, `glue`, or a directory of tables.
-        schema: the default schema, which completes shorter names: `sales`, or `main.sales`.
-        storage_options: for tables that a statement names by location, and for a catalog that
-            is given as a string.
+        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        catalog: resolves names of tables (see `deltalog.catalogs`). A mapping from aliases to
+            catalogs means that names begin with an alias. A string is `uc://` for the Unity Catalog
+            of the environment, the URL of a catalog, `glue`, or a directory of tables.
+        schema: the default schema, prepended to shorter names: `sales` or `main.sales`.
+        storage_options: options for tables that a statement names by location, and for a catalog
+            that is given as a string.
         settings: DuckDB's settings.
 
     Raises:
@@ -405,15 +406,16 @@ def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlRe
 
 
 def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:
-    """Run an SQL statement over tables, and return its rows and its changes.
+    """Run a SQL statement over tables, and return its rows and the numbers of its changes.
 
     Args:
         statement: one statement in Spark's dialect.
-        parameters: values for `?` (a sequence) or `:name` (a mapping); never inserted into the SQL.
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        parameters: values for `?` (a sequence) or `:name` (a mapping), which do not become part of
+            the SQL.
+        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
 
     Raises:
-        InvalidInputError: it is not a statement; the message has the position.
-        DeltaError: as the statement's operation.
+        InvalidInputError: the string is not a statement; the message contains the position.
+        DeltaError: the operation of the statement fails.
     """
     return _run(LocalSession(tables), statement, parameters)

@@ -56,7 +56,7 @@ _CLAUSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableClauses:
-    """The clauses of a table definition besides its columns; None means absent."""
+    """The clauses of a table definition other than its columns; None for absent clauses."""
 
     partition_by: Sequence[str] | None = None
     cluster_by: Sequence[tuple[str, ...]] | None = None
@@ -71,14 +71,14 @@ class CreateStatement(SqlStatement):
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] …` and `REPLACE TABLE …`.
 
     Args:
-        table: the new one.
-        mode: `error`, `ignore` or `overwrite`, as of `DeltaTable.create`.
+        table: the name of the new table.
+        mode: `error`, `ignore` or `overwrite`; see `DeltaTable.create`.
         must_exist: True for `REPLACE TABLE`.
-        fields: from `(column TYPE, …)`.
+        fields: the columns in `(column TYPE, …)`.
         clauses: the clauses after the columns.
-        query: from `AS SELECT`.
-        like: the table whose columns the new table gets.
-        constraints: name → SQL, from `CONSTRAINT name CHECK (…)`.
+        query: the query after `AS SELECT`.
+        like: the table whose columns the new table has.
+        constraints: for each `CONSTRAINT name CHECK (…)`, the name and the SQL.
     """
 
     table: QualifiedName
@@ -91,11 +91,11 @@ class CreateStatement(SqlStatement):
     constraints: dict[str, str] = field(default_factory=dict)
 
     def run(self, session: Session) -> StatementAnswer:
-        """Create the table, with the rows of the query if there is one."""
+        """Create the table, and insert the rows of the query if there is a query."""
         clauses = self.clauses
         if self.query is not None and self.fields:
             raise InvalidInputError(
-                f"cannot create {self.table}: AS SELECT defines the columns; leave out their list"
+                f"cannot create {self.table}: AS SELECT defines the columns; remove their list"
             )
         known = session.find(replace(self.table, version=None))
         is_placed = clauses.location is not None or self.table.location is not None
@@ -104,7 +104,7 @@ class CreateStatement(SqlStatement):
                 return StatementAnswer(None)
             raise TableExistsError(
                 f"cannot create the table {self.table}: it already exists, at {known.table_uri}; "
-                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS keeps it"
+                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS does nothing"
             )
         if self.must_exist and known is None and not is_placed:
             raise self._nothing_to_replace()
@@ -163,7 +163,7 @@ class CloneStatement(SqlStatement):
     location: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Clone the table, and return the numbers of files."""
+        """Clone the table, and return the numbers of copied files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place.context.store):
             session.note(self.table, DeltaTable.from_context(keep_table(place), session.engine))
@@ -193,7 +193,7 @@ class CloneStatement(SqlStatement):
         return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
 
     def _source(self, session: Session) -> tuple[Snapshot, Origin]:
-        """Return the version to clone, and the kind of the source."""
+        """Return the version to clone, and the format of the source."""
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
             return session.open(self.source).snapshot, DELTA
@@ -213,7 +213,7 @@ class CloneStatement(SqlStatement):
 class ConvertStatement(SqlStatement):
     """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`.
 
-    Also ``iceberg.`path` ``, where the path may be a metadata file that a catalog names.
+    Also accepts ``iceberg.`path` ``, where the path may be a metadata file that a catalog names.
     """
 
     table: QualifiedName
@@ -221,7 +221,7 @@ class ConvertStatement(SqlStatement):
     partitions: Sequence[Field] | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write a log for the existing files; a Delta table stays unchanged."""
+        """Write a log for the existing files; do nothing if the table is already a Delta table."""
         name, source = _foreign(session, self.table)
         context = session.place(name, None).context
         if has_table(context.store):
@@ -241,7 +241,7 @@ class DropStatement(SqlStatement):
     if_exists: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove the table from its catalog; files of an external table stay."""
+        """Remove the table from its catalog; the files of an external table are not deleted."""
         if self.table.location is not None:
             raise InvalidInputError(
                 f"cannot drop {self.table}: it is a location, not a table in a catalog; delete its "
@@ -253,7 +253,7 @@ class DropStatement(SqlStatement):
 
 
 def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, ForeignSource]:
-    """Return the files under a name such as ``iceberg.`path` ``, and their directory."""
+    """Return the directory of a name such as ``iceberg.`path` `` as a name, and its files."""
     location, metadata_name = divided_location(name.location or "")
     place = replace(name, version=None)
     if metadata_name is not None:
@@ -354,7 +354,7 @@ def _read_part(reader: StatementReader) -> Field | dict[str, str]:
 
 
 def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) -> TableClauses:
-    """Parse the clauses of a table, in any order, each at most once."""
+    """Parse the clauses of a table, in any order, at most once each."""
     found: dict[str, Any] = {}
     while clause := reader.take_one(*_CLAUSES):
         start = reader.word
@@ -385,18 +385,18 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
 
 
 def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:
-    """Parse a partition column; with a type, it is a new column, as in Hive."""
+    """Parse a partition column; if a type follows, it is a new column, as in Hive."""
     name = reader.name("a column")
     if not reader.is_at(",") and not reader.is_at(")"):
         defined = read_definition(reader, name)
         if fields is None:
-            reader.fail("expected the name of a column alone")
+            reader.fail("expected only the name of a column")
         fields.append(defined)
     return name
 
 
 def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
-    """Parse the columns after `CLUSTER BY`; NONE and `()` mean no columns."""
+    """Parse the columns after `CLUSTER BY`; NONE or `()` means no columns."""
     if reader.take("NONE"):
         return []
     if reader.is_at("( )"):
@@ -406,7 +406,7 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:
-    """Return the properties that `LIKE` copies; not the counters of writers."""
+    """Return the properties that `LIKE` copies, which excludes internal counters of writers."""
     own = model.metadata().configuration
     return {key: text for key, text in own.items() if not is_set_by_writers(key)}
 
@@ -415,7 +415,7 @@ def _number(text: Any) -> int | None:
     return None if text is None else int(text)
 
 
-# `CREATE` and `DROP` of schemas and catalogs.
+# --- `CREATE` and `DROP` of schemas and catalogs
 
 
 _CATALOG: Final = "CATALOG"
@@ -424,7 +424,7 @@ KINDS_OF_NAMES: Final = (_CATALOG, "SCHEMA", "DATABASE", "NAMESPACE")
 
 @dataclass(frozen=True, slots=True)
 class CreateNamesStatement(NamespaceStatement):
-    """`CREATE SCHEMA [IF NOT EXISTS] name …`, or a catalog."""
+    """`CREATE SCHEMA [IF NOT EXISTS] name …`, or the same for a catalog."""
 
     names: NewNames
 
@@ -441,7 +441,7 @@ class CreateNamesStatement(NamespaceStatement):
 
 @dataclass(frozen=True, slots=True)
 class DropNamesStatement(NamespaceStatement):
-    """`DROP SCHEMA [IF EXISTS] name [RESTRICT|CASCADE]`, or a catalog."""
+    """`DROP SCHEMA [IF EXISTS] name [RESTRICT|CASCADE]`, or the same for a catalog."""
 
     namespace: tuple[str, ...] = ()
     is_catalog: bool = field(default=False, kw_only=True)
@@ -460,7 +460,7 @@ class DropNamesStatement(NamespaceStatement):
 
 
 def read_create_names(reader: StatementReader, kind: str) -> SqlStatement:
-    """Parse a statement after `CREATE SCHEMA`, `CREATE DATABASE`, `CREATE CATALOG`."""
+    """Parse a statement after `CREATE SCHEMA`, `CREATE DATABASE` or `CREATE CATALOG`."""
     may_exist = reader.take("IF NOT EXISTS")
     namespace = tuple(reader.path(f"a {kind.lower()}"))
     found: dict[str, str | dict[str, str]] = {}
@@ -484,7 +484,7 @@ def read_create_names(reader: StatementReader, kind: str) -> SqlStatement:
 
 
 def read_drop_names(reader: StatementReader, kind: str) -> SqlStatement:
-    """Parse a statement after `DROP SCHEMA`, `DROP DATABASE`, `DROP CATALOG`."""
+    """Parse a statement after `DROP SCHEMA`, `DROP DATABASE` or `DROP CATALOG`."""
     may_lack = reader.take("IF EXISTS")
     namespace = tuple(reader.path(f"a {kind.lower()}"))
     return DropNamesStatement(
@@ -504,7 +504,7 @@ _CLAUSES_NAMESPACE_CHANGES: Final = {
 }
 
 
-# Properties: `('key' = 'value', …)`.
+# --- Properties: `('key' = 'value', …)`
 
 
 def read_properties(reader: StatementReader) -> dict[str, str]:
@@ -525,7 +525,7 @@ def read_key(reader: StatementReader) -> str:
     return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
 
 
-# Definitions of columns: `name TYPE [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT …]`.
+# --- Definitions of columns: `name TYPE [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT …]`
 
 
 CLAUSES: Final = ("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT", "FIRST", "AFTER")
@@ -539,7 +539,7 @@ def read_column(reader: StatementReader) -> Field:
 def read_definition(
     reader: StatementReader, name: str, written: WrittenType | None = None
 ) -> Field:
-    """Parse the type of a column, unless it was already read, and the rest of its definition."""
+    """Parse the type of a column, unless it was already read, and the rest of the definition."""
     found = reader.type(*CLAUSES) if written is None else written
     metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
     is_nullable = True

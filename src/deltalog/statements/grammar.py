@@ -1,4 +1,4 @@
-"""The table of statements: the first words of each, and the parser of the rest.
+"""The table of statements: for each statement, the first words and the parser of the rest.
 
 Protocol: none; Spark's and Delta Lake's SQL references
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def _read_explain(reader: StatementReader) -> SqlStatement:
-    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # all give the same form of plan
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # all of them return the same plan
     return ExplainStatement(_read(reader))
 
 
@@ -85,12 +85,13 @@ def parse_statement(
     """Parse a string as a statement.
 
     Args:
-        sql: one statement; a semicolon may end it.
+        sql: one statement, optionally followed by a semicolon.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        takes_foreign: whether the session's engine evaluates conditions, so that more is valid.
+        takes_foreign: whether the session's engine evaluates conditions, so that more expressions
+            are valid.
 
     Raises:
-        InvalidInputError: it is not a valid statement; the message has the position.
+        InvalidInputError: the string is not a valid statement; the message contains the position.
     """
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
     try:

@@ -1,4 +1,4 @@
-"""The session of this process: names of tables, and DuckDB for queries.
+"""The session of this process, which resolves names of tables and runs queries with DuckDB.
 
 Protocol: none
 """
@@ -64,9 +64,9 @@ class LocalSession:
     """Runs statements in this process.
 
     Args:
-        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
-        catalogs: resolve the names of other tables.
-        storage_options: for tables that are named by location.
+        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        catalogs: the catalogs that contain further tables.
+        storage_options: options for tables that a statement names by location.
         settings: DuckDB's settings.
     """
 
@@ -84,10 +84,11 @@ class LocalSession:
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
-        # Tables of this statement, each at one version; and tables that queries have read.
+        # The tables of the current statement, each at one version, and the tables that queries have
+        # read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
-        self._opened: set[tuple[str, ...]] = set()  # registered by location since `begin`
+        self._opened: set[tuple[str, ...]] = set()  # registered locations, opened since `begin`
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
@@ -111,10 +112,10 @@ class LocalSession:
         self._read.clear()
         self._opened.clear()
 
-    # --- tables by their names
+    # --- Tables by name
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table of a name; None if the name is unknown."""
+        """Return the table with a name; None if the name is unknown."""
         key = name.key if name.location is None else ("", name.location)
         if key not in self._seen:
             found = self._newest(name)
@@ -140,17 +141,17 @@ class LocalSession:
         return found
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Return whether a query of this statement has read the version that a table shows."""
+        """Return whether a query of this statement has read the table at its current version."""
         return table.table_uri in self._read
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table of a name, at the version in the name."""
+        """Return the table with a name, at the version in the name."""
         found = self.find(name)
         if found is not None:
             return found
         if name.key in self._registered:
             raise InvalidInputError(
-                f"cannot use {name} as a Delta table: it was registered as rows of another kind"
+                f"cannot use {name} as a Delta table: it was registered as other rows"
             )
         absence = self.namespaces.absence(name)
         if absence is not None:
@@ -174,7 +175,7 @@ class LocalSession:
         if known is not None and isinstance(known[1], DeltaTable):
             return TablePlace(context=known[1].snapshot.context)
         raise InvalidInputError(
-            f"cannot choose a location for the table {name}: no catalog owns the name; "
+            f"cannot choose a location for the table {name}: it is in no catalog; "
             "give its LOCATION, or name it delta.`/path`"
         )
 
@@ -187,7 +188,7 @@ class LocalSession:
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
-        """Remove a table's name; files of a table that no catalog owns stay."""
+        """Remove a table's name; the files of a table that is in no catalog are not deleted."""
         self._seen.clear()
         if name.key not in self._registered:
             return self.namespaces.forget(name)
@@ -222,10 +223,10 @@ class LocalSession:
         return [*own, *self.namespaces.tables(schema)]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry of a table; None if no catalog owns the name."""
+        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
         return None if name.key in self._registered else self.namespaces.entry(name)
 
-    # --- rows
+    # --- Rows
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
@@ -240,23 +241,23 @@ class LocalSession:
         *,
         keeps_last: bool = False,
     ) -> Expression:
-        """Return the expression of a condition, with the results of its queries."""
+        """Return the expression of a condition, with its queries replaced by their results."""
         del qualifiers, keeps_last
         return resolved(self.values, given, columns)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition for finding files: all of it."""
+        """Return the part of a condition that can prune files; here the whole condition."""
         del table
         found: Expression | None = condition
         return found
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces the rows that match a predicate."""
+        """Return the operation unchanged: it already replaces the matching rows."""
         del table
         return write
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query inside a condition."""
+        """Return the rows of a query that is part of a condition."""
         return self.select(query).read_all()
 
     def source(
@@ -266,8 +267,8 @@ class LocalSession:
         target: QualifiedName | None = None,
         alias: str | None = None,
     ) -> Any:
-        """Return the rows of a query or a table in a form that the engine opens."""
-        del alias  # the operation has the alias
+        """Return the rows of a query or a table in a form that the local engine can open."""
+        del alias  # the operation knows the alias
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
@@ -275,10 +276,10 @@ class LocalSession:
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the column names of a result of `source`."""
+        """Return the column names of rows that `source` returned."""
         rows = source.opened() if isinstance(source, RereadableRows) else source
         if not isinstance(getattr(rows, "schema", None), pa.Schema):
-            rows = open_batches(rows)  # such as a data frame
+            rows = open_batches(rows)  # for example, a data frame
         found: list[str] = rows.schema.names
         return found
 
@@ -292,14 +293,14 @@ class LocalSession:
         target: QualifiedName,
         evolves: bool,
     ) -> Any:
-        """Return the rows of a query in the columns and types of a table."""
+        """Return the rows of a query with the columns and types of a table."""
         fitted = FittedRows(
             self.source(query, target=target), table, columns, constants, evolves=evolves
         )
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:
-        """Return the plan of a query: of its scan if it is only a scan, or DuckDB's."""
+        """Return the plan of a query: of its scan if it is only a scan, otherwise DuckDB's."""
         selected = self._selected(query)
         if selected is not None:
             return str(selected.scan.explain())
@@ -307,7 +308,7 @@ class LocalSession:
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
 
     def _selected(self, query: Query) -> SelectionScan | None:
-        """Return the answer of a query that is only a scan of a Delta table."""
+        """Return a query as a scan of a Delta table, if it is only that."""
         found, given = translated(query.text), query.parameters
         if found.selection is None:
             return None
@@ -341,7 +342,7 @@ class LocalSession:
         read: TableRead = EVERYTHING,
         parameters: Mapping[str, object] | None = None,
     ) -> Any:
-        """Return the rows that DuckDB reads for a table of a query."""
+        """Return the rows for DuckDB to read for a table of a query."""
         if isinstance(name, TableChangesCall):
             table = self.open(name.table)
             check_looked_into(table, read)
@@ -368,16 +369,15 @@ class LocalSession:
         return False
 
 
-# Rows for the operations of statements: from a query, from a stream, or fitted to a table's
-# columns.
+# --- Rows for the operations of statements: from a query, from a stream, or cast to a table's types
 
 
 class OnceRows:
-    """Rows that can be read only once: reading them again raises instead of returning no rows.
+    """Rows that can be read only once. A second attempt to read them raises an error.
 
     Args:
-        name: name of the rows in statements.
-        reader: returns the rows.
+        name: the name of the rows in statements.
+        reader: the stream of the rows.
     """
 
     def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
@@ -388,7 +388,7 @@ class OnceRows:
         """Return the rows.
 
         Raises:
-            InvalidInputError: they were already read.
+            InvalidInputError: the rows were already read.
         """
         reader, self._reader = self._reader, None
         if reader is None:
@@ -401,7 +401,7 @@ class OnceRows:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfQuery(RereadableRows):
-    """The rows of a query, which runs again on each request."""
+    """The rows of a query, which runs again each time the rows are opened."""
 
     session: Session
     query: Query
@@ -412,9 +412,9 @@ class RowsOfQuery(RereadableRows):
 
 
 def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows of a query, marked for MERGE: its whole numbers are not months.
+    """Mark the whole numbers of a query for MERGE as numbers, not months.
 
-    Whole numbers of a data frame may be months, because Arrow has no other type for months.
+    Whole numbers of a data frame may be months, because Arrow has no separate type for months.
     """
     schema = reader.schema
     for place, part in enumerate(schema):
@@ -425,15 +425,16 @@ def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 @dataclass(frozen=True, slots=True)
 class FittedRows(RereadableRows):
-    """Rows in the columns and types of a table: values are cast by Spark's assignment rules.
+    """Rows cast to the columns and types of a table by Spark's assignment rules.
 
     Args:
         rows: in any form that `open_batches` accepts.
-        table: defines the columns and types.
-        columns: columns of the table, in the order of the rows' columns; None matches by name.
-        constants: column → its value in each row.
-        evolves: whether to keep columns and fields that the table lacks: by name, or by
-            position after the table's columns.
+        table: the table that defines the columns and types.
+        columns: columns of the table, in the order of the rows' columns; None matches columns by
+            name.
+        constants: for some columns, the value in each row.
+        evolves: whether columns and fields that the table lacks are added: by name, or by position
+            after the table's columns.
     """
 
     rows: Any
@@ -443,7 +444,7 @@ class FittedRows(RereadableRows):
     evolves: bool
 
     def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader.
+        """Return a reader of the cast rows.
 
         Raises:
             SchemaMismatchError: the columns differ from the table's.
@@ -460,7 +461,7 @@ class FittedRows(RereadableRows):
         cut = _cut_columns(source, types)
         names = reader.schema.names
         scope = Scope.of_table(types, self.table.snapshot.context.session)
-        # Values of identity columns are allowed here, but not in existing rows.
+        # Assignments to identity columns are allowed in new rows, but not in existing rows.
         found = Assignments(
             schema,
             {
@@ -484,7 +485,7 @@ class FittedRows(RereadableRows):
                     held[place] = in_microseconds(held[place])
                 fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
                 columns = [*fitted.columns, *(batch.column(place) for place in extra)]
-                # Parts of nested values may still have nanoseconds.
+                # The values inside nested columns may still have nanoseconds.
                 arrays = [
                     conform_array(column, field.type, column=field.name)
                     for column, field in zip(columns, shown, strict=True)
@@ -496,7 +497,7 @@ class FittedRows(RereadableRows):
     def _types_of(
         self, source: pa.Schema, target: StructType, values: Mapping[str, Any]
     ) -> StructType:
-        """Return the types of a query's columns: with nanoseconds if columns have them."""
+        """Return the types of a query's columns, with nanoseconds where the table has them."""
         wanted = {
             value.path[0]: find_field(target, (name,)).type
             for name, value in values.items()
@@ -512,7 +513,7 @@ class FittedRows(RereadableRows):
         )
 
     def _placed(self, given: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
-        """Return the value of each table column, and the positions of the rows' other columns.
+        """Return the value of each table column, and the positions of the additional columns.
 
         Raises:
             SchemaMismatchError: the columns differ from the table's.
@@ -534,10 +535,11 @@ class FittedRows(RereadableRows):
         return values | absent_partitions(self.table, values), extra
 
     def _columns_of(self, given: Sequence[str]) -> Sequence[str]:
-        """Return the table's columns for the rows' columns, followed by the columns that it gains.
+        """Return the target column for each column of the rows, matched by position.
 
         Raises:
-            SchemaMismatchError: there are more or fewer columns, or a new column already exists.
+            SchemaMismatchError: the number of columns differs, or an additional column has the name
+            of a column of the table.
         """
         columns = self.columns
         if columns is None:
@@ -560,7 +562,7 @@ class FittedRows(RereadableRows):
         return [*columns, *new]
 
     def _evolved_schema(self, source: pa.Schema, values: Mapping[str, Any]) -> StructType:
-        """Return the table's schema with the extra fields of structs in the rows."""
+        """Return the table's schema, extended by additional fields of structs in the rows."""
         given = from_arrow_schema(source, declared=True)
         fields: list[Field] = []
         for field in self.table.snapshot.configuration.schema:
@@ -576,7 +578,7 @@ class FittedRows(RereadableRows):
         return StructType(fields)
 
     def _cast(self, value: Any, source: pa.Schema, field: Field) -> Any:
-        """Cast a nested value; without names, struct fields are matched by position."""
+        """Cast a nested value; if columns are matched by position, struct fields are, too."""
         if not isinstance(value, Column):
             return value
         target = field.type
@@ -590,7 +592,7 @@ class FittedRows(RereadableRows):
 
 
 def _evolved(given: DataType, target: DataType, path: str) -> DataType:
-    """Return the type of a column with the extra fields of structs in the given values."""
+    """Return a column's type, extended by additional fields of structs in the given type."""
     match given, target:
         case StructType(), StructType():
             pairs = zip(given, target, strict=False)
@@ -621,7 +623,7 @@ def _evolved(given: DataType, target: DataType, path: str) -> DataType:
 
 
 def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
-    """Return the positions of columns with nanoseconds that the table's columns lack."""
+    """Return the positions of columns with nanoseconds whose target columns have none."""
     return [
         place
         for place, (field, kind) in enumerate(zip(source, types, strict=True))
@@ -630,9 +632,9 @@ def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
 
 
 def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
-    """Raise for structs whose fields are the table's in another order.
+    """Refuse structs whose fields are in another order than in the table.
 
-    Delta Spark matches them by position, even in an INSERT by name: values would be swapped.
+    Delta Spark would match the fields by position, even in an INSERT BY NAME, and swap values.
     """
     match given, target:
         case StructType(), StructType():
@@ -640,7 +642,7 @@ def _check_order(given: DataType, target: DataType, table: str, path: str) -> No
             if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
                 raise InvalidInputError(
                     f"cannot insert into {table}: the fields of {path!r} are in the order "
-                    f"{names[0]}, but those of the table in {names[1]}; use the table's order"
+                    f"{names[0]}, but in the table it is {names[1]}; use the table's order"
                 )
             known = {name_key(field.name): field for field in target}
             for field in given:

@@ -31,7 +31,7 @@ def load(shell: Any) -> None:
 
 
 class _Magics:
-    """Runs statements over the tables, data frames and values of the notebook.
+    """Runs statements over the tables, data frames and other variables of a notebook.
 
     Args:
         shell: IPython's shell.
@@ -51,7 +51,7 @@ class _Magics:
         if name and not name.isidentifier():
             raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
         statements = statements_of(text)
-        for one in statements:  # check all of them before the first one changes something
+        for one in statements:  # check all statements before running the first one
             parse_statement(one, _parameters_of(one, self._shell.user_ns))
         results = [self._run(one) for one in statements]
         if not results:
@@ -70,7 +70,7 @@ class _Magics:
 
 
 def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of a notebook that are tables; skip hidden variables."""
+    """Return the variables of a notebook that are tables, without hidden variables."""
     return {
         name: value
         for name, value in names.items()
@@ -86,7 +86,7 @@ def _is_table(value: object) -> bool:
 
 
 def _parameters_of(statement: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables that a statement uses as `:name`."""
+    """Return the values of the variables that a statement uses as `:name`."""
     words = split(statement)
     return {
         word.text: names[word.text]

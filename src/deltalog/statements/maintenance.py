@@ -74,7 +74,7 @@ class OptimizeStatement(SqlStatement):
     is_full: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Rewrite the files, and return their number."""
+        """Rewrite the files, and return the numbers of files."""
         table = session.open(self.table)
         where = condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.is_full and not clusters_of(table):
@@ -164,7 +164,7 @@ class RestoreStatement(SqlStatement):
     version: Version
 
     def run(self, session: Session) -> StatementAnswer:
-        """Commit the older version again, and return the numbers of files."""
+        """Commit the files of the older version again, and return the numbers of files."""
         table = session.open(self.table)
         found = table.restore(self.version)
         detail = table.detail()
@@ -187,7 +187,7 @@ class RepairStatement(SqlStatement):
     is_dry_run: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove files from the table that are missing in the store, and return their paths."""
+        """Remove table entries whose files are missing in the store; return the files' paths."""
         found = session.open(self.table).repair(dry_run=self.is_dry_run)
         rows = [(path, True) for path in found["files_removed"]]
         answer = table_of({"dataFilePath": pa.string(), "dataFileMissing": pa.bool_()}, rows)

@@ -1,6 +1,6 @@
-"""The reader of one statement: its words, and its parts that are expressions, types and queries.
+"""Reading one statement: its words, and its parts that are expressions, types and queries.
 
-The grammars of all statements share it. Every error has its position in the statement.
+The grammars of all statements use this reader. Every error has its position in the statement.
 
 Protocol: none
 """
@@ -43,17 +43,17 @@ from deltalog.statements.statement import (
     stops_at,
 )
 
-# A reader of the words of one statement: keywords, names, and lists.
+# --- Reading the words of a statement: keywords, names, and lists
 
 
 class WordReader:
-    """Reads a statement word by word; keywords ignore case.
+    """Reads a statement word by word; the case of keywords does not matter.
 
     Args:
         sql: one statement.
 
     Raises:
-        InvalidInputError: as `split`.
+        InvalidInputError: the words are invalid; see `split`.
     """
 
     def __init__(self, sql: str) -> None:
@@ -68,7 +68,7 @@ class WordReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether only semicolons are left."""
+        """Whether only semicolons remain."""
         rest = self._words[self._place :]
         return all(word.says(";") or word.kind == "end" for word in rest)
 
@@ -77,39 +77,39 @@ class WordReader:
         return stops_at(self._words, self._place, (keywords,))
 
     def take(self, keywords: str) -> bool:
-        """Read these keywords or signs if they come next, and return whether they did."""
+        """Read these keywords or signs if they come next; return whether they were read."""
         found = self.is_at(keywords)
         self._place += len(keywords.split()) if found else 0
         return found
 
     def take_one(self, *options: str) -> str | None:
-        """Read the one of these keywords that comes next, and return it; None if none does."""
+        """Read whichever of these keywords comes next, and return it; None if none of them does."""
         return next((option for option in options if self.take(option)), None)
 
     def expect(self, keywords: str) -> None:
-        """Read these keywords or signs; anything else is an error."""
+        """Read these keywords or signs; raise an error if something else comes next."""
         if not self.take(keywords):
             self.fail(f"expected {keywords}")
 
     def expect_one(self, *options: str) -> str:
-        """Read one of these keywords, and return it; anything else is an error."""
+        """Read one of these keywords and return it; raise an error if something else comes next."""
         found = self.take_one(*options)
         if found is None:
             self.fail(f"expected {', '.join(options[:-1])} or {options[-1]}")
         return found
 
     def expect_end(self) -> None:
-        """Raise if anything is left of the statement."""
+        """Raise an error unless the statement ends here."""
         if not self.is_at_end:
             self.fail("expected the end of the statement")
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise an error: something else was expected here."""
+        """Raise an error at the next word, with what was expected and what was found."""
         found = self.word.text or "the end"
         raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
 
     def fail_at(self, word: Word, problem: str) -> NoReturn:
-        """Raise an error about a word that was read."""
+        """Raise an error at a word that was already read."""
         raise error_at(self.sql, word.start, problem)
 
     def name(self, what: str = "a name") -> str:
@@ -124,7 +124,7 @@ class WordReader:
         return word.text
 
     def path(self, what: str = "a column") -> tuple[str, ...]:
-        """Read a name with its parts: `a.b.c`."""
+        """Read a name with several parts: `a.b.c`."""
         parts = [self.name(what)]
         while self.take("."):
             parts.append(self.name("a name after the dot"))
@@ -142,11 +142,11 @@ class WordReader:
         return found
 
 
-# Clauses before a statement that its queries use: `WITH …`, and `FROM …` before INSERT.
+# --- Clauses before a statement: `WITH …` for its queries, and `FROM …` before INSERT
 
 
 INSERTS: Final = ("INSERT INTO", "INSERT OVERWRITE", "INSERT WITH SCHEMA EVOLUTION")
-# Keywords that end the columns of a SELECT.
+# Keywords that end the column list of a SELECT.
 _ENDS: Final = (
     "FROM", "WHERE", "GROUP BY", "HAVING", "WINDOW", "QUALIFY", "ORDER BY", "SORT BY",
     "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET", "LATERAL VIEW", "UNION", "INTERSECT",
@@ -156,7 +156,7 @@ _ENDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words from one position up to another, which is excluded."""
+    """The words from one position to another, which is excluded."""
 
     start: int
     end: int
@@ -167,7 +167,7 @@ class NamedQueries:
     """`WITH name AS (query), …`.
 
     Args:
-        span: span of the whole clause.
+        span: the words of the whole clause.
         names: names of the queries, in lower case.
     """
 
@@ -180,9 +180,9 @@ class LeadingClauses:
     """The clauses before a statement.
 
     Args:
-        named: `WITH …`.
+        named: the clause `WITH …`.
         relation: the relation of `FROM … INSERT`.
-        end: position of the statement.
+        end: position of the statement's first word.
     """
 
     named: NamedQueries | None
@@ -191,16 +191,16 @@ class LeadingClauses:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The words that end a query, besides the end of the statement."""
+        """The keywords that end a query; the end of the statement always does."""
         return () if self.relation is None else INSERTS
 
     @property
     def inside(self) -> LeadingClauses:
-        """The clauses that apply to a query in an expression."""
+        """The leading clauses that apply to a query in an expression."""
         return replace(self, relation=None)
 
     def has_named(self, name: QualifiedName) -> bool:
-        """Return whether `WITH` defines a query of this name."""
+        """Return whether `WITH` defines a query with this name."""
         return (
             self.named is not None
             and name.key[-1:] == name.key
@@ -208,15 +208,15 @@ class LeadingClauses:
         )
 
     def of_named(self, name: str) -> list[Span | str]:
-        """Return the pieces of a query that reads a query of `WITH`."""
+        """Return the pieces of a query that selects from a query of `WITH`."""
         return [*self._before(), f"SELECT * FROM {name}"]  # noqa: S608  # a name of the statement
 
     def of_query(self, words: Sequence[Word], own: Span) -> list[Span | str]:
         """Return the pieces of a query of the statement, in order.
 
         Raises:
-            SyntaxProblem: it is not a SELECT that can follow a relation; the position is the
-                statement's.
+            SyntaxProblem: the query is not a SELECT that can follow a relation; the position is
+                that of the statement.
         """
         found: list[Span | str] = [own]
         if self.relation is not None:
@@ -228,7 +228,7 @@ class LeadingClauses:
             rest: list[Span | str] = [" ", Span(at, own.end)] if at < own.end else []
             found = [Span(own.start, at), " FROM ", self.relation, *rest]
         elif self.named is not None and words[own.start].says("WITH"):
-            # It may redefine a name of the outer clause.
+            # Nest the query, because it may redefine a name of the outer `WITH`.
             found = ["SELECT * FROM (", own, ")"]
         return [*self._before(), *found]
 
@@ -244,7 +244,7 @@ def leading_clauses(
     Args:
         words: words of the statement.
         start: position of its first word.
-        keywords: first keywords of statements.
+        keywords: the keywords with which statements can begin.
     """
     named = named_queries(words, start)
     after = start if named is None else named.span.end
@@ -305,7 +305,7 @@ def end_of_columns(words: Sequence[Word], span: Span) -> int:
 
 
 def after_brackets(words: Sequence[Word], place: int) -> int:
-    """Return the position after the matching closing bracket, or the end."""
+    """Return the position after the matching closing bracket, or the end of the statement."""
     depth = 0
     while words[place].kind != "end":
         if words[place].kind == "sign":
@@ -317,7 +317,7 @@ def after_brackets(words: Sequence[Word], place: int) -> int:
 
 
 def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
-    """Yield positions of words from one on, outside of brackets and names with dots."""
+    """Yield the positions of words that are outside of brackets and of names with dots."""
     depth = 0
     for place in range(start, len(words) - 1):
         word = words[place]
@@ -327,7 +327,7 @@ def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
             yield place
 
 
-# The reader with expressions, types and queries.
+# --- Reading expressions, types and queries
 
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -341,7 +341,7 @@ _DEFAULT: Final = "deltalog_default_"
 
 
 class StatementReader(WordReader):
-    """Reads a statement word by word; keywords ignore case.
+    """Reads a statement word by word; the case of keywords does not matter.
 
     Args:
         sql: one statement.
@@ -349,7 +349,8 @@ class StatementReader(WordReader):
         takes_foreign: whether the session's engine supports more expressions than deltalog.
 
     Raises:
-        InvalidInputError: as `split`; or the numbers of values and `?` differ.
+        InvalidInputError: the words are invalid (see `split`), or the numbers of values and `?`
+        differ.
     """
 
     def __init__(
@@ -366,7 +367,7 @@ class StatementReader(WordReader):
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None
         self._takes_foreign = takes_foreign
-        # For each word, the first word from it on that is not an opening bracket.
+        # For each word, the first word from there on that is not an opening bracket.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
             if self._words[place].says("("):
@@ -381,7 +382,7 @@ class StatementReader(WordReader):
             )
         self._named = parameters if isinstance(parameters, Mapping) else {}
         values = parameters if isinstance(parameters, Sequence) else ()
-        # The position of a `?` in the statement → the name that replaces it, and its value.
+        # For the position of each `?`: the name that replaces it, and its value.
         self._marked = {
             place: (f"{_PARAMETER}{number}", value)
             for number, (place, value) in enumerate(zip(marks, values, strict=True))
@@ -393,7 +394,7 @@ class StatementReader(WordReader):
         return self._begins_query(self._place)
 
     def table(self) -> QualifiedName:
-        """Read the name of a table: a path, or a name with its parts; `@v3` is a version."""
+        """Read the name of a table: a path, or a name with several parts; `@v3` adds a version."""
         parts = self.path("a table")
         if not self.take("@"):
             return QualifiedName(parts)
@@ -405,7 +406,7 @@ class StatementReader(WordReader):
             raise error_at(self.sql, word.start, str(error)) from None
 
     def alias(self, *stops: str) -> str | None:
-        """Read `[AS] name`, if a name comes next and none of these keywords."""
+        """Read `[AS] name`, if a name comes next that is none of these keywords."""
         if self.take("AS"):
             return self.name("an alias")
         is_name = self.word.kind in {"word", "quoted"}
@@ -456,7 +457,7 @@ class StatementReader(WordReader):
         return found
 
     def table_at_version(self) -> QualifiedName:
-        """Read the name of a table and its version, in either form."""
+        """Read the name of a table with an optional version, as a clause or after `@`."""
         found, version = self.table(), self.version()
         return found if version is None else QualifiedName(found.parts, version)
 
@@ -469,15 +470,16 @@ class StatementReader(WordReader):
     def condition(
         self, *stops: str, ends_at_query: bool = False, by_engine: bool = False
     ) -> SqlCondition:
-        """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
+        """Read an expression up to a keyword of `stops`, a comma, a closing bracket or the end.
 
-        Inside brackets and CASE … END, nothing ends it. Its grammar is checked here; its columns
-        are checked when the statement runs.
+        These do not end the expression inside brackets and CASE … END. The grammar of the
+        expression is checked here, its columns when the statement runs.
 
         Args:
-            stops: keywords.
-            ends_at_query: whether a query without brackets ends it, too.
-            by_engine: whether the session's engine evaluates it, and may support more.
+            stops: the keywords that end the expression.
+            ends_at_query: whether a query without brackets also ends the expression.
+            by_engine: whether the session's engine evaluates the expression, and may support more
+                functions.
         """
         start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
         if start == end:
@@ -495,7 +497,7 @@ class StatementReader(WordReader):
         return SqlCondition(found.text, found.parameters, subqueries, is_foreign)
 
     def source(self, *stops: str) -> str:
-        """Read an expression as `condition` does, and return its SQL, to be stored in a table."""
+        """Read an expression that a table will store, and return its SQL; see `condition`."""
         start = self._place
         found = self.condition(*stops)
         if found.parameters or found.subqueries:
@@ -525,12 +527,12 @@ class StatementReader(WordReader):
             found, collations, by_bytes = parse_collated_type(plain)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
-        # Names of fields keep their case.
+        # Do not lower the case of field names.
         limited = (text if "<" in text else text.lower()) if is_limited else None
         return WrittenType(found, limited, collations, by_bytes)
 
     def query(self) -> Query:
-        """Read a query: up to the bracket that closes it, or to the end of the statement."""
+        """Read a query up to the bracket that closes it, or to the end of the statement."""
         if not self.is_at_query:
             self.fail("expected a query")
         stops = () if self._clauses is None else self._clauses.ends
@@ -540,7 +542,7 @@ class StatementReader(WordReader):
         """Read `WITH …` and `FROM …` before a statement that is not a query, if they come next.
 
         Args:
-            keywords: first keywords of statements.
+            keywords: the keywords with which statements can begin.
 
         Returns:
             Whether a relation was read; then INSERT must follow.
@@ -555,7 +557,7 @@ class StatementReader(WordReader):
         return found.relation is not None
 
     def named_query(self, name: QualifiedName) -> Query | None:
-        """Return the query that `WITH` defines under a name; None if there is none."""
+        """Return the query that `WITH` defines with a name; None if there is no such query."""
         if self._clauses is None or not self._clauses.has_named(name):
             return None
         if name.version is not None:
@@ -564,11 +566,11 @@ class StatementReader(WordReader):
         return self._checked(self._joined(pieces, self._place))
 
     def rows(self) -> tuple[Query, Defaults]:
-        """Read a query; in VALUES, an item may be the keyword DEFAULT.
+        """Read a query. In VALUES, an item may be the keyword DEFAULT.
 
         Returns:
-            The query, in which parameters without a value mean DEFAULT; and for each row its
-            items: the name of such a parameter, or None.
+            The query, in which parameters without a value mean DEFAULT; and for each row, the name
+                of the parameter for each item that is DEFAULT, or None for other items.
         """
         if not self.is_at("VALUES") or not self.is_at_query or self._has_relation:
             return self.query(), ()
@@ -636,7 +638,7 @@ class StatementReader(WordReader):
         return begins_query(self._words, self._after_brackets[place])
 
     def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
-        """Read up to a word; with `subqueries`, replace queries in brackets by parameters."""
+        """Read a query up to a word; with `subqueries`, replace subqueries by parameters."""
         parts = TextParts(self.sql, self.word.start)
         parameters: dict[str, object] = {}
         self._copy(end, parts, parameters, subqueries)
@@ -650,7 +652,7 @@ class StatementReader(WordReader):
         parameters: dict[str, object],
         subqueries: dict[str, Subquery] | None = None,
     ) -> None:
-        """Read up to a word, and replace parts that are not SQL of a query."""
+        """Copy the text up to a word, with replacements for parts that are not a query's SQL."""
         while self._place < end:
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
@@ -666,7 +668,7 @@ class StatementReader(WordReader):
             self._place += 1
 
     def _composed(self, end: int) -> Query:
-        """Read a query up to a word, with the clauses before the statement that it uses."""
+        """Read a query up to a word; add the clauses before the statement that the query uses."""
         if self._clauses is None:
             return self._slice(end)
         try:
@@ -676,7 +678,7 @@ class StatementReader(WordReader):
         return self._joined(pieces, end)
 
     def _joined(self, pieces: Sequence[Span | str], end: int) -> Query:
-        """Make a query from words of the statement and strings, and continue at a word."""
+        """Build a query from words of the statement and strings, and continue reading at a word."""
         start = self.word.start
         parts, parameters = TextParts(self.sql), dict[str, object]()
         for piece in pieces:
@@ -709,7 +711,7 @@ class StatementReader(WordReader):
         return self._words[place].says("(") and self._begins_query(place)
 
     def _subquery(self, subqueries: dict[str, Subquery]) -> str:
-        """Read a query in brackets, and return its replacement in the expression."""
+        """Read a query in brackets, and return the parameter that replaces it in the expression."""
         is_list = self._place > 0 and self._words[self._place - 1].says("IN")
         kind = SubqueryKind.LIST if is_list else SubqueryKind.VALUE
         if self.take("EXISTS"):
@@ -734,7 +736,7 @@ class StatementReader(WordReader):
         return error_at(self.sql, self._words[start].start, str(error))
 
 
-# Expressions of statements, with the results of their queries.
+# --- Expressions of statements, with the results of their queries
 
 
 _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
@@ -743,18 +745,18 @@ _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
 def resolved(
     values_of: Callable[[Query], pa.Table], condition: SqlCondition, columns: Collection[str] = ()
 ) -> Expression:
-    """Return the expression of a condition, with the results of its queries.
+    """Return the expression of a condition, with its queries replaced by their results.
 
     Args:
         values_of: runs a query.
-        condition: from the statement.
-        columns: columns of the condition's rows; double quotes around such a name are an error.
+        condition: a condition in the statement.
+        columns: the columns of the rows. Double quotes around the name of such a column are an
+            error.
 
-    Raises:
-        InvalidInputError: a query returns more than one column, or several rows where one value is
-            needed; or it depends on the outer row; or Python cannot represent a value.
+    InvalidInputError: a query returns more than one column, or several rows where one value is
+        needed; a query refers to the outer row; or Python cannot represent a value.
     """
-    # Unique objects: no value of the statement can equal one of them.
+    # A random name, which cannot occur in the statement.
     secret = uuid4().hex
     named = {name: f"{name}_{secret}" for name in condition.subqueries}
     marks = {named[name]: one for name, one in condition.subqueries.items()}
@@ -775,10 +777,10 @@ def resolved(
 
 
 def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
-    """Return the value or the values of a query.
+    """Return the value or the list of values of a query in an expression.
 
     Raises:
-        InvalidInputError: it returns more columns or rows than allowed here.
+        InvalidInputError: the query returns more columns or rows than are allowed here.
     """
     text = subquery.query.text.strip()
     try:
@@ -806,9 +808,9 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
 
 
 def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> Expression:
-    """Return whether a value, or a row of values, is in the columns of a query's result.
+    """Return the condition that a value, or a row of values, is in a query's result.
 
-    As in Spark, comparing NULL with a row of a query is unknown, unlike in a list of rows.
+    As in Spark, comparing NULL with a row of a query returns NULL; in a list of rows it does not.
     """
     if len(columns) == 1:
         (values,) = columns
@@ -833,7 +835,7 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
 def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
     """Return the values of a column of a query's result as constants."""
     found = rows.column(place)
-    # Python lacks nanoseconds and some years; constants may also be Arrow scalars.
+    # Python lacks nanoseconds and some years, so use Arrow scalars as constants.
     is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
     values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
     kind = type_of_query(rows.schema.field(place))

@@ -1,4 +1,4 @@
-"""The result of a statement: rows and changes.
+"""The result of a statement: its rows and the numbers of its changes.
 
 Protocol: none
 """
@@ -28,19 +28,19 @@ _SHOWN_ROWS: Final = 20
 
 
 class SqlResult:
-    """Rows and changes of a statement.
+    """The rows of a statement and the numbers of its changes.
 
-    Rows are streamed: they can be read once, as a whole or batch by batch. Rows shown in a
-    notebook are read ahead, and are not lost.
+    The rows are a stream: they can be read once, either all together or batch by batch. Rows that a
+    notebook displays can still be read afterwards.
 
     Attributes:
-        metrics: the changes, with the names of the operation's result; None if it changes
-            nothing.
-        num_affected_rows: how many rows were changed; None if that is not counted.
+        metrics: the numbers of changes, named as in the operation's result; None if the statement
+            changes nothing.
+        num_affected_rows: the number of changed rows; None if it is not counted.
 
     Args:
-        answer: the statement's answer.
-        statement: its SQL.
+        answer: what the statement returned to the session.
+        statement: the SQL of the statement.
     """
 
     def __init__(self, answer: StatementAnswer, statement: str) -> None:
@@ -61,7 +61,7 @@ class SqlResult:
         """Return the rows as a stream of record batches.
 
         Raises:
-            InvalidInputError: they were already read.
+            InvalidInputError: the rows were already read.
         """
         return pa.RecordBatchReader.from_batches(self._schema, iter(self))
 
@@ -73,7 +73,7 @@ class SqlResult:
         """Return the rows as a pandas data frame.
 
         Raises:
-            InvalidInputError: they were already read, or pandas cannot represent a value.
+            InvalidInputError: the rows were already read, or pandas cannot represent a value.
         """
         return to_frame(self.to_arrow())
 
@@ -89,24 +89,24 @@ class SqlResult:
         """Return the rows as dictionaries.
 
         Raises:
-            InvalidInputError: they were already read, or Python cannot represent a value.
+            InvalidInputError: the rows were already read, or Python cannot represent a value.
         """
         found = self.to_arrow()
         return [dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as a stream of Arrow's C interface."""
+        """Return the rows as a stream in Arrow's C interface."""
         found: Any = self.to_reader()
         stream: object = found.__arrow_c_stream__(requested_schema)
         return stream
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows batch by batch."""
+        """Iterate over the rows batch by batch."""
         reader, ahead = self._reader, self._ahead
         if reader is None:
             raise InvalidInputError(
                 f"cannot read the rows of {self._statement!r} again: they were already read; run "
-                "the statement again, or keep to_arrow()"
+                "the statement again, or store the result of to_arrow()"
             )
         self._reader, self._ahead = None, []
         return self._rest(reader, ahead)
@@ -119,7 +119,7 @@ class SqlResult:
         yield from reader
 
     def __repr__(self) -> str:
-        """Show the first rows."""
+        """Format the first rows."""
         head, more = self._head()
         if head is None:
             return f"SqlResult({self._statement!r}, rows taken)"
@@ -130,7 +130,7 @@ class SqlResult:
         return text + ("\n…" if more else "")
 
     def _repr_html_(self) -> str:
-        """Show the first rows as a table, and the changes."""
+        """Format the first rows as an HTML table, with the numbers of changes."""
         head, more = self._head()
         if head is None:
             return card(repr(self))
@@ -159,7 +159,7 @@ class SqlResult:
 
 
 def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """Return rows as tuples of Python values; columns may have the same name.
+    """Yield rows as tuples of Python values; several columns may have the same name.
 
     Raises:
         InvalidInputError: Python cannot represent a value.
@@ -175,7 +175,7 @@ def _text_table(rows: pa.Table) -> str:
     if not names:
         return "done"
     cells = [[cell_of_row(one) for one in row] for row in readable_tuples(rows)]
-    if len(names) == len(cells) == 1:  # such as the lines of SHOW CREATE TABLE
+    if len(names) == len(cells) == 1:  # for example, the lines of SHOW CREATE TABLE
         (shown_name,), ((cell,),) = map(printable, names), cells
         width = max(len(shown_name), *map(len, cell.split("\n")))
         return "\n".join([shown_name, "-" * width, printable_lines(cell)])

@@ -25,7 +25,7 @@ class ExplainStatement(SqlStatement):
     statement: SqlStatement
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the plan as a string, without running the statement."""
+        """Return the plan of the statement as a string, without running the statement."""
         text = self.statement.explain(session)
         return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
 
@@ -37,7 +37,7 @@ class SelectStatement(SqlStatement):
     query: Query
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return its rows as a stream."""
+        """Return the rows of the query as a stream."""
         return StatementAnswer(session.select(self.query))
 
     def explain(self, session: Session) -> str:

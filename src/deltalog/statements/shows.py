@@ -1,4 +1,4 @@
-"""`DESCRIBE` and `SHOW`: facts about a table, without reading its rows.
+"""`DESCRIBE` and `SHOW`: facts about a table that do not depend on its rows.
 
 Protocol: none; Spark's and Delta Lake's SQL references
 """
@@ -94,7 +94,7 @@ class DescribeStatement(SqlStatement):
     is_extended: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each column, then partition columns, then other facts."""
+        """Return a row for each column, then for partition columns, then for further facts."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
         rows = [(field.name, shown_type(field), field.metadata.get("comment")) for field in fields]
@@ -126,15 +126,15 @@ class DescribeColumnStatement(SqlStatement):
     column: tuple[str, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the name, the type and the comment, each in a row.
+        """Return the name, the type and the comment of the column, one per row.
 
         Raises:
-            InvalidInputError: there is no such column, or it is a field of a column.
+            InvalidInputError: the column does not exist, or is a field of a column.
         """
         if len(self.column) > 1:
             raise InvalidInputError(
                 f"cannot describe {'.'.join(self.column)} of {self.table}: expected a column, not "
-                "a field of one"
+                "a field inside a column"
             )
         schema = session.open(self.table).snapshot.configuration.schema
         field = find_field(schema, self.column)
@@ -195,10 +195,11 @@ class ShowPartitionsStatement(SqlStatement):
     partition: Mapping[str, Any]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each partition, in the form of a directory name.
+        """Return a row for each partition, formatted as a directory name.
 
         Raises:
-            InvalidInputError: the table has no partitions, or not by such a column.
+            InvalidInputError: the table is not partitioned, or a given column is not a partition
+                column.
         """
         table = session.open(self.table)
         own = table.metadata().partition_columns
@@ -230,7 +231,7 @@ class ShowPropertiesStatement(SqlStatement):
     key: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each property, with those of the protocol."""
+        """Return a row for each property, including the properties of the protocol."""
         table = session.open(self.table)
         protocol = table.protocol()
         found = {
@@ -254,7 +255,7 @@ class ShowCreateStatement(SqlStatement):
     table: QualifiedName
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the statement that creates such a table."""
+        """Return a statement that creates an empty table like this one."""
         entry, table = session.entry(self.table), session.open(self.table)
         is_managed = entry is not None and entry.table_type is TableType.MANAGED
         text = create_statement(self.table, table, is_managed=is_managed)
@@ -335,7 +336,7 @@ def _details(name: QualifiedName, table: DeltaTable, entry: CatalogTable | None)
 
 
 def _row(schema: Mapping[str, pa.DataType], values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return values in the order and types of the columns; other writers' logs may differ."""
+    """Return values in the order and types of the columns; a log may contain other types."""
     return tuple(_fitting(kind, values.get(name)) for name, kind in schema.items())
 
 
@@ -358,17 +359,17 @@ def _shown(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
-# The statement that creates an empty table like an existing one, for `SHOW CREATE
-# TABLE`.
+# --- The statement that creates an empty table like an existing one, for `SHOW CREATE TABLE`
 
 
 def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool = False) -> str:
-    """Return the statement that creates an empty table like this one.
+    """Return a statement that creates an empty table like an existing one.
 
     Args:
-        name: name of the table.
+        name: name of the new table.
         table: the existing table.
-        is_managed: whether a catalog chose its location, and will choose the new one's.
+        is_managed: whether a catalog chose the location of the table, and will choose it for the
+            new one.
     """
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
@@ -420,7 +421,7 @@ def _defined(field: Field, schema: Any) -> str:
 
 
 def _defined_type(field: Field) -> str:
-    """Return the type of a field, with the comments and other clauses of its parts."""
+    """Return the type of a field in SQL, with the comments and other clauses of nested fields."""
 
     def defined(data_type: DataType, path: tuple[str, ...]) -> str:
         match data_type:

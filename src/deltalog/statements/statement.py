@@ -1,4 +1,4 @@
-"""The common base of all statements: they are frozen values that a session runs.
+"""The common base of all statements, which are frozen values that a session runs.
 
 To add a statement, add a class with its grammar, and a row in `statements.grammar`.
 
@@ -44,12 +44,13 @@ _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 @dataclass(frozen=True, slots=True)
 class StatementAnswer:
-    """The answer of a statement.
+    """The result of running a statement.
 
     Args:
-        rows: a table, or anything that streams Arrow batches.
-        metrics: the changes, with the names of the operation's result; None if nothing changed.
-        num_affected_rows: number of changed rows; None if not counted.
+        rows: a table, or any object that streams Arrow batches.
+        metrics: the numbers of changes, named as in the operation's result; None if nothing
+            changed.
+        num_affected_rows: the number of changed rows; None if it is not counted.
     """
 
     rows: Any
@@ -59,15 +60,15 @@ class StatementAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNames:
-    """A schema or catalog to create.
+    """A schema or catalog to be created.
 
     Args:
-        namespace: its name.
+        namespace: the name of the schema or catalog.
         is_catalog: whether it is a catalog.
-        may_exist: whether an existing one is kept instead of raising.
-        comment: its comment.
-        location: parent of its tables' locations.
-        properties: its properties.
+        may_exist: whether an existing schema or catalog is accepted; if not, it is an error.
+        comment: the comment of the schema or catalog.
+        location: the directory for new tables in it.
+        properties: the properties of the schema or catalog.
     """
 
     namespace: tuple[str, ...]
@@ -79,72 +80,72 @@ class NewNames:
 
 
 class Namespaces(Protocol):
-    """The schemas and catalogs that a session knows."""
+    """The schemas and catalogs that a session can access."""
 
     def catalogs(self) -> Sequence[str]:
-        """Return the catalogs that the session knows."""
+        """Return the names of the catalogs."""
         ...
 
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog, without its name; of the session's if it is empty."""
+        """Return the schemas of a catalog, without its name; empty means the current catalog."""
         ...
 
     def create(self, names: NewNames) -> None:
-        """Make a schema, or a catalog."""
+        """Create a schema or a catalog."""
 
     def drop(
         self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
     ) -> None:
-        """Drop a schema, or a catalog, with what is in it if `cascade` says so.
+        """Drop a schema or a catalog.
 
         Args:
-            namespace: its name.
+            namespace: the name of the schema or catalog.
             is_catalog: whether it is a catalog.
-            cascade: whether what is in it goes, too.
-            may_lack: whether it is no error if there is none.
+            cascade: whether its contents are dropped as well; if not, it must be empty.
+            may_lack: whether it is accepted that the schema or catalog does not exist.
         """
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Let shorter names begin with a schema, or with a catalog and a schema to be named.
+        """Set the schema, or the catalog, that is prepended to shorter names.
 
         Raises:
-            InvalidInputError: no catalog keeps such names.
+            InvalidInputError: the session has no catalog for such names.
         """
         ...
 
 
 class Session(Protocol):
-    """Where statements are run: in this process, or on a cluster."""
+    """Runs statements, in this process or on a cluster."""
 
     @property
     def engine(self) -> Engine:
-        """The engine for work on rows and files."""
+        """The engine that reads and writes rows and files."""
         ...
 
     @property
     def namespaces(self) -> Namespaces:
-        """The schemas and catalogs that the session knows."""
+        """The schemas and catalogs that the session can access."""
         ...
 
     @property
     def enforces_retention(self) -> bool:
-        """Whether VACUUM raises for a retention shorter than the table's."""
+        """Whether VACUUM refuses a retention that is shorter than the table's."""
         ...
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table of a name, at the version in the name.
+        """Return the table with a name, at the version in the name.
 
         Raises:
-            TableNotFoundError: there is no such table.
+            TableNotFoundError: the table does not exist.
         """
         ...
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table of a name; None if the name is unknown."""
+        """Return the table with a name; None if the name is unknown."""
         ...
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Return whether a query of this statement has read the version that a table shows."""
+        """Return whether a query of this statement has read the table at its current version."""
         ...
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
@@ -152,10 +153,12 @@ class Session(Protocol):
 
         Args:
             name: name of the new table.
-            location: from the statement; None means that the name or its catalog decides.
+            location: the location in the statement; None means that the name or its catalog
+            determines it.
 
         Raises:
-            InvalidInputError: neither defines a location.
+            InvalidInputError: neither the statement nor the name nor a catalog determines a
+            location.
         """
         ...
 
@@ -164,7 +167,7 @@ class Session(Protocol):
         ...
 
     def forget(self, name: QualifiedName) -> bool:
-        """Remove a table's name; return whether it existed."""
+        """Remove the name of a table, and return whether it existed."""
         ...
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
@@ -172,15 +175,15 @@ class Session(Protocol):
         ...
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Point a name to another location."""
+        """Change the location of a name."""
         ...
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the tables of a schema; of the session itself if the schema is empty."""
+        """Return the tables of a schema; an empty name means the tables of the session itself."""
         ...
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry of a table; None if no catalog owns the name."""
+        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
         ...
 
     def select(self, query: Query) -> Any:
@@ -188,7 +191,7 @@ class Session(Protocol):
         ...
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query in a condition; they must be few."""
+        """Return all rows of a query in a condition, which must be few."""
         ...
 
     def expression(
@@ -199,14 +202,14 @@ class Session(Protocol):
         *,
         keeps_last: bool = False,
     ) -> Any:
-        """Return the expression of a condition, with the results of its queries.
+        """Return the expression of a condition, with its queries replaced by their results.
 
         Args:
             given: the condition.
-            columns: columns of the condition's rows.
-            qualifiers: possible qualifiers of the columns; removed if only the engine can evaluate
-                it.
-            keeps_last: whether to keep the last part of qualifiers then.
+            columns: the columns of the rows.
+            qualifiers: possible qualifiers of the columns, which are removed if only the engine can
+                evaluate the condition.
+            keeps_last: in that case, whether the last part of a qualifier is not removed.
 
         Returns:
             An expression, or a value that only the engine can evaluate.
@@ -214,11 +217,11 @@ class Session(Protocol):
         ...
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition for finding files; None if there is none."""
+        """Return the part of a condition that can prune files; None if no part can."""
         ...
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces the rows that match a predicate."""
+        """Return the operation that replaces the rows that match a predicate, for this engine."""
         ...
 
     def source(
@@ -228,18 +231,18 @@ class Session(Protocol):
         target: QualifiedName | None = None,
         alias: str | None = None,
     ) -> Any:
-        """Return the rows of a query or a table in a form that the engine opens.
+        """Return the rows of a query or a table in a form that the engine can open.
 
         Args:
-            rows: source of the rows.
-            target: the table to change; a query that reads it does not run again
-                after a conflict.
-            alias: name of the rows in the conditions of the operation.
+            rows: the query or the table.
+            target: the table that the statement changes; a query that reads this table does not run
+                again after a conflict.
+            alias: the name of the rows in the conditions of the operation.
         """
         ...
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the column names of a result of `source`, without reading rows."""
+        """Return the column names of rows that `source` returned, without reading the rows."""
         ...
 
     def insertable(
@@ -252,16 +255,16 @@ class Session(Protocol):
         target: QualifiedName,
         evolves: bool,
     ) -> Any:
-        """Return the rows of a query in the columns and types of a table, as `source` does.
+        """Return the rows of a query with the columns and types of a table; see `source`.
 
         Args:
-            query: returns the rows.
-            table: gets the rows.
-            columns: columns of the table, in the order of the query's columns; None matches by
-                name.
-            constants: column → its value in each row.
+            query: the query that returns the rows.
+            table: the table into which the rows are inserted.
+            columns: columns of the table, in the order of the query's columns; None matches columns
+                by name.
+            constants: for some columns, the value in each row.
             target: the name of the table.
-            evolves: whether to keep columns that the table lacks.
+            evolves: whether columns that the table lacks are added.
         """
         ...
 
@@ -271,7 +274,7 @@ class Session(Protocol):
 
 
 class SqlStatement(ABC):
-    """One statement, with its parameters bound."""
+    """A statement, with the values of its parameters."""
 
     __slots__ = ()
 
@@ -280,11 +283,11 @@ class SqlStatement(ABC):
         """Run the statement.
 
         Raises:
-            DeltaError: as its operation.
+            DeltaError: the operation of the statement fails.
         """
 
     def explain(self, session: Session) -> str:
-        """Describe the effect of the statement, without running it."""
+        """Describe the effect of the statement, without running the statement."""
         del session
         name = type(self).__name__.removesuffix("Statement")
         facts = [f"  {key}: {value}" for key, value in _facts(self)]
@@ -294,7 +297,7 @@ class SqlStatement(ABC):
 def explained_scan(
     session: Session, name: QualifiedName, where: SqlCondition | None, alias: str | None
 ) -> list[str]:
-    """Return the plan for finding the rows of a condition, as lines."""
+    """Return the plan of the scan that finds the rows of a condition, as lines."""
     table = session.open(name)
     condition = condition_of(session, where, table, qualifiers_of(name, alias))
     known = session.known_part(condition, table)
@@ -303,7 +306,7 @@ def explained_scan(
 
 
 def _facts(statement: Any) -> Iterator[tuple[str, str]]:
-    """Return the fields of a statement that are set, in words."""
+    """Yield the fields of a statement that are set, with their values in words."""
     for one in fields(statement):
         value = getattr(statement, one.name)
         text = getattr(value, "text", value)
@@ -312,7 +315,7 @@ def _facts(statement: Any) -> Iterator[tuple[str, str]]:
 
 
 def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Return rows as a table of these columns."""
+    """Build a table from rows and the types of the columns."""
     fields = [pa.field(name, kind) for name, kind in schema.items()]
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
@@ -320,7 +323,7 @@ def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -
 
 
 def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> StatementAnswer:
-    """Return one row of whole numbers, as Delta Spark does for statements that change rows."""
+    """Return an answer with one row of counts, like Delta Spark for statements that change rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
     return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
@@ -328,16 +331,16 @@ def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> S
 def execute(
     session: Session, table: DeltaTable, operation: Operation[OutcomeT_co]
 ) -> Ran[OutcomeT_co]:
-    """Run an operation of a statement; return its outcome and its commit.
+    """Run an operation of a statement, and return its outcome and its commit.
 
-    If a query of the statement has read the table, the operation uses the version that was read:
-    a newer one might give another result.
+    If a query of the statement has read the table, the operation uses the same version: with a
+    newer version, the query might return other rows.
 
     Raises:
-        CommitConflictError: another writer has changed rows that the statement has read.
+        CommitConflictError: another writer has changed rows that the statement read.
     """
     if not session.has_read(table):
-        return table.execute(operation, is_fresh=True)  # the statement has just opened it
+        return table.execute(operation, is_fresh=True)  # the statement has just opened the table
 
     def staged(pending: PendingTransaction) -> OutcomeT_co:
         pending.record_read(None)
@@ -354,7 +357,7 @@ def execute(
 
 
 def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) -> dict[str, Any]:
-    """Run an operation of a statement, and return its result; empty if there was nothing to do."""
+    """Run an operation of a statement, and return its result, which is empty if nothing changed."""
     done = execute(session, table, operation)
     return {} if done.value is None else dict(done.value.result())
 
@@ -362,14 +365,14 @@ def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) ->
 def condition_of(
     session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
 ) -> Any:
-    """Return the expression of a condition over a table's rows, with the results of its queries.
+    """Return the expression of a condition, with its queries replaced by their results.
 
-    If only the session's engine can evaluate it, it is a value of that engine.
+    If only the session's engine can evaluate the condition, the result is a value of that engine.
 
     Args:
         session: runs the queries.
-        given: the condition, or None.
-        table: the table of the rows.
+        given: the condition; None means all rows.
+        table: the table that contains the rows.
         qualifiers: possible qualifiers of its columns, from `qualifiers_of`.
     """
     if given is None:
@@ -382,9 +385,9 @@ def condition_of(
 
 
 def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
-    """Return the possible qualifiers of columns: the alias, or else the name or its last part.
+    """Return the possible qualifiers of columns: the alias, or else the name and its shorter forms.
 
-    From the longest to the shortest, in lower case.
+    The qualifiers are ordered from the longest to the shortest, in lower case.
     """
     if alias is not None:
         return ((name_key(alias),),)
@@ -392,10 +395,10 @@ def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
 
 
 def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
-    """Return the path of a column without its qualifier; a column's own name has precedence.
+    """Return the path of a column without its qualifier; the name of a column has precedence.
 
     Args:
-        path: as in the statement.
+        path: the path as in the statement.
         qualifiers: qualifiers of the table.
         columns: columns of the table.
     """
@@ -407,12 +410,12 @@ def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
 
 
 def alias_of(name: QualifiedName, alias: str | None) -> str:
-    """Return the single qualifier of columns: the alias, or else the last part of the name."""
+    """Return the only qualifier of columns: the alias, or else the last part of the name."""
     return alias or name.parts[-1]
 
 
 def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:
-    """Return values of partition columns that the rows lack: their defaults, or NULL.
+    """Return values for the partition columns that the rows lack: their defaults, or NULL.
 
     Args:
         table: the table with the partition columns.
@@ -427,7 +430,7 @@ def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Ex
 
 
 def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
-    """Return the default of a column; NULL if it has none."""
+    """Return the default of a column; NULL if the column has no default."""
     schema = table.snapshot.configuration.schema
     found = {path_key(path): text for path, text in default_expressions(schema).items()}
     text = found.get(path_key(column))
@@ -435,7 +438,7 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
 
 
 def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
-    """Return the current value of a column's default; None if it has none.
+    """Return the current value of a column's default; None if the column has no default.
 
     Returns:
         A Python value, or an Arrow scalar if Python cannot represent it.
@@ -445,7 +448,7 @@ def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
     value = evaluate(found, _ONE_ROW)[0]
     try:
         return value.as_py()
-    except (ArithmeticError, ValueError):  # such as a day after the year 9999
+    except (ArithmeticError, ValueError):  # for example, a day after the year 9999
         return value
 
 
@@ -456,19 +459,19 @@ def computed_columns(table: DeltaTable) -> list[str]:
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of the clustering columns, in logical names; possibly empty."""
+    """Return the paths of the clustering columns, in logical names; empty without clustering."""
     configuration = table.snapshot.configuration
     return logical_clustering_columns(
         table.snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
     )
 
 
-# Parts of statements: queries and expressions, with the values of their parameters.
+# --- Parts of statements: queries and expressions, with the values of their parameters
 
 
 OPENING: Final = frozenset("([")
 CLOSING: Final = frozenset(")]")
-# For each row of VALUES its items: the name of the parameter that means DEFAULT, or None.
+# For each row of VALUES and each item, the name of the parameter that means DEFAULT, or None.
 Defaults = tuple[tuple[str | None, ...], ...]
 
 
@@ -477,10 +480,10 @@ class Query:
     """A query of a statement, in Spark's dialect.
 
     Args:
-        text: its SQL, with a name for each `?`.
-        parameters: name → value, for the names in the text.
-        source: origin of the text in its statement; None if there is no statement.
-        is_of_values: whether it is the VALUES of an INSERT.
+        text: the SQL of the query, with a name for each `?`.
+        parameters: the values for the names in the text.
+        source: where the text is in its statement; None if the query is not part of a statement.
+        is_of_values: whether the query is the VALUES of an INSERT.
     """
 
     text: str
@@ -489,19 +492,19 @@ class Query:
     is_of_values: bool = False
 
     def origin(self, place: int) -> int:
-        """Return the position in the statement of a character of the text."""
+        """Return the position in the statement that corresponds to a position in the text."""
         return place if self.source is None else self.source.origin(place)
 
 
 class SubqueryKind(StrEnum):
-    """The role of a query in brackets in an expression."""
+    """How an expression uses a query in brackets."""
 
     VALUE = "value"
-    """Its only value; NULL if it has no row."""
+    """As one value, from one column; NULL if the query returns no row."""
     LIST = "list"
-    """The values of its only column, after IN."""
+    """As a list of values from one column, after IN."""
     EXISTS = "exists"
-    """Whether it returns a row."""
+    """As a boolean: whether the query returns a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,8 +512,8 @@ class Subquery:
     """A query in an expression.
 
     Args:
-        kind: its role.
-        query: without its brackets.
+        kind: how the expression uses the query.
+        query: the query without its brackets.
     """
 
     kind: SubqueryKind
@@ -522,10 +525,10 @@ class SqlCondition:
     """An expression of a statement, which may contain queries.
 
     Args:
-        text: in Spark's dialect, with a name for each `?` and for each query in it.
-        parameters: name → value, for the names in the text.
-        subqueries: name of a parameter → the query that it replaces.
-        is_foreign: whether only the engine of the session can evaluate it.
+        text: the expression in Spark's dialect, with a name for each `?` and for each query in it.
+        parameters: the values for the names in the text.
+        subqueries: maps names of parameters to the queries that they replace.
+        is_foreign: whether only the session's engine can evaluate the expression.
     """
 
     text: str
@@ -545,10 +548,10 @@ def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:
 
 
 def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tuple[int, bool]]:
-    """Return the positions of items of VALUES, and whether each is the first of its row.
+    """Yield the positions of the items of VALUES, and whether each item is the first of its row.
 
     Args:
-        words: words of the statement.
+        words: the words of the statement.
         start: the position after VALUES.
         end: the position after the last row.
     """
@@ -570,11 +573,11 @@ class WrittenType:
     """A type as written in a statement.
 
     Args:
-        type: with `string` for each `char(n)` and `varchar(n)`.
-        limited: the type as written, if it has such limits.
-        collations: collations of its strings: path inside the type → identifier; not of fields of
-            structs, which have their own collations.
-        by_bytes: paths of strings with an explicit default collation, also inside structs.
+        type: the type, with `string` for each `char(n)` and `varchar(n)`.
+        limited: the type as written, if it contains such a limit.
+        collations: maps paths inside the type to identifiers of collations; fields of structs are
+            excluded, because they have their own collations.
+        by_bytes: paths of strings with an explicit default collation, including strings in structs.
     """
 
     type: DataType
@@ -584,7 +587,7 @@ class WrittenType:
 
 
 def end_of_type(words: Sequence[Word], start: int, stops: Sequence[str]) -> int:
-    """Return the position after a type; these keywords, a comma or a bracket end it."""
+    """Return the position after a type, which ends at one of `stops`, a comma or a bracket."""
     ending = (*stops, ",", ")", ";")
     place, depth = start, 0
     while (word := words[place]).kind != "end":

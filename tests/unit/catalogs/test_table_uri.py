@@ -31,7 +31,7 @@ def test_a_version_is_given_once() -> None:
     assert locations.one_version("/t", None, None) is None
     assert locations.one_version("/t", 0, None) == 0
     assert locations.one_version("/t", None, 0) == 0
-    with pytest.raises(InvalidInputError, match="open /t at 'latest': its location names"):
+    with pytest.raises(InvalidInputError, match="open /t at 'latest': its location already names"):
         locations.one_version("/t", "latest", 0)
 
 

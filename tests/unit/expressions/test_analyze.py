@@ -89,7 +89,7 @@ def test_what_does_not_exist_is_named_with_the_nearest(sql: str, problem: str) -
         ("INTERVAL 1 MONTH 1 DAY IS NULL", "either years and months, or days"),
         ("INTERVAL '200000000' YEAR IS NULL", "out of range"),
         ("INTERVAL 1 DAY * 2 = INTERVAL 2 DAYS", "cannot compute"),
-        ("n + INTERVAL 1 DAY", "an INTERVAL is added to or taken from"),
+        ("n + INTERVAL 1 DAY", "an INTERVAL must be added to or subtracted from"),
         ("d + INTERVAL 1 MONTH 1 DAY", "either years and months, or days"),
         ("round(price, n)", "must be a constant"),
         ("date_format(ts, name)", "must be a constant"),
@@ -120,7 +120,7 @@ def test_the_present_is_handed_in(sql: str, expected: object) -> None:
     found = resolve(parse_sql(sql), SCHEMA, session=AT_NOW)
     assert isinstance(found, Literal)
     assert found.value == expected
-    with pytest.raises(InvalidInputError, match="differs from moment to moment"):
+    with pytest.raises(InvalidInputError, match="its value changes with time"):
         resolve(parse_sql(sql), SCHEMA)
 
 

@@ -25,7 +25,7 @@ def test_a_pattern_is_cut_at_letters_and_quotes() -> None:
     found = segments("yyyy-MM'T'''h 'o''clock'")
     shown = [part.letter * part.width or part.text for part in found]
     assert shown == ["yyyy", "-", "MM", "T'", "h", " ", "o'clock"]
-    with pytest.raises(InvalidInputError, match="open quote"):
+    with pytest.raises(InvalidInputError, match="quote that is not closed"):
         segments("yyyy 'T")
 
 

@@ -128,7 +128,7 @@ def test_split_part() -> None:
     texts = column(*["a,b,c"] * 4, None)
     found = strings.split_part(texts, pa.scalar(","), column(1, -1, 4, 3, 0))
     assert found.to_pylist() == ["a", "c", "", "c", None]
-    with pytest.raises(InvalidInputError, match="split_part counts from 1"):
+    with pytest.raises(InvalidInputError, match="index of split_part must not be 0"):
         strings.split_part(texts, pa.scalar(","), pa.scalar(0))
 
 

@@ -29,7 +29,7 @@ _REFUSED: Final = re.compile(r">>>|~~|^concat\(\)|^arrays_zip\(\)")
 # What only a query can have; and a condition that DuckDB asks first, as it cannot fail.
 _ONLY_HERE: Final = re.compile(r"^(count|sum|row_number)\(|SELECT|AND FALSE$", re.IGNORECASE)
 # What has to be a constant; sqlglot takes the names of some columns for such a word.
-_UNSURE: Final = re.compile("must be a constant|there is no column|cannot have this expression")
+_UNSURE: Final = re.compile("must be a constant|there is no column|is not supported here")
 
 
 def _answers(sql: str, rows_of_t: pa.Table | None = None) -> list[str]:

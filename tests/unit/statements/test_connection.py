@@ -220,7 +220,7 @@ def test_a_stream_is_read_once() -> None:
 
 
 def test_rows_of_another_kind_are_not_changed() -> None:
-    with pytest.raises(InvalidInputError, match="registered as rows of another kind"):
+    with pytest.raises(InvalidInputError, match="registered as other rows"):
         deltalog.sql("DELETE FROM t", t=pa.table(ROWS))
 
 

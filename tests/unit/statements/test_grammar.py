@@ -84,7 +84,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("TRUNCATE t", 10, "expected TABLE"),
         ("ALTER TABLE t NOPE", 15, "expected one of ADD COLUMNS"),
         ("ALTER TABLE t ALTER COLUMN a", 29, "expected TYPE, COMMENT, FIRST"),
-        ("ALTER TABLE t CHANGE COLUMN a b INT", 33, "RENAME COLUMN renames"),
+        ("ALTER TABLE t CHANGE COLUMN a b INT", 33, "ALTER TABLE … RENAME COLUMN"),
         ("ALTER TABLE t ADD CONSTRAINT c CHECK a > 0", 38, "expected ("),
         ("COMMENT ON COLUMN a IS 'x'", 21, "expected the column as table.column"),
         ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = x))", 64,

@@ -209,7 +209,7 @@ def test_a_column_is_described(db: SqlTables) -> None:
     ]  # fmt: skip
     found = {row["info_name"]: row["info_value"] for row in db.run("DESC TABLE t v").to_pylist()}
     assert found == {"col_name": "v", "data_type": "varchar(5)", "comment": "NULL"}
-    with pytest.raises(InvalidInputError, match=r"expected a column, not a field of one"):
+    with pytest.raises(InvalidInputError, match=r"expected a column, not a field inside a column"):
         db.run("DESCRIBE t s.a")
     with pytest.raises(InvalidInputError, match="nothing"):
         db.run("DESCRIBE t nothing")

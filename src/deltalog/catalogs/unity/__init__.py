@@ -1,9 +1,9 @@
 """Unity Catalog: tables by name, credentials for their files, and catalog-managed commits.
 
 - `catalog`: `UnityCatalog`, the public class.
-- `committer`: commits to tables whose commits the catalog decides on.
-- `api`: the endpoints; `client`: requests, authentication and settings.
-- `messages`: the JSON of the Delta API; `older`: servers without the Delta API.
+- `committer`: commits to tables whose commits the catalog coordinates.
+- `api`: the endpoints. `client`: requests, authentication and settings.
+- `messages`: the JSON of the Delta API. `older`: support for servers without the Delta API.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`UnityCatalog`: the tables of a Unity Catalog server.
 
 Owns the meaning of names, the opening of tables (with lent credentials and the right committer),
-and the steps of a table's life: staged, registered, renamed, dropped.
+and staging, registering, renaming and dropping tables.
 
 Protocol: UC Delta API; Catalog-managed tables
 """
@@ -70,35 +70,37 @@ _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
 class UnityCatalog(OffersTransactions):
-    """The tables of a Unity Catalog server, by names of three parts.
+    """The tables of a Unity Catalog server, with names of three parts.
 
-    Tables are read and written with credentials that the catalog lends for their location.
-    Locations are checked: they cannot be files of this machine. If the catalog decides on a table's
-    commits, they are proposed to it and then published. For other tables, changes are reported to
-    it. Threads may share an instance.
+    Tables are read and written with credentials that the catalog lends for their location. A
+    location on the local file system is refused by default. If the catalog coordinates a table's
+    commits, deltalog proposes each commit to the catalog and then publishes it. For other tables,
+    deltalog reports changes to the catalog. Threads may share an instance.
 
-    Pickles contain neither tokens nor lent credentials: another process takes the token from its
-    own environment, unless `pickles_secrets` is set.
+    Pickles contain neither tokens nor lent credentials unless `pickles_secrets` is set; another
+    process reads the token from its own environment.
 
     Args:
-        url: the URL of the server or its API; None is `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
-        token: a bearer token; None is `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server is
-            the one of the environment.
-        client_id: the id of a service that signs in with OAuth instead.
-        client_secret: the secret of the service.
-        token_url: the token endpoint of the service; None is Databricks' endpoint.
-        scope: the scope that the service requests.
-        catalog: a catalog of the server; names then have two parts within it.
-        storage_options: options of the tables' stores, such as an endpoint or a region; lent
-            credentials are added. If the catalog lends none, these are used alone.
-        http_options: the options of connections to the server.
-        allows_local_files: whether tables may be files of this machine.
-        reports_metrics: whether commits are reported to the catalog.
-        pickles_secrets: whether pickles contain token and credentials. With `"tasks"`, only pickles
-            for tasks of a cluster contain the token. Those contain the credentials in any case.
-        maintenance: the operations that clients may run on tables whose commits the catalog decides
-            on, for servers that do not list them: `DATA_REORGANIZATION` (OPTIMIZE, REORG),
-            `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
+        url: the URL of the server or its API; None means `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
+        token: a bearer token; None means `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server
+            is the environment's server.
+        client_id: the id of a service principal, which signs in with OAuth instead of a token.
+        client_secret: the secret of the service principal.
+        token_url: the token endpoint for OAuth; None means Databricks' endpoint.
+        scope: the OAuth scope to request.
+        catalog: a catalog of the server; the names of tables then have two parts, without the
+            catalog.
+        storage_options: options for the tables' stores, such as an endpoint or a region. Lent
+            credentials are added; if the catalog lends none, these options are used alone.
+        http_options: options for connections to the server.
+        allows_local_files: whether tables may be on the local file system.
+        reports_metrics: whether the counts of commits are reported to the catalog.
+        pickles_secrets: whether pickles contain the token and lent credentials. With `"tasks"`,
+            only pickles for tasks of a cluster contain the token; those always contain lent
+            credentials.
+        maintenance: the operations that clients may run on tables whose commits the catalog
+            coordinates, for servers that do not list the operations: `DATA_REORGANIZATION`
+            (OPTIMIZE, REORG), `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
         clock: the clock for the expiry of tokens and credentials.
     """
 
@@ -137,18 +139,18 @@ class UnityCatalog(OffersTransactions):
         self._reports = reports_metrics
 
     def list_catalogs(self) -> list[str]:
-        """Return the catalogs of the server, by name."""
+        """Return the names of the server's catalogs, sorted."""
         return self._names.catalogs() if self._catalog is None else [self._catalog]
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """See `TableCatalog`. Cost: a request for each catalog, and each page."""
+        """See `TableCatalog.list_schemas`. Cost: one request per catalog and page."""
         catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
         found = [(one, schema) for one in catalogs for schema in self._names.schemas(one)]
         names = [self._short(name) for name in found]
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """See `TableCatalog`. Cost: a request for each page."""
+        """See `TableCatalog.list_tables`. Cost: one request per page."""
         full = self._full_schema(schema)
         return [(*schema, table) for table in self._names.tables(*full)]
 
@@ -160,11 +162,11 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas.create_schema`. Cost: one request."""
         self._names.create(self._full_schema(schema), comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """See `KeepsSchemas`. Cost: a request."""
+        """See `KeepsSchemas.drop_schema`. Cost: one request."""
         self._names.drop(self._full_schema(schema), cascade=cascade)
 
     def create_catalog(
@@ -175,15 +177,15 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsCatalogs`. Cost: a request."""
+        """See `KeepsCatalogs.create_catalog`. Cost: one request."""
         self._names.create((catalog,), comment, location, properties)
 
     def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
-        """See `KeepsCatalogs`. Cost: a request."""
+        """See `KeepsCatalogs.drop_catalog`. Cost: one request."""
         self._names.drop((catalog,), cascade=cascade)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.find`. Cost: one request."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -192,7 +194,7 @@ class UnityCatalog(OffersTransactions):
         return replace(described, name=name)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog`. Cost: a request, and one for credentials when files are read."""
+        """See `TableCatalog.open`. Cost: one request, and one for credentials at the first read."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -215,7 +217,7 @@ class UnityCatalog(OffersTransactions):
         return utc_context(store)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """See `TableCatalog`. Cost: two requests."""
+        """See `TableCatalog.stage`. Cost: two requests."""
         full = self._full(name)
         if self._loaded(full) is not None:
             raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has that table")
@@ -247,7 +249,7 @@ class UnityCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """See `TableCatalog`. Cost: a request."""
+        """See `TableCatalog.register`. Cost: one request."""
         full = self._full(staged.name)
         if staged.table_type is TableType.MANAGED and snapshot.version != 0:
             raise InvalidInputError(
@@ -265,7 +267,7 @@ class UnityCatalog(OffersTransactions):
         return replace(made.described(), name=staged.name)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """As `TableCatalog`; a catalog that decides on a table's commits is already up to date."""
+        """See `TableCatalog.synchronize`. Not needed if the catalog coordinates the commits."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -279,7 +281,7 @@ class UnityCatalog(OffersTransactions):
             UnityTeller(self._api, full, loaded.table_id).synchronize(snapshot)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """As `TableCatalog`; the server decides about a managed table's files."""
+        """See `TableCatalog.drop`. The server decides whether to delete a managed table's files."""
         full = self._full(name)
         known = self.find(name) if purge else None
         if known is not None and known.table_type is not TableType.MANAGED:
@@ -296,12 +298,12 @@ class UnityCatalog(OffersTransactions):
             ) from error
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """See `TableCatalog`; within one schema."""
+        """See `TableCatalog.rename`. Both names must be in one schema."""
         full, new = self._full(name), self._full(new_name)
         if full[:2] != new[:2]:
             raise InvalidInputError(
-                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: a table stays in its "
-                "schema"
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: a table cannot leave "
+                "its schema"
             )
         self._api.require(full, RENAME, f"rename {shown_name(name)}")
         before = self._loaded(full)
@@ -314,14 +316,14 @@ class UnityCatalog(OffersTransactions):
                 ) from error
             if error.status != 404:
                 raise
-            after = self._loaded(new)  # perhaps a first request succeeded
+            after = self._loaded(new)  # perhaps an earlier attempt succeeded
             if before is None or after is None or before.table_id != after.table_id:
                 raise TableNotFoundError(
                     f"there is no table {shown_name(name)} in the catalog"
                 ) from error
 
     def relocate(self, name: Name, location: str) -> None:
-        """As `TableCatalog`: refused, because the API does not support it."""
+        """Always raises InvalidInputError, because the API cannot change locations."""
         del location
         raise InvalidInputError(
             f"cannot relocate {shown_name(name)}: a Unity Catalog cannot change a table's "
@@ -329,17 +331,17 @@ class UnityCatalog(OffersTransactions):
         )
 
     def publish(self, name: Name) -> int | None:
-        """Publish the ratified commits of a table, and return the last version, if known.
+        """Publish the ratified commits of a table, and return the last version if it is known.
 
-        Every writer does this after its commit; call it if writers failed to.
+        Every writer does this after its own commit. Call this method if writers have failed to.
 
         Raises:
-            InvalidInputError: the catalog does not decide on the table's commits.
+            InvalidInputError: the catalog does not coordinate the table's commits.
         """
         context = self.open(name)
         if not isinstance(context.committer, UnityCommitter):
             raise InvalidInputError(
-                f"cannot publish commits of {shown_name(name)}: its catalog does not manage them"
+                f"cannot publish commits of {shown_name(name)}: its catalog does not ratify them"
             )
         return context.committer.publish(context.store)
 
@@ -359,7 +361,7 @@ class UnityCatalog(OffersTransactions):
         return name[1:] if self._catalog else name
 
     def _loaded(self, full: Name) -> LoadedTable | CatalogTable | None:
-        """Return the entry of a table, from the older API if the server has no other."""
+        """Return the entry of a table, from the older API if the server has only that."""
         try:
             if self._api.endpoints(full[0]).is_older:
                 return older.find(self._api, full)
@@ -396,11 +398,11 @@ class UnityCatalog(OffersTransactions):
         return open_store(decode_location(location), options)
 
     def _registered(self, full: Name, staged: StagedTable, error: CatalogError) -> LoadedTable:
-        """Return the entry of a table that seems to be registered already: an answer may be lost.
+        """Return the entry of a table if an earlier attempt registered it and its answer was lost.
 
         Raises:
-            TableExistsError: another table has the name.
-            CatalogError: the catalog refused for another reason.
+            TableExistsError: another table has that name.
+            CatalogError: the catalog refused the table for another reason.
         """
         found = self._loaded(full) if error.status in {None, 404, 409, 500} else None
         if found is not None and not isinstance(found, CatalogTable):
@@ -414,7 +416,7 @@ class UnityCatalog(OffersTransactions):
         if found is not None or error.status == 409:
             raise TableExistsError(
                 f"cannot register {shown_name(staged.name)}: the catalog has another table of that "
-                f"name; the files at {staged.context.store.root} stay"
+                f"name; the files at {staged.context.store.root} are not deleted"
             ) from error
         raise error
 
@@ -429,7 +431,7 @@ def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
     return frozenset(known[name] for name in given)
 
 
-# --- catalogs, schemas and tables of a server, by name
+# --- The catalogs, schemas and tables of a server, by name
 
 
 _MOST_PAGES: Final = 100_000
@@ -438,7 +440,7 @@ _MAY_EXIST: Final = frozenset({400, 409, 500})
 
 @dataclass(frozen=True, slots=True)
 class UnityNames:
-    """Lists, creates and drops catalogs and schemas by name."""
+    """Lists, creates and drops catalogs and schemas."""
 
     client: UnityClient
 
@@ -458,7 +460,7 @@ class UnityNames:
         return sorted(self._listed(what, "/tables", query, "tables"))
 
     def has(self, name: Name) -> bool:
-        """Whether a catalog (one part) or a schema (two parts) exists."""
+        """Whether a catalog (name with one part) or a schema (two parts) exists."""
         what = f"load {_kind(name)} {shown_name(name)}"
         try:
             self.client.send(Question(what=what, method="GET", path=_path(name)))
@@ -469,9 +471,9 @@ class UnityNames:
         return True
 
     def missing(self, table: Name) -> str:
-        """Describe which part of a missing table's name does not exist."""
+        """Describe which part of a missing table's name does not exist on the server."""
         for kind, part in (("catalog", table[:1]), ("schema", table[:2])):
-            with suppress(DeltaError):  # this only makes an error clearer
+            with suppress(DeltaError):  # these requests only make an error clearer
                 if not self.has(part):
                     return f"there is no {kind} {shown_name(part)}"
         return f"there is no table {shown_name(table)} in the catalog"
@@ -483,10 +485,10 @@ class UnityNames:
         location: str | None,
         properties: Mapping[str, str] | None,
     ) -> None:
-        """Create a catalog (one part) or a schema (two parts).
+        """Create a catalog (name with one part) or a schema (two parts).
 
         Raises:
-            CatalogError: with the status 409 if it exists.
+            CatalogError: the catalog or schema exists (status 409).
         """
         body: dict[str, Any] = {"name": name[-1]}
         if len(name) > 1:
@@ -498,13 +500,13 @@ class UnityNames:
         try:
             self.client.send(Question(what=what, method="POST", path=path, body=body))
         except CatalogError as error:
-            # Servers use different statuses.
+            # Servers use different statuses for an existing name.
             if error.status not in _MAY_EXIST or not self.has(name):
                 raise
             raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def drop(self, name: Name, *, cascade: bool) -> None:
-        """Drop a catalog or a schema; with `cascade`, also its content."""
+        """Drop a catalog or a schema; with `cascade`, drop its contents as well."""
         question = Question(
             what=f"drop {_kind(name)} {shown_name(name)}",
             method="DELETE",
@@ -542,7 +544,7 @@ def _path(name: Name) -> str:
     if len(name) == 1:
         return path_of("/catalogs/{name}", name=name[0])
     for part in name:
-        if "." in part:  # dots separate names there, so it would be another schema
+        if "." in part:  # dots separate names there, so this would name another schema
             raise InvalidInputError(
                 f"cannot request {part!r} from the server: it does not support names with a dot"
             )

@@ -1,6 +1,6 @@
-"""Requests to a Unity Catalog with a token; answers are JSON or a named error.
+"""Requests to a Unity Catalog with authentication. An answer is JSON or an error.
 
-Owns authentication, and the meaning of errors of both APIs. `api` has the endpoints.
+Owns authentication, and the meaning of the errors of both APIs. `api` contains the endpoints.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PicklesSecrets = bool | Literal["tasks"]
-"""Whether pickles contain secrets: never, always, or only for tasks; see `sent_to_tasks`."""
+"""Whether pickles contain secrets: never, always, or only those for tasks; see `sent_to_tasks`."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -60,12 +60,13 @@ class Question:
     """A request to the catalog.
 
     Args:
-        what: the purpose, as a phrase that follows "cannot" in errors.
+        what: what is attempted, as a phrase that follows "cannot" in errors.
         method: the HTTP method.
-        path: the path below the API's URL; `path_of` quotes names in it.
+        path: the path, relative to the API's URL; use `path_of` to quote names in it.
         query: the query parameters.
-        body: the JSON body; None sends none.
-        waits: whether to send the request again after a 429; otherwise the caller must act first.
+        body: the JSON body; None for no body.
+        waits: whether to repeat the request after the status 429; False if the caller must act
+            first.
     """
 
     what: str
@@ -77,19 +78,19 @@ class Question:
 
 
 class UnityClient:
-    """Sends requests to one catalog; any number of threads may share it.
+    """Sends requests to one catalog; threads may share an instance.
 
-    All methods raise `CatalogAccessError` (401, 403), `CatalogUnavailableError` (no response, or
-    429 and 5xx at the last attempt) and `CatalogError` (any other refusal, and answers that violate
-    the protocol).
+    All methods raise `CatalogAccessError` (status 401 or 403), `CatalogUnavailableError` (no
+    response, or status 429 or 5xx at the last attempt) and `CatalogError` (other refusals, and
+    answers that violate the protocol).
 
     Args:
-        settings: the address of the catalog and the login.
-        options: the options of the connections.
+        settings: the address of the catalog, and how to sign in.
+        options: the options of connections.
         clock: the clock for the expiry of tokens and credentials.
-        pickles_secrets: whether pickles contain the token; otherwise other processes take it from
-            their own environment.
-        lacks_token: whether requests need a token that stayed in another process.
+        pickles_secrets: whether pickles contain the token; if not, other processes read the token
+            from their own environment.
+        lacks_token: whether requests need a token that was not pickled, so that they must fail.
     """
 
     def __init__(
@@ -111,17 +112,17 @@ class UnityClient:
 
     @property
     def pickles_secrets(self) -> bool:
-        """Whether pickles made now may contain secrets."""
+        """Whether a pickle that is made now may contain secrets."""
         return self._pickles is True or (self._pickles == "tasks" and is_sent_to_tasks())
 
     def ask(self, question: Question, parse: Callable[[JsonObject], T]) -> T:
-        """Send a request, and return the result of `parse` for the answer."""
+        """Send a request, parse the answer with `parse`, and return the result."""
         body = self.send(question)
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Not MalformedLogError: a caller that reads a commit back would treat it as a damaged
-            # log.
+            # Do not raise MalformedLogError: a caller that reads a commit back would treat it as a
+            # damaged log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
 
@@ -130,7 +131,7 @@ class UnityClient:
         return run(self.sent, question)
 
     async def sent(self, question: Question) -> bytes:
-        """See `send`; runs in the event loop."""
+        """Send a request in the event loop; see `send`."""
         if self._lacks_token:
             raise _token_stayed(self.settings.url, question.what)
         url = f"{self.settings.url}{question.path}"
@@ -143,7 +144,7 @@ class UnityClient:
             headers["Content-Type"] = "application/json"
         try:
             return await self._fetched(question, url, headers, body)
-        # A token may be revoked before it expires: try again with a new one.
+        # A token may be revoked before it expires, so try again with a new token.
         except CatalogAccessError as error:
             can_renew = self._authenticator is not None and self._authenticator.renew()
             if error.status != 401 or not can_renew:
@@ -175,7 +176,7 @@ class UnityClient:
         code, message = parse_error(body)
         text = f"cannot {what}: the catalog answered {status}"
         text += f" ({printable(code, 100)})" if code else ""
-        # A server's message may repeat the sent secrets.
+        # The server's message may contain secrets from the request.
         text += f": {printable(redact(message, self.settings.secrets))}" if message else ""
         if status in {401, 403}:
             return CatalogAccessError(text, status=status, error_code=code)
@@ -184,7 +185,7 @@ class UnityClient:
         return CatalogError(text, status=status, error_code=code)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The clock is not pickled: another process uses its own system clock.
+        # Do not pickle the clock: another process uses its own system clock.
         settings, options = self.settings, self.options
         if self.pickles_secrets and not self._lacks_token:
             return _client, (settings, options, self._pickles)
@@ -197,21 +198,21 @@ class UnityClient:
 
 
 def path_of(template: str, **names: str) -> str:
-    """Insert names into a path, each quoted as one part.
+    """Insert names into a path; each name is quoted as one part of the path.
 
     Raises:
         InvalidInputError: a name is `.` or `..`, which would lead to another path.
     """
     for name in names.values():
-        if name in {".", ".."}:  # quoting does not help: it means a directory
+        if name in {".", ".."}:  # means a directory even if it is quoted
             raise InvalidInputError(
-                f"cannot use {name!r} in a request to a catalog: it is not a name"
+                f"cannot use {name!r} in a request to a catalog: it means a directory"
             )
     return template.format(**{key: quote(name, safe="") for key, name in names.items()})
 
 
 def parse_error(body: bytes) -> tuple[str, str]:
-    """Parse code and message of an error; both are empty for bodies of proxies and gateways.
+    """Parse code and message of an error; both are empty if a proxy or gateway sent the body.
 
     The Delta API returns `{"error": {"type", "message", "code"}}`, the older one
     `{"error_code", "message"}`.
@@ -230,9 +231,9 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def _repeats(status: int, body: bytes) -> bool:
-    """Whether the same request may succeed later.
+    """Whether the same request may succeed later without any action.
 
-    False if the client must act first: publish commits, or check the outcome of a commit.
+    Returns False if the client must act first: publish commits, or check the outcome of a commit.
     """
     return is_retryable(status) and parse_error(body)[0] not in _FINAL
 
@@ -266,14 +267,14 @@ def _client_of_environment(
     options: HttpOptions,
     is_task: bool,  # noqa: FBT001  # as above
 ) -> UnityClient:
-    """Return a client for another process, with the secrets of that process's environment.
+    """Return a client for another process, which uses the secrets of that process's environment.
 
-    Most tasks send no request to the catalog, so a missing token is only an error in a request.
+    A missing token becomes an error only in a request, because most tasks do not send requests.
     """
     settings = unity_settings(url, token_url=token_url)
     lacks_token = has_secret and not settings.secrets
     if lacks_token and not is_task:
-        raise _token_stayed(url, "be asked")
+        raise _token_stayed(url, "send a request")
     return UnityClient(settings, options, lacks_token=lacks_token)
 
 
@@ -285,13 +286,13 @@ def _token_stayed(url: str, what: str) -> InvalidInputError:
     )
 
 
-# The address of a Unity Catalog and the login: arguments, or variables of the environment.
+# --- The address of a Unity Catalog and how to sign in: arguments or environment variables
 
 
 _API: Final = "/api/2.1/unity-catalog"
 _TOKENS: Final = "/oidc/v1/token"
 _SCOPE: Final = "all-apis"
-# The first variable that is set wins.
+# For each setting, the first variable that is set is used.
 _VARIABLES: Final = {
     "url": (
         "UNITY_CATALOG_URL",
@@ -310,7 +311,7 @@ _VARIABLES: Final = {
 }
 
 
-# deltalake's storage options for the catalog, given together with those of the store.
+# deltalake's storage options for the catalog, which are given together with the store's options.
 _OPTIONS: Final = {
     "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
     " unity_catalog_url",
@@ -325,7 +326,7 @@ _SETTING_OF: Final = {name: key for key, names in _OPTIONS.items() for name in n
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split storage options into settings of a catalog, and others."""
+    """Split storage options into settings of a catalog and other options."""
     settings: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in options.items():
@@ -339,15 +340,15 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitySettings:
-    """The address of a catalog and the login.
+    """The address of a catalog, and how to sign in.
 
     Args:
         url: the URL of the API, without a trailing slash.
-        token: the token; None uses `client_id` and `client_secret`, or sends none.
-        client_id: the id of a service, for fetching tokens.
-        client_secret: the secret of the service.
+        token: the token; if None, use `client_id` and `client_secret`, or no authentication.
+        client_id: the id of a service principal, for requesting tokens.
+        client_secret: the secret of the service principal.
         token_url: the token endpoint.
-        scope: the requested scope.
+        scope: the OAuth scope to request.
     """
 
     url: str
@@ -359,7 +360,7 @@ class UnitySettings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values that no message may show."""
+        """The values that must not occur in messages."""
         return tuple(text for text in (self.token, self.client_secret) if text)
 
 
@@ -373,22 +374,22 @@ def unity_settings(
     scope: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> UnitySettings:
-    """Combine arguments and the environment to settings.
+    """Combine arguments and environment variables to settings.
 
-    The environment's token is only used for the environment's catalog: it is never sent to another
+    The environment's token is used only for the environment's catalog. It is never sent to another
     catalog that the caller names.
 
     Args:
-        url: the URL of the server or the API; None is the environment's.
+        url: the URL of the server or the API; None means the environment's URL.
         token: a bearer token.
-        client_id: the id of a service.
-        client_secret: the secret of the service.
-        token_url: the token endpoint; None is Databricks' endpoint on the same server.
-        scope: the scope; None is Databricks'.
-        environment: the variables; None is the environment of the process.
+        client_id: the id of a service principal.
+        client_secret: the secret of the service principal.
+        token_url: the token endpoint; None means Databricks' endpoint on the same server.
+        scope: the OAuth scope; None means Databricks' scope.
+        environment: the environment variables; None means those of this process.
 
     Raises:
-        InvalidInputError: no URL is given or set, or it contains a login or a query.
+        InvalidInputError: no URL is given or set, or the URL contains a login or a query.
     """
     variables = os.environ if environment is None else environment
     own = _api_url(_found("url", variables))
@@ -398,14 +399,14 @@ def unity_settings(
         raise InvalidInputError(
             f"cannot find a Unity Catalog: expected its URL, or the variable {names}"
         )
-    # A missing token is allowed: the server may not need one.
+    # No token at all is valid, because the server may not need one.
     if token is None and client_id is None and _origin(base) == _origin(own):
         token = _found("token", variables) or None
         client_id = None if token else _found("client_id", variables) or None
     if client_id is not None and client_secret is None and _origin(base) == _origin(own):
         client_secret = _found("client_secret", variables) or None
     if client_id is not None and token is None and not client_secret:
-        raise InvalidInputError("cannot sign in with a client_id: expected also a client_secret")
+        raise InvalidInputError("cannot sign in with a client_id but without a client_secret")
     return UnitySettings(
         url=base,
         token=token,

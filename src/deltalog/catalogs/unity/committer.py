@@ -1,10 +1,10 @@
-"""Commits to tables whose commits a Unity Catalog decides on.
+"""Commits to tables whose commits a Unity Catalog coordinates.
 
-Owns the order of steps. A commit is staged under a unique name and proposed. Once ratified, it is
-published as `N.json`, together with all earlier unpublished commits; then the catalog may forget
-them. This
-module decides what the catalog's answer means for a commit. If the answer leaves the outcome open,
-`transaction.commit_loop` reads the commit back.
+A commit is staged under a unique name and proposed to the catalog. If the catalog ratifies the
+commit, it is published as `N.json`, together with all earlier unpublished commits. Then the catalog
+may delete its records of the published commits. This module decides what the catalog's answer means
+for a commit. If the answer leaves the outcome open, `transaction.commit_loop` reads the commit
+back.
 
 Protocol: Catalog-managed tables (staged commits, publishing)
 """
@@ -64,7 +64,7 @@ _OF_TABLES: Final = "delta."
 
 
 class Coordinator(Protocol):
-    """The part of a catalog that decides on the commits of one table; picklable."""
+    """The part of a catalog that coordinates the commits of one table; can be pickled."""
 
     @property
     def name(self) -> Name:
@@ -86,23 +86,23 @@ class Coordinator(Protocol):
         ...
 
     def tell_published(self, version: int) -> None:
-        """Report the last published version."""
+        """Report the last published version to the catalog."""
         ...
 
     def report(self, commit: WinningCommit) -> None:
-        """Report a commit's counts, if the catalog requests reports."""
+        """Report the counts of a commit, if the catalog requests such reports."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaCoordinator:
-    """A table's commits by the Delta API.
+    """Coordinates a table's commits with the Delta API.
 
     Args:
         api: the catalog's API.
-        name: the name of the table; three parts.
-        table_id: the id that the table must have: another table may have the same name.
-        reports: whether commits are reported.
+        name: the name of the table, with three parts.
+        table_id: the id that the table must have, because another table may have the same name.
+        reports: whether the counts of commits are reported.
     """
 
     api: UnityApi
@@ -111,7 +111,7 @@ class DeltaCoordinator:
     reports: bool = True
 
     def tail(self) -> LogTail:
-        """See `Coordinator`."""
+        """See `Coordinator.tail`."""
         return self.checked(self.api.load(self.name)).tail
 
     def propose(
@@ -121,24 +121,24 @@ class DeltaCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail:
-        """See `Coordinator`."""
+        """See `Coordinator.propose`."""
         updates = [add_commit(commit, ratified, uniform), *updates_of(commit, before)]
         what = f"commit version {ratified.version} to"
         return self.api.update(self.name, self.table_id, updates, what=what).tail
 
     def tell_published(self, version: int) -> None:
-        """See `Coordinator`."""
+        """See `Coordinator.tell_published`."""
         self.api.update(self.name, self.table_id, [set_published(version)])
 
     def report(self, commit: WinningCommit) -> None:
-        """See `Coordinator`; does not wait for the answer."""
+        """See `Coordinator.report`. Does not wait for the answer."""
         if not self.reports or METRICS not in self.api.endpoints(self.name[0]):
             return
         question = self.api.report(self.name, self.table_id, counts_of(commit))
         start(self.api.client.sent(question)).add_done_callback(_note_failure)
 
     def checked(self, loaded: LoadedTable) -> LoadedTable:
-        """Return the answer, if it is about this table.
+        """Return an answer after checking that it is about this table.
 
         Raises:
             TableNotFoundError: the table was dropped, and another table has its name.
@@ -153,19 +153,19 @@ class DeltaCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class UnityCommitter:
-    """Commits through a Unity Catalog, and publishes ratified commits.
+    """Commits through a Unity Catalog, and publishes the ratified commits.
 
     Args:
-        coordinator: decides on the commits.
-        shows_iceberg: whether the catalog gets the table's Iceberg metadata. It gets that of the
-            previous version, because a version's metadata is written after ratification.
+        coordinator: the part of the catalog that coordinates the commits.
+        shows_iceberg: whether the table's Iceberg metadata is reported to the catalog. The reported
+            metadata is of the previous version, because it is written after a commit is ratified.
     """
 
     coordinator: Coordinator
     shows_iceberg: bool = False
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer`."""
+        """See `Committer.commit`."""
         commit = read_commit(version, data)
         metadata = commit.metadata
         asks = metadata is not None and shows_iceberg(metadata.configuration)
@@ -176,7 +176,7 @@ class UnityCommitter:
         tail = self._proposed(store, ratified, commit, before, uniform)
         try:
             is_published = self._publish(store, tail, {version: data})
-        except MalformedLogError as error:  # the commit is ratified: its files must stay
+        except MalformedLogError as error:  # ratified, so its files must not be deleted
             raise CommitOutcomeUnknownError(str(error), version=version) from error
         self._report(commit)
         return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
@@ -184,11 +184,11 @@ class UnityCommitter:
     def _report(self, commit: WinningCommit) -> None:
         try:
             self.coordinator.report(commit)
-        except Exception:  # a failed report must not make the commit look failed
+        except Exception:  # the commit has succeeded even if its report fails
             logger.exception("version %d was not reported, but it is committed", commit.version)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """See `Committer`."""
+        """See `Committer.log_tail`."""
         return self.coordinator.tail()
 
     def publish(self, store: Store) -> int | None:
@@ -198,13 +198,13 @@ class UnityCommitter:
         return tail.last_version
 
     def _metadata_before(self, store: Store, commit: WinningCommit) -> Metadata | None:
-        """Return the metadata that a commit replaces, if any. Cost: opening a version."""
+        """Return the metadata that a commit replaces, or None. Cost: opening a version."""
         if commit.metadata is None:
             return None
         return self._version_before(store, commit).metadata
 
     def _uniform(self, store: Store, commit: WinningCommit) -> dict[str, Any] | None:
-        """Return the Iceberg metadata to report; without it, the catalog decides on the commit."""
+        """Return the Iceberg metadata to report; None lets the catalog decide on the commit."""
         try:
             return uniform_of(self._version_before(store, commit), is_asked=True)
         except DeltaError as error:
@@ -240,7 +240,7 @@ class UnityCommitter:
         raise last
 
     def _meaning(self, error: CatalogError, version: int) -> DeltaError | None:
-        """Return the meaning of a refused proposal for the commit; None for an ordinary failure."""
+        """Return what a refused proposal means for the commit; None for an ordinary failure."""
         shown = shown_name(self.coordinator.name)
         if error.status == 404 or error.error_code == _OTHER_TABLE:
             return TableNotFoundError(
@@ -248,18 +248,19 @@ class UnityCommitter:
                 "more; nothing was committed"
             )
         if error.status == 409:
-            # Perhaps this same commit, if a first answer was lost; the caller checks.
+            # This commit may be the ratified one, if an earlier answer was lost. The caller checks
+            # that.
             return AlreadyExistsError(f"version {version} of {shown} is ratified already")
         return None
 
     def _publish(self, store: Store, tail: LogTail, known: dict[int, bytes]) -> bool:
         """Copy ratified commits to their final names, in order; return whether all were copied.
 
-        A failure is harmless: the commits are ratified, and the next writer publishes them.
+        If this fails, the commits are still valid, and the next writer publishes them.
 
         Raises:
-            MalformedLogError: another commit is published as one of the versions; the catalog must
-                then keep the ratified commit.
+            MalformedLogError: another commit is already published as one of the versions. The
+                catalog must then not delete its record of the ratified commit.
         """
         try:
             for commit in tail.commits:
@@ -278,12 +279,12 @@ class UnityCommitter:
 
 @dataclass(frozen=True, slots=True)
 class StagedCommitter:
-    """Commits version 0 of a table that its catalog does not show yet."""
+    """Commits version 0 of a table that is not visible in its catalog yet."""
 
     shown: str
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer`."""
+        """See `Committer.commit`."""
         if version > 0:
             raise InvalidInputError(
                 f"cannot commit version {version} of {self.shown}: the table is not registered yet"
@@ -291,17 +292,17 @@ class StagedCommitter:
         return FileSystemCommitter().commit(store, 0, data)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """See `Committer`: empty, because nothing is ratified yet."""
+        """See `Committer.log_tail`. The tail is empty, because no commit is ratified yet."""
         return LogTail()
 
 
 @dataclass(frozen=True, slots=True)
 class UnityTeller:
-    """Reports changes of a table whose commits are files to a catalog.
+    """Reports the changes of a table to a catalog that does not coordinate the table's commits.
 
     Args:
         api: the API of the catalog.
-        name: the name of the table; three parts.
+        name: the name of the table, with three parts.
         table_id: the id that the table must have.
     """
 
@@ -310,7 +311,7 @@ class UnityTeller:
     table_id: str
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
-        """See `Teller`."""
+        """See `Teller.tell`."""
         before = None
         if commit.metadata is not None:
             before = load_snapshot(utc_context(store), version=commit.version - 1).metadata
@@ -320,10 +321,10 @@ class UnityTeller:
             self.api.update(self.name, self.table_id, [*updates, _state(commit.version, time_ms)])
 
     def synchronize(self, snapshot: Snapshot) -> None:
-        """Report everything that differs from the catalog's entry."""
+        """Report all differences between the table and the catalog's entry."""
         loaded = self.api.load(self.name)
         metadata = snapshot.metadata
-        # Properties that only the catalog has stay, unless they belong to tables.
+        # Properties that only the catalog has are not removed, except those that belong to tables.
         known = {
             key: text
             for key, text in loaded.properties.items()
@@ -352,9 +353,9 @@ def _time_of(commit: WinningCommit) -> int:
 
 
 def _is_full(error: CatalogError) -> bool:
-    """Whether the catalog requires commits to be published before it accepts another.
+    """Whether the catalog requires commits to be published before it accepts another commit.
 
-    In the older API, a 429 has no other meaning here.
+    In the older API, the status 429 has no other meaning for a commit.
     """
     return error.error_code == TOO_MANY_COMMITS or (
         error.status == 429 and error.error_code != _BUSY
@@ -368,7 +369,7 @@ def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> No
     try:
         found = store.read(commit.file.path) if data is None else data
     except ObjectNotFoundError:
-        store.stat(path)  # another client published it and cleaned up
+        store.stat(path)  # raises unless another client has published the commit
         return
     publish_commit(store, commit.version, found)
 
@@ -378,10 +379,10 @@ def _note_failure(done: Future[bytes]) -> None:
         logger.debug("a commit was not reported: %s", error)
 
 
-# The changes of a commit as updates of the Delta API.
+# --- The changes of a commit as updates of the Delta API
 
 
-# The catalog derives these itself: "clients must not send [them]".
+# Properties that the catalog derives itself: "clients must not send [them]".
 _DERIVED: Final = frozenset(
     {
         "delta.minReaderVersion",
@@ -398,12 +399,12 @@ TIMESTAMP: Final = "inCommitTimestamp"
 def add_commit(
     commit: WinningCommit, ratified: RatifiedCommit, uniform: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the proposal of a staged commit.
+    """Return the update that proposes a staged commit.
 
     Args:
-        commit: the proposed commit.
-        ratified: the staged file.
-        uniform: the table's Iceberg metadata for the catalog; see `uniform_of`.
+        commit: the commit to propose.
+        ratified: the staged file of the commit.
+        uniform: the table's Iceberg metadata; see `uniform_of`.
 
     Raises:
         InvalidInputError: the commit has no in-commit timestamp, which catalogs require.
@@ -428,12 +429,12 @@ def add_commit(
 
 
 def set_published(version: int) -> dict[str, Any]:
-    """Return the update that reports the last version published under its final name."""
+    """Return the update that reports the last version that is published under its final name."""
     return {"action": "set-latest-backfilled-version", "latest-published-version": version}
 
 
 def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str, Any]]:
-    """Return the changes of a commit besides rows.
+    """Return the updates for all changes of a commit other than rows.
 
     Args:
         commit: the commit, with the new metadata, protocol and domains.
@@ -454,7 +455,7 @@ def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str,
 
 
 def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
-    """Return the differences between two metadata actions of a table."""
+    """Return the updates for the differences between two metadata actions of a table."""
     updates: list[dict[str, Any]] = []
     if before.schema_string != after.schema_string:
         updates.append({"action": "set-columns", "columns": columns_of(after)})
@@ -467,7 +468,7 @@ def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
 
 
 def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the properties that are set and removed between two states."""
+    """Return the updates for properties that were set or removed between two states."""
     old, new = own_properties(before), own_properties(after)
     updates: list[dict[str, Any]] = []
     if changed := {key: text for key, text in new.items() if old.get(key) != text}:
@@ -478,7 +479,7 @@ def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> lis
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table without those that its catalog derives."""
+    """Return the properties of a table without the properties that its catalog derives."""
     return {
         key: text
         for key, text in properties.items()
@@ -487,12 +488,12 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str, Any]:
-    """Return the arguments of `createTable` for a staged table, besides its name.
+    """Return the arguments of `createTable` for a staged table, without its name.
 
     Args:
-        staged: the table.
-        snapshot: its version 0.
-        time_ms: the time of that version.
+        staged: the staged table.
+        snapshot: version 0 of the table.
+        time_ms: the time of version 0, in milliseconds since 1970.
     """
     metadata = snapshot.metadata
     body: dict[str, Any] = {
@@ -514,7 +515,7 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
 
 
 def counts_of(commit: WinningCommit) -> dict[str, int]:
-    """Return the reported counts of a commit: files, and rows if `commitInfo` has them."""
+    """Return the counts of a commit to report: files, and rows if `commitInfo` contains them."""
     adds, removes = commit.adds, commit.removes
     counts = {
         "num-files-added": adds.num_rows,
@@ -544,30 +545,30 @@ def _total(files: Any, column: str) -> int:
     return int(compute.sum(files.column(column)).as_py() or 0)
 
 
-# A table's Iceberg metadata (UniForm) in the catalog's form.
+# --- A table's Iceberg metadata (UniForm) in the form of the catalog
 
 
 def shows_iceberg(properties: Mapping[str, str]) -> bool:
     """Whether a table with these properties has Iceberg metadata."""
     try:
         return "iceberg" in TableProperties(dict(properties)).universal_format_enabled_formats
-    except InvalidInputError:  # a catalog's answer may contain anything
+    except InvalidInputError:  # properties from a catalog may be invalid
         return False
 
 
 def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] | None:
-    """Return a version's Iceberg metadata for the catalog, and write it if needed.
+    """Return a version's Iceberg metadata for the catalog, after writing it if necessary.
 
     Returns None for a table without Iceberg metadata.
 
     Args:
-        snapshot: the version.
-        is_asked: whether the caller requests Iceberg metadata, even if not enabled yet.
+        snapshot: the version of the table.
+        is_asked: whether Iceberg metadata is requested even if the table does not enable it yet.
 
     Raises:
-        InvalidInputError: PyIceberg is not installed, or the version is not written for Iceberg.
+        InvalidInputError: PyIceberg is not installed, or the version was not written for Iceberg.
 
-    Cost: two requests if the metadata exists already.
+    Cost: two requests if the metadata already exists.
     """
     if not is_asked and not shows_iceberg(snapshot.metadata.configuration):
         return None

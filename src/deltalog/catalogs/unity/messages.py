@@ -1,7 +1,7 @@
 """Messages of Unity Catalog's Delta API: conversion between JSON and deltalog's values.
 
-Owns the API's spelling (`kebab-case`, also inside of types), and the checks of answers. Sends
-nothing.
+Owns the API's spelling (`kebab-case`, also inside types) and the checks of answers. Sends no
+requests.
 
 Protocol: UC Delta API (delta.yaml)
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CATALOG_MANAGED: Final = "catalogManaged"
 FEATURE_PREFIX: Final = "delta.feature."
-# Settings of the table's location; none of these may name a server.
+# Settings for the table's location; none of them may set the address of a server.
 _CREDENTIAL_OPTIONS: Final = {
     "s3.access-key-id": "aws_access_key_id",
     "s3.secret-access-key": "aws_secret_access_key",
@@ -41,7 +41,7 @@ _CREDENTIAL_OPTIONS: Final = {
     "azure.sas-token": "azure_storage_sas_token",
     "gcs.oauth-token": "google_oauth_token",
 }
-# The members of types in a Delta schema and in the API.
+# The members of types in a Delta schema, and their names in the API.
 _TYPE_MEMBERS: Final = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -58,13 +58,13 @@ class LoadedTable:
     """The catalog's answer about a table.
 
     Args:
-        name: the parts of the name.
-        table_id: a UUID.
-        location: the catalog's location, unchecked.
-        table_type: the catalog's type.
+        name: the parts of the table's name.
+        table_id: the table's id, a UUID.
+        location: the location that the catalog returned, not checked yet.
+        table_type: the type of the table in the catalog.
         etag: identifies the state of the catalog's entry.
         properties: the catalog's copy of the properties.
-        columns: the schema in the API's JSON; None if the catalog has none.
+        columns: the schema in the API's JSON; None if the catalog has no copy.
         tail: the ratified commits and the latest version.
     """
 
@@ -79,11 +79,11 @@ class LoadedTable:
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether the catalog decides on the commits, according to the table's protocol."""
+        """Whether the catalog coordinates the commits, according to the table's protocol."""
         return manages_commits(self.properties)
 
     def described(self) -> CatalogTable:
-        """Return the catalog's entry, for callers."""
+        """Return the catalog's entry as a `CatalogTable`."""
         return CatalogTable(
             name=self.name,
             location=self.location,
@@ -107,7 +107,7 @@ class StagingAnswer:
 
 
 def manages_commits(properties: Mapping[str, str]) -> bool:
-    """Whether a table's properties have the feature of catalog-managed commits."""
+    """Whether a table's properties contain the feature of catalog-managed commits."""
     return any(
         canonical_name(key.removeprefix(FEATURE_PREFIX)) == CATALOG_MANAGED
         for key in properties
@@ -123,16 +123,17 @@ def parse_loaded(
     Args:
         node: the answer.
         name: the name of the table.
-        maintenance: the allowed operations if the answer does not list them.
+        maintenance: the operations that clients may run, if the answer does not list them.
 
     Raises:
-        MalformedMessageError: a member is missing or wrong, or commits have gaps.
-        UnsafePathError: a commit's file is outside its directory.
+        MalformedMessageError: a member is missing or invalid, or a version is missing in the
+        commits.
+        UnsafePathError: the path of a commit's file leads out of its directory.
     """
     found = node.child("metadata", lambda metadata: _loaded(node, metadata, name))
     if found is None:
         return _missing(node, "metadata")
-    # Newer servers list them; unknown operations are ignored.
+    # Newer servers list the allowed operations; unknown operations are ignored.
     allowed = node.texts("allowed-maintenance-operations")
     if allowed is not None:
         maintenance = frozenset(one for one in MaintenanceOperation if one.value in allowed)
@@ -167,21 +168,21 @@ def _tail(node: JsonObject) -> LogTail:
 
 
 def tail_of(commits: Iterable[RatifiedCommit], latest: int | None) -> LogTail:
-    """Return the log tail of commits in any order.
+    """Build the log tail from commits in any order.
 
     Raises:
-        MalformedMessageError: a version is missing or repeated, or after the latest.
+        MalformedMessageError: a version is missing, repeated, or higher than the latest version.
         InvalidInputError: the versions do not form a log tail.
     """
     in_order = tuple(sorted(commits, key=lambda commit: commit.version))
     if latest is not None and latest < 0:
-        # The reference server means "none yet".
+        # The reference server returns this value if there is no commit yet.
         latest = None
     return LogTail(commits=in_order, latest_version=latest)
 
 
 def parse_commit(node: JsonObject) -> RatifiedCommit:
-    """Parse a ratified commit in the spelling of either API."""
+    """Parse a ratified commit in the spelling of both APIs."""
     is_older = "file_name" in node.values
     version = node.required("version", int)
     size = node.required("file_size" if is_older else "file-size", int)
@@ -197,7 +198,7 @@ def parse_commit(node: JsonObject) -> RatifiedCommit:
 
 
 def parse_credentials(node: JsonObject) -> tuple[LentCredential, ...]:
-    """Parse the lent credentials of an answer. No error shows a part of them."""
+    """Parse the lent credentials in an answer. Errors never contain a part of the credentials."""
     listed = node.values.get("storage-credentials")
     if not isinstance(listed, list):
         raise MalformedMessageError(f"{node.where}.storage-credentials: expected a list")
@@ -221,7 +222,7 @@ def _credential(value: object) -> LentCredential | None:
 def lent_credential(
     prefix: str, config: Mapping[str, object], expires_ms: int | None
 ) -> LentCredential | None:
-    """Return the credentials of one configuration; None if deltalog does not support them.
+    """Return the credentials in one configuration; None if deltalog does not support their kind.
 
     Raises:
         MalformedMessageError: a value is not a string.
@@ -240,7 +241,7 @@ def lent_credential(
 
 
 def parse_staging(node: JsonObject) -> StagingAnswer:
-    """Return the answer to `createStagingTable`."""
+    """Parse the answer to `createStagingTable`."""
     features = node.child("required-protocol", _features) or ()
     required = node.mapping("required-properties") or {}
     suggested = node.mapping("suggested-properties") or {}
@@ -248,7 +249,7 @@ def parse_staging(node: JsonObject) -> StagingAnswer:
         table_id=_uuid(node, "table-id"),
         location=node.required("location", str),
         features=features,
-        # A property without a value: the writer of the table chooses the value.
+        # If a property has no value, the writer of the table chooses the value.
         properties={key: text for key, text in required.items() if text is not None},
         suggested_properties={key: text for key, text in suggested.items() if text is not None},
         lent=parse_credentials(node),
@@ -272,9 +273,9 @@ def _missing(node: JsonObject, name: str) -> LoadedTable:
 
 
 def schema_of(columns: Any) -> StructType | None:
-    """Return the catalog's copy of the schema; None if it is missing or unreadable.
+    """Return the catalog's copy of the schema; None if it is missing or cannot be parsed.
 
-    The schema in the log is authoritative.
+    Only the schema in the table's log is authoritative.
     """
     if not isinstance(columns, dict) or not columns.get("fields"):
         return None
@@ -285,12 +286,12 @@ def schema_of(columns: Any) -> StructType | None:
 
 
 def columns_of(metadata: Metadata) -> Any:
-    """Return a table's schema in the API's form."""
+    """Return a table's schema in the API's JSON."""
     return _renamed(loads(metadata.schema_string, "schemaString"), _TYPE_MEMBERS)
 
 
 def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """Rename the members of a type; metadata of fields stays unchanged."""
+    """Rename the members of a type, except in the metadata of fields."""
     if isinstance(tree, list):
         return [_renamed(one, names) for one in tree]
     if not isinstance(tree, dict):
@@ -302,7 +303,7 @@ def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
 
 
 def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
-    """Return a protocol action in the API's form."""
+    """Return a protocol action in the API's JSON."""
     found: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -315,7 +316,7 @@ def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """Return the domains that the API supports: clustering and row tracking."""
+    """Return those domains that the API supports: clustering and row tracking."""
     found: dict[str, Any] = {}
     for domain in domains:
         if domain.removed or domain.domain not in _DOMAIN_MEMBERS:
@@ -328,7 +329,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def removed_domains(domains: Iterable[DomainMetadata]) -> list[str]:
-    """Return the names of removed domains, as far as the API supports them."""
+    """Return the names of those removed domains that the API supports."""
     return sorted(
         domain.domain for domain in domains if domain.removed and domain.domain in _DOMAIN_MEMBERS
     )

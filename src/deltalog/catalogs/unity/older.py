@@ -1,6 +1,6 @@
-"""Tables by Unity Catalog's older API, for servers that do not have the Delta API.
+"""Tables in Unity Catalog's older API, for servers that do not have the Delta API.
 
-Owns the meaning of its entries, and commits by its commit coordinator.
+Owns the meaning of the older API's entries, and commits through its commit coordinator.
 
 Protocol: Unity Catalog API (all.yaml)
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def find(api: UnityApi, name: Name) -> CatalogTable | None:
-    """Return the entry of a table; None if there is none."""
+    """Return the entry of a table, or None if it does not exist."""
     try:
         node = api.older_table(name)
     except CatalogError as error:
@@ -54,7 +54,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
         is_managed = node.optional("table_type", str) == TableType.MANAGED.value
         return CatalogTable(
             name=name,
-            location=node.optional("storage_location", str) or "",  # views have none
+            location=node.optional("storage_location", str) or "",  # views have no location
             table_type=TableType.MANAGED if is_managed else TableType.EXTERNAL,
             table_id=node.optional("table_id", str),
             comment=node.optional("comment", str),
@@ -67,7 +67,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
 
 
 def _columns(listed: object) -> StructType | None:
-    """Parse the schema of the entry's columns; None if deltalog cannot read it."""
+    """Parse the schema from the columns of an entry; return None if deltalog cannot parse it."""
     if not isinstance(listed, list) or not listed:
         return None
     try:
@@ -77,7 +77,7 @@ def _columns(listed: object) -> StructType | None:
 
 
 def _field(column: Any) -> Field:
-    """Parse a column: `type_json` contains Spark's field, or only the type."""
+    """Parse a column. Its `type_json` contains Spark's JSON of the field, or only of the type."""
     found = loads(column["type_json"], "type_json")
     if not isinstance(found, dict) or "name" not in found:
         found = {"type": found}
@@ -92,7 +92,7 @@ def _field(column: Any) -> Field:
 
 
 def coordinator(api: UnityApi, name: Name, table: CatalogTable) -> OlderCoordinator | None:
-    """Return the coordinator of the table's commits; None if commits are files."""
+    """Return the coordinator of the table's commits, or None if the catalog coordinates none."""
     if table.table_id is None or not manages_commits(table.properties):
         return None
     return OlderCoordinator(api, name, table.table_id, table.location)
@@ -100,13 +100,13 @@ def coordinator(api: UnityApi, name: Name, table: CatalogTable) -> OlderCoordina
 
 @dataclass(frozen=True, slots=True)
 class OlderCoordinator:
-    """A table's commits by the older API.
+    """Coordinates a table's commits with the older API.
 
     Args:
         api: the catalog's API.
-        name: the name of the table; three parts.
+        name: the name of the table, with three parts.
         table_id: the table's id.
-        location: as the catalog spells it.
+        location: the table's location as the catalog spells it.
     """
 
     api: UnityApi
@@ -115,10 +115,11 @@ class OlderCoordinator:
     location: str
 
     def tail(self) -> LogTail:
-        """See `Coordinator`.
+        """See `Coordinator.tail`.
 
         Raises:
-            CatalogError: the answer has gaps, perhaps because the server left commits out.
+            CatalogError: a version is missing in the answer, perhaps because the server limits the
+            answer.
         """
         node = self.api.older_commits(self.table_id, self.location, self.name)
         try:
@@ -143,7 +144,7 @@ class OlderCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """As `Coordinator`; this API does not support Iceberg metadata."""
+        """See `Coordinator.propose`. This API does not support Iceberg metadata."""
         del uniform
         proposed = add_commit(commit, ratified)["commit"]
         body: dict[str, Any] = {
@@ -152,15 +153,15 @@ class OlderCoordinator:
         if commit.metadata is not None and before is not None:
             body["metadata"] = _metadata(commit.metadata)
         self._send(body)
-        # The answer contains only success; earlier commits may still have to be published.
+        # The answer contains no commits, but earlier commits may still have to be published.
         return self.tail()
 
     def tell_published(self, version: int) -> None:
-        """See `Coordinator`."""
+        """See `Coordinator.tell_published`."""
         self._send({"latest_backfilled_version": version})
 
     def report(self, commit: WinningCommit) -> None:
-        """As `Coordinator`: this API does not support reports."""
+        """Do nothing, because this API does not support reports; see `Coordinator.report`."""
 
     def _send(self, body: dict[str, Any]) -> None:
         about = {"table_id": self.table_id, "table_uri": self.location}
@@ -168,10 +169,10 @@ class OlderCoordinator:
 
 
 def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-    """Register an external table.
+    """Register an external table in the catalog.
 
     Raises:
-        TableExistsError: another table has the name.
+        TableExistsError: another table has that name.
     """
     metadata = snapshot.metadata
     body: dict[str, Any] = {
@@ -193,7 +194,7 @@ def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot)
         if found is None:
             raise
         if found.location.rstrip("/") == staged.location.rstrip("/"):
-            return found  # a first request succeeded
+            return found  # an earlier attempt succeeded
         raise TableExistsError(
             f"cannot register {shown_name(name)}: the catalog has another table of that name"
         ) from error
@@ -240,6 +241,6 @@ def _column_info(
 
 
 def _kind_of(tree: Any) -> str:
-    """Return the older API's name of a type: the name in the schema's JSON, in capitals."""
+    """Return the older API's name of a type: the name in the schema's JSON, in upper case."""
     name = tree["type"] if isinstance(tree, dict) else tree.partition("(")[0]
     return str(name).upper().replace("INTEGER", "INT")

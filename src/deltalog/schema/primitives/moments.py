@@ -1,4 +1,4 @@
-"""Codecs of dates and timestamps, and the string forms of different writers.
+"""Codecs of dates and timestamps, and the string formats of different writers.
 
 Protocol: Primitive Types, Partition Value Serialization, Per-file Statistics
 """
@@ -45,34 +45,34 @@ _BOUND: Final = re.compile(
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
 )
-# In ISO 8601 other years need a sign, which many readers of bounds do not support, so such bounds
-# are left out.
+# In ISO 8601 other years need a sign, which many readers do not support in bounds. So bounds in
+# such years are omitted.
 _YEAR_1_US: Final = -62_135_596_800_000_000
 _YEAR_9999_US: Final = 253_402_300_799_999_999
 _LEAST_INT64: Final = -(1 << 63)
 
 
 def instant_micros(text: str, time_zone: str) -> int:
-    """Return the microseconds since 1970 in UTC of a string with or without a zone.
+    """Parse a date and time, with or without a zone, to microseconds since 1970 in UTC.
 
     Raises:
         ValueError: the string is not a date and time.
-        OverflowError: the moment does not fit 64 bits.
-        InvalidInputError: there is no such time zone.
+        OverflowError: the microseconds are out of the range of 64 bits.
+        InvalidInputError: the time zone does not exist.
     """
     micros, zone = _wall_clock_micros(text)
     return _in_64_bits(micros - offset_micros_of(zone or time_zone, micros))
 
 
 def offset_micros_of(zone: str, wall_clock: int) -> int:
-    """Return how far a zone is ahead of UTC, in microseconds, at a wall-clock time.
+    """Return the offset of a zone from UTC, in microseconds, at a local time.
 
     Args:
         zone: an IANA name, or an offset such as `+02:00`.
-        wall_clock: microseconds since 1970 on the zone's own clocks.
+        wall_clock: the local time as microseconds since 1970.
 
     Raises:
-        InvalidInputError: there is no such time zone.
+        InvalidInputError: the time zone does not exist.
     """
     if zone in {"Z", "UTC"}:
         return 0
@@ -86,13 +86,13 @@ def offset_micros_of(zone: str, wall_clock: int) -> int:
 
 
 def instants(wall_clocks: Array, zone: str) -> Array:
-    """Return the timestamps of wall-clock times in a zone.
+    """Convert local times in a zone to timestamps.
 
-    As in Java: if clocks are put back, the first of the two instants is used. If they are put
-    forward, a skipped wall time is read with the offset before the change.
+    As in Java: if clocks are put back, a repeated local time means the first of the two instants.
+    If they are put forward, a skipped local time is read with the offset before the change.
 
     Args:
-        wall_clocks: `timestamp_ntz`.
+        wall_clocks: values of type `timestamp_ntz`.
         zone: a name or an offset that Arrow supports.
     """
     found = _in_zone(wall_clocks, zone)
@@ -109,31 +109,31 @@ def _in_zone(wall_clocks: Array, zone: str) -> Array:
 
 
 def wall_clocks(instants: Array, zone: str) -> Array:
-    """Return the wall times of a zone at timestamps, as `timestamp_ntz`."""
+    """Convert timestamps to local times in a zone, of type `timestamp_ntz`."""
     return compute.local_timestamp(compute.cast(instants, pa.timestamp("us", zone)))
 
 
 def date_literal(value: Any) -> str | None:
-    """Return the string in `DATE'…'`."""
+    """Return the string for a literal `DATE'…'`."""
     is_date = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
     return value.isoformat() if is_date else None
 
 
 def wall_clock_literal(value: Any) -> str | None:
-    """Return the string in `TIMESTAMP_NTZ'…'`."""
+    """Return the string for a literal `TIMESTAMP_NTZ'…'`."""
     is_naive = isinstance(value, dt.datetime) and value.tzinfo is None
     return value.isoformat(sep=" ") if is_naive else None
 
 
 def instant_literal(value: Any) -> str | None:
-    """Return the string in `TIMESTAMP'…'`, with the zone UTC."""
+    """Return the string for a literal `TIMESTAMP'…'`, with the zone UTC."""
     if not isinstance(value, dt.datetime) or value.tzinfo is None:
         return None
     return f"{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=' ')}Z"
 
 
 def fine_constant(nanos: int, *, has_zone: bool) -> str:
-    """Return nanoseconds since 1970 as `CAST('…' AS TIMESTAMP_NANOS)`."""
+    """Format nanoseconds since 1970 as `CAST('…' AS TIMESTAMP_NANOS)`."""
     micros, rest = divmod(nanos, NANOS_OF_MICRO)
     moment = EPOCH + dt.timedelta(microseconds=micros)
     text = f"{moment.isoformat(sep=' ', timespec='microseconds')}{rest:03}"
@@ -141,26 +141,26 @@ def fine_constant(nanos: int, *, has_zone: bool) -> str:
 
 
 def counted_date(days: int) -> str:
-    """Return the string in `DATE'…'` for days since 1970."""
+    """Return the string for a literal `DATE'…'`, from days since 1970."""
     return date_text(days)
 
 
 def counted_wall_clock(micros: int) -> str:
-    """Return the string in `TIMESTAMP_NTZ'…'` for microseconds since 1970."""
+    """Return the string for a literal `TIMESTAMP_NTZ'…'`, from microseconds since 1970."""
     return moment_text(micros, sep=" ")
 
 
 def counted_instant(micros: int) -> str:
-    """Return the string in `TIMESTAMP'…'` for microseconds since 1970, with the zone UTC."""
+    """Return the string for a literal `TIMESTAMP'…'` in UTC, from microseconds since 1970."""
     return f"{moment_text(micros, sep=' ')}Z"
 
 
 def values_or_counts(array: Array) -> list[Any]:
-    """Return Python values of an array; a moment that Python lacks becomes a number.
+    """Return Python values of an array, with numbers for dates and times outside Python's range.
 
     Returns:
-        The result of `to_pylist`. A date before the year 1 or after 9999 is replaced by the days
-        since 1970, and such a timestamp by the microseconds.
+        The result of `to_pylist`. A date before the year 1 or after 9999 is replaced by its days
+            since 1970, and such a timestamp by its microseconds since 1970.
     """
     try:
         return list(array.to_pylist())
@@ -169,10 +169,10 @@ def values_or_counts(array: Array) -> list[Any]:
 
 
 def value_or_count(scalar: pa.Scalar[Any]) -> Any:
-    """Return the Python value of a scalar, as `values_or_counts` does.
+    """Return the Python value of a scalar; see `values_or_counts`.
 
     Raises:
-        OverflowError: a list or struct contains a date or time that Python lacks.
+        OverflowError: a list or struct contains a date or time outside of Python's range.
     """
     try:
         return scalar.as_py()
@@ -184,7 +184,7 @@ def value_or_count(scalar: pa.Scalar[Any]) -> Any:
 
 
 def micros_of(moment: dt.datetime) -> int:
-    """Return the microseconds since 1970 of a datetime: in UTC, or wall-clock if naive."""
+    """Return microseconds since 1970 for a datetime: in UTC, or in local time if it is naive."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
     return (moment - EPOCH) // _MICROSECOND
@@ -196,16 +196,16 @@ def has_nanoseconds(arrow_type: Any) -> TypeGuard[pa.TimestampType[Any, Any]]:
 
 
 def parted_nanos(values: Datum) -> tuple[Datum, Datum]:
-    """Return nanoseconds since 1970 as microseconds, rounded down, and whether that is exact.
+    """Convert nanoseconds since 1970 to microseconds, rounded down, with a mask of exact values.
 
     Args:
         values: timestamps in nanoseconds: an array, or a constant.
 
     Returns:
-        Integers; and booleans, which are true if no nanoseconds are left over.
+        The microseconds as integers, and booleans that are true if the conversion was exact.
     """
     nanos = compute.cast(values, pa.int64())
-    micros = compute.divide(nanos, NANOS_OF_MICRO)  # towards zero
+    micros = compute.divide(nanos, NANOS_OF_MICRO)  # rounds towards zero
     again = compute.multiply(micros, NANOS_OF_MICRO)
     floored = compute.subtract(micros, compute.cast(compute.less(nanos, again), pa.int64()))
     return floored, compute.equal(again, nanos)
@@ -222,7 +222,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _wall_clock_micros(text: str) -> tuple[int, str | None]:
-    """Return the microseconds of the wall time since 1970, and the zone in the string."""
+    """Parse a string to microseconds since 1970 in local time, and the zone in the string."""
     match = _ANY_MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a date and time")
@@ -254,9 +254,9 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
     if not pt.is_timestamp(found):
         return None
     if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # the zone of the wall time is unknown
-    # A zone is a label on instants in UTC: changing it converts nothing, and a naive time counts
-    # as UTC.
+        return None  # the zone of the local time is unknown
+    # Arrow stores instants in UTC, so changing the zone of the type converts nothing. A time
+    # without a zone is treated as UTC.
     return array.view(pa.timestamp(found.unit)).cast(pa.timestamp(target.unit)).view(target)
 
 
@@ -304,7 +304,7 @@ def _wall_clock(texts: pa.StringArray) -> Array:
 
 
 def _is_count(value: Any, *, per_day: int) -> TypeGuard[int]:
-    """Whether a value is the number of a moment that Python lacks; see `values_or_counts`."""
+    """Whether a value is a number that replaces a date or time; see `values_or_counts`."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return not _YEAR_1_US <= value * (MICROS_PER_DAY // per_day) <= _YEAR_9999_US
@@ -350,12 +350,12 @@ def _read_bounds(texts: Array, to: Any) -> Array:
         return texts.cast(to)
     except pa.ArrowInvalid:
         pass
-    # Unusual forms repeat: a writer uses one form, and few moments are distinct.
+    # Parse each distinct string once: a writer uses one format, and many bounds are equal.
     encoded = texts.dictionary_encode()
     naive = pt.is_date(to) or to.tz is None
     micros = [_bound_micros(text, naive=naive) for text in encoded.dictionary.to_pylist()]
     moments: Array = pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
-    # A timestamp is not a date, but its day is a valid bound.
+    # A timestamp is not a date, but its day is valid as a bound of a date column.
     days = compute.floor_temporal(moments, unit="day") if pt.is_date(to) else moments.cast("int64")
     return days.cast(to).take(encoded.indices)
 
@@ -364,8 +364,8 @@ def _bound_micros(text: str, *, naive: bool) -> int | None:
     """Return the microseconds since 1970 of an ISO string; without a zone it is UTC.
 
     Args:
-        text: the string; digits below microseconds are cut off.
-        naive: whether the time has no zone; some writers append a `Z` without meaning.
+        text: the string; digits below microseconds are dropped.
+        naive: whether the type has no zone. Some writers append a `Z`, which then has no meaning.
     """
     match = _BOUND.fullmatch(text.strip())
     if match is None:
@@ -384,7 +384,7 @@ def _bound_micros(text: str, *, naive: bool) -> int | None:
 
 
 def _bound_offset(zone: str | None) -> int:
-    """Return the seconds that a zone is ahead of UTC."""
+    """Return the offset of a zone from UTC in seconds."""
     if zone is None or zone in {"Z", "UTC"}:
         return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
@@ -404,7 +404,7 @@ def _moment_texts(values: Array) -> Array:
 
 
 def _dated(values: Array, moments: Array) -> Array:
-    """Return the values whose year has four digits; others are NULL."""
+    """Replace values whose year does not have four digits by NULL."""
     micros = moments.cast(pa.int64())
     fits = compute.and_(
         compute.greater_equal(micros, pa.scalar(_YEAR_1_US)),
@@ -447,11 +447,11 @@ INSTANT: Final = ValueCodec(
 WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )
-# The form of nanoseconds' bounds is not specified, so they have none.
+# The format of bounds with nanoseconds is not specified, so deltalog writes none.
 FINE_MOMENT: Final = ValueCodec(conform=_conform_moment)
 
 
-# Intervals: months in 32 bits and microseconds in 64 bits, as in data files.
+# --- Intervals: months in 32 bits and microseconds in 64 bits, as in data files
 
 
 YEAR_TO_MONTH: Final = "interval year to month"
@@ -461,26 +461,26 @@ _MONTHS_OF_YEAR: Final = 12
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
-_MONTHS: Final = f"deltalog months {uuid4().hex}"  # a table's struct never has such a field
+_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no struct of a table has a field with this name
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
-"""The type of months for engines without such a type, to distinguish them from numbers."""
+"""The Arrow type of months for engines that have no such type: a struct, to differ from numbers."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
-    """Return the names of the intervals of one or two of these fields, without the widest."""
+    """Return the names of all intervals over these fields, except the widest one."""
     spans = [f"interval {first} to {last}" for first, last in combinations(fields, 2)]
     widest = f"interval {fields[0]} to {fields[-1]}"
     return (*(f"interval {field}" for field in fields), *(one for one in spans if one != widest))
 
 
 def months_constant(months: int) -> str:
-    """Return a number of months as `INTERVAL '1-6' YEAR TO MONTH`."""
+    """Format a number of months as `INTERVAL '1-6' YEAR TO MONTH`."""
     years, rest = divmod(abs(months), _MONTHS_OF_YEAR)
     return f"INTERVAL '{'-' * (months < 0)}{years}-{rest}' YEAR TO MONTH"
 
 
 def time_constant(span: dt.timedelta) -> str:
-    """Return a duration as `INTERVAL '1 02:03:04.5' DAY TO SECOND`."""
+    """Format a duration as `INTERVAL '1 02:03:04.5' DAY TO SECOND`."""
     micros = span // _MICROSECOND
     days, rest = divmod(abs(micros), _MICROS_OF_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
@@ -492,18 +492,18 @@ def time_constant(span: dt.timedelta) -> str:
 
 
 def calendar_intervals(values: Array) -> Array:
-    """Return durations as Arrow's intervals of months, days and nanoseconds.
+    """Convert durations to Arrow's intervals of months, days and nanoseconds.
 
-    Days have 24 hours: the nanoseconds of more than 292 years would not fit 64 bits.
+    A day is 24 hours. Without days, more than 292 years in nanoseconds would not fit 64 bits.
 
     Args:
         values: values of `duration[us]`.
     """
     micros = compute.fill_null(values.cast(pa.int64()), 0)
-    days = compute.divide(micros, _MICROS_OF_DAY)  # towards zero: both parts have the same sign
+    days = compute.divide(micros, _MICROS_OF_DAY)  # rounds towards zero: both have the same sign
     rest = compute.subtract(micros, compute.multiply(days, _MICROS_OF_DAY))
     words = [
-        compute.shift_left(days, pa.scalar(32, pa.int64())),  # months are the low half
+        compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower half is the months
         compute.multiply(rest, _NANOS_OF_MICRO),
     ]
     count = len(values)
@@ -512,17 +512,17 @@ def calendar_intervals(values: Array) -> Array:
     row = compute.shift_right(numbers, pa.scalar(1, pa.int64()))
     mixed = pa.concat_arrays(words).take(compute.add(compute.multiply(word, count), row))
     valid = None
-    if values.null_count:  # make a copy that begins at the first bit of its buffer
+    if values.null_count:  # copy the mask so that it begins at the first bit
         valid = values.is_valid().take(arrow.arange(0, count)).buffers()[1]
     kind = pa.month_day_nano_interval()
     return pa.Array.from_buffers(kind, count, [valid, mixed.buffers()[1]])
 
 
 def time_spans(intervals: Array) -> Array:
-    """Return `calendar_intervals` as `duration[us]` again.
+    """Convert the result of `calendar_intervals` back to `duration[us]`.
 
     Raises:
-        ValueError: an interval has months or parts of a microsecond, or does not fit 64 bits.
+        ValueError: an interval has months or parts of a microsecond, or is out of range of 64 bits.
     """
     count, first = len(intervals), 2 * intervals.offset
     words = pa.Array.from_buffers(pa.int64(), first + 2 * count, [None, intervals.buffers()[1]])
@@ -548,7 +548,7 @@ def time_spans(intervals: Array) -> Array:
 
 
 def named_months(values: Array) -> Array:
-    """Return numbers of months as values of the type `NAMED_MONTHS`."""
+    """Convert numbers of months to values of the type `NAMED_MONTHS`."""
     named: Array = pa.StructArray.from_arrays([values], [_MONTHS], mask=values.is_null())
     return named
 

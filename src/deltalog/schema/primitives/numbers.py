@@ -21,12 +21,12 @@ from deltalog.schema.primitives.strings import check_kind, check_match
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
-_MOST_DIGITS: Final = 18  # of a precision or scale; Python refuses to parse thousands
+_MOST_DIGITS: Final = 18  # of a precision or scale; Python cannot parse thousands of digits
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
 def canonical_decimal(name: str) -> str | None:
-    """Return `decimal(p,s)` without blanks, or None; `decimal` means `decimal(10,0)`.
+    """Return `decimal(p,s)` without spaces, or None; `decimal` means `decimal(10,0)`.
 
     Raises:
         InvalidInputError: precision or scale are out of range.
@@ -54,8 +54,8 @@ def arrow_decimal(precision: str, scale: str) -> pa.DataType:
 
 
 def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
-    """Return precision and scale of the decimals that can store values of an Arrow decimal."""
-    # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may have precision 1.
+    """Return precision and scale of the decimal type that can store values of an Arrow decimal."""
+    # Arrow has scales that Delta lacks. 1E3 needs four digits, and 0.001 may have precision 1.
     if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DIGITS:
         return None
     scale = max(arrow_type.scale, 0)
@@ -64,7 +64,7 @@ def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
 
 
 def java_word(number: float) -> str | None:
-    """Return Java's name of an infinite float or NaN; None for other numbers."""
+    """Return Java's name of infinity or NaN; None for other numbers."""
     if math.isfinite(number):
         return None
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
@@ -95,7 +95,7 @@ def _conform_float(array: Array, target: Any) -> Array | None:
         return None
     result = array.cast(target)
     if pt.is_floating(found) and found.bit_width > target.bit_width:
-        # A double is rounded to the nearest float, as in Spark; it must not become infinite.
+        # As in Spark, a double is rounded to the nearest float, but must not become infinite.
         overflow = compute.and_(compute.is_finite(array), compute.invert(compute.is_finite(result)))
         if compute.any(overflow).as_py():
             raise pa.ArrowInvalid("a value is out of range")
@@ -114,14 +114,14 @@ def _encode_float(value: Any, arrow_type: pa.DataType) -> str:
 
 
 def _shortest(number: float, arrow_type: pa.DataType) -> str:
-    """Return the shortest digits that identify the number: a float needs fewer than a double."""
+    """Return the number with the fewest digits that identify it at the width of the type."""
     if arrow_type.bit_width == 64:
         return repr(number)
     return str(pa.scalar(number, arrow_type).cast(pa.string()))
 
 
 def _java_float(number: Decimal) -> str:
-    # Java's form, so that Spark and deltalog write the same string for the same value.
+    # Use Java's format, so that Spark and deltalog write the same string for the same value.
     sign, digits, _ = number.as_tuple()
     minus = "-" if sign else ""
     exponent = number.adjusted()
@@ -143,7 +143,7 @@ def _float_texts(values: Array) -> Array:
 
 def _conform_decimal(array: Array, target: Any) -> Array | None:
     if pt.is_integer(array.type):
-        # A direct cast requires a precision for any value of that width.
+        # A direct cast would require enough precision for every value of that width.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
     return array.cast(target) if pt.is_decimal(array.type) else None
 
@@ -169,7 +169,7 @@ FLOAT: Final = ValueCodec(
     conform=_conform_float,
     parse=_parse_float,
     encode=_encode_float,
-    # 0.1 and not 0.10000000149011612.
+    # Write 0.1 and not 0.10000000149011612.
     bounds=Bounds(texts=_float_texts, stored=lambda low, kind: float(_shortest(low, kind))),
 )
 DECIMAL: Final = ValueCodec(

@@ -1,8 +1,8 @@
 """Geometries and geographies: their names, values, bounding boxes and Arrow metadata.
 
 Owns the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers (4326).
-Values are ISO WKB. Boxes only compare the coordinates of points. A geography has no box, because
-the shortest line between two of its points may leave the box of the points.
+Values are ISO WKB. Bounding boxes are computed from the coordinates of points. A geography has no
+box, because the shortest line between two of its points may leave the box of the points.
 
 Protocol: RFC Geospatial types
 """
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 WKB: Final = "geoarrow.wkb"
 ALGORITHMS: Final = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _CRS84: Final = "OGC:CRS84"
-# Spark's mixed system: columns cannot have it, so its data cannot be stored.
+# Spark's name for mixed systems. A column cannot have it, so data with it cannot be stored.
 _ANY_SYSTEM: Final = "SRID:ANY"
 _NAME: Final = re.compile(r"(geometry|geography)(?:\(\s*([^(),\s]+)\s*(?:,\s*(\w+)\s*)?\))?")
-# SQL's numbers that do not mean EPSG's system of the same number, as in Spark.
+# The numbers in SQL that do not mean the EPSG system of the same number, as in Spark.
 _SYSTEMS: Final = {0: "SRID:0", 4326: _CRS84}
 _NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
 
-_HEADER: Final = 5  # byte order and kind
+_HEADER: Final = 5  # the number of bytes of byte order and kind
 _POINT: Final = 21
 _LITTLE_POINT: Final = b"\x01\x01\x00\x00\x00"
-_DIMENSIONS: Final = (2, 3, 3, 4)  # by the kind // 1000: XY, XYZ, XYM, XYZM
+_DIMENSIONS: Final = (2, 3, 3, 4)  # index: kind // 1000, for XY, XYZ, XYM and XYZM
 _POINT_KIND, _LINE, _POLYGON = 1, 2, 3
 _COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # multipoint, …, collection
 _PARTS: Final = frozenset({_POINT_KIND, _LINE, _POLYGON}) | _COLLECTIONS
@@ -48,7 +48,7 @@ _MAX_DEPTH: Final = 32
 
 
 def canonical_geometry(name: str) -> str | None:
-    """Return `geometry(<crs>)`, or None; numbers are SQL's; the default is `OGC:CRS84`."""
+    """Return `geometry(<crs>)`, or None. Numbers are those of SQL; the default is `OGC:CRS84`."""
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geometry" or match[3]:
         return None
@@ -58,7 +58,7 @@ def canonical_geometry(name: str) -> str | None:
 def canonical_geography(name: str) -> str | None:
     """Return `geography(<crs>, <algorithm>)`, or None; the default algorithm is `spherical`.
 
-    The case of an algorithm stays: Delta Spark uses upper case, the protocol lower case.
+    The case of the algorithm is preserved: Delta Spark writes upper case, the protocol lower case.
     """
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geography":
@@ -80,7 +80,7 @@ def _system(text: str | None) -> str:
 
 
 def name_in_sql(name: str) -> str:
-    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; keeps systems without a number."""
+    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; a system without a number is kept."""
     match = _NAME.fullmatch(name)
     if match is None:
         return name.upper()
@@ -93,7 +93,7 @@ def name_in_sql(name: str) -> str:
 
 
 def wkb_metadata(system: str, algorithm: str | None = None) -> str:
-    """Return GeoArrow's metadata: the reference system, and the edges of a geography."""
+    """Return GeoArrow's metadata: the reference system and, for a geography, the edges."""
     document: dict[str, str] = {"crs": system}
     if re.fullmatch(r"\w+:\w+", system) and not system.lower().startswith(("srid:", "projjson:")):
         document["crs_type"] = "authority_code"
@@ -103,7 +103,7 @@ def wkb_metadata(system: str, algorithm: str | None = None) -> str:
 
 
 def geometry_of(metadata: str) -> str | None:
-    """Return the geometry type of GeoArrow's metadata; None for a geography."""
+    """Return the geometry type that GeoArrow's metadata describes; None for a geography."""
     document = _document_of(metadata)
     if document is None or document.get("edges") not in {None, "planar"}:
         return None
@@ -111,7 +111,7 @@ def geometry_of(metadata: str) -> str | None:
 
 
 def geography_of(metadata: str) -> str | None:
-    """Return the geography type of GeoArrow's metadata; None for a geometry."""
+    """Return the geography type that GeoArrow's metadata describes; None for a geometry."""
     document = _document_of(metadata)
     edges = None if document is None else document.get("edges")
     if document is None or not isinstance(edges, str) or not _is_known(edges):
@@ -130,7 +130,7 @@ def _document_of(metadata: str) -> dict[str, Any] | None:
 def _system_of(document: dict[str, Any]) -> str:
     """Return the protocol's name of the reference system; `SRID:ANY` if it has no name."""
     found = document.get("crs")
-    if isinstance(found, dict):  # PROJJSON, which geopandas writes
+    if isinstance(found, dict):  # PROJJSON, as written by geopandas
         named = found.get("id")
         if isinstance(named, dict) and "authority" in named and "code" in named:
             found = f"{named['authority']}:{named['code']}"
@@ -141,9 +141,9 @@ def _system_of(document: dict[str, Any]) -> str:
 
 
 class WkbExtensionType(pa.ExtensionType):
-    """Arrow's `geoarrow.wkb`, which Parquet files store as GEOMETRY or GEOGRAPHY.
+    """Arrow's extension type `geoarrow.wkb`, which Parquet files store as GEOMETRY or GEOGRAPHY.
 
-    Only file writers use it: rows are plain binaries with the extension's name in the field.
+    Used only for writing files: elsewhere, rows are plain binaries with the extension in the field.
 
     Args:
         metadata: the result of `wkb_metadata`.
@@ -159,7 +159,7 @@ class WkbExtensionType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type for the metadata in a file or message."""
+        """Return the type for the metadata that a file or message contains."""
         del storage_type
         return cls(serialized.decode())
 
@@ -168,7 +168,7 @@ class WkbExtensionType(pa.ExtensionType):
         return type(self), (self._metadata,)
 
     def __eq__(self, other: object) -> bool:
-        """Also compare the metadata, unlike pyarrow."""
+        """Compare the metadata as well, which pyarrow does not do."""
         return isinstance(other, WkbExtensionType) and other._metadata == self._metadata
 
     def __hash__(self) -> int:
@@ -182,12 +182,12 @@ def stored_wkb(system: str, algorithm: str | None = None) -> pa.DataType:
 
 
 def check_wkb(values: Array) -> None:
-    """Refuse values without a valid ISO WKB header.
+    """Refuse values that do not begin with a valid ISO WKB header.
 
     Raises:
-        ValueError: a value has none; the message states what was found.
+        ValueError: a header is invalid; the message shows the value's first bytes or kind.
 
-    Cost: one pass; Python checks only distinct headers.
+    Cost: one pass; only distinct headers are checked in Python.
     """
     for head in pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist():
         if head is not None:
@@ -210,10 +210,10 @@ def _kind_of(data: bytes, at: int) -> tuple[str, int, int]:
 
 
 def box(values: Array) -> Box | None:
-    """Return the least and the greatest X and Y of geometries; None if none has a point.
+    """Return the minimum and maximum X and Y of geometries; None if there are no points.
 
     Args:
-        values: ISO WKB.
+        values: geometries as ISO WKB.
 
     Returns:
         The box; infinite coordinates make it infinite.
@@ -237,12 +237,12 @@ def box(values: Array) -> Box | None:
 
 
 def _numbers(axis: Array) -> Array:
-    """Return the numbers without NaN, which are the coordinates of empty points."""
+    """Return the numbers without NaN, which marks the coordinates of empty points."""
     return axis.filter(compute.invert(compute.is_nan(axis)))
 
 
 def _points(values: Array) -> tuple[Array, Array] | None:
-    """Return X and Y, if all values are points."""
+    """Return X and Y of each value if all values are points, otherwise None."""
     if byteorder != "little":
         return None
     lengths: Any = compute.min_max(pc.binary_length(values))
@@ -265,14 +265,14 @@ def _doubles(values: Array, start: int) -> Array:
 
 
 def _compact(part: Array) -> pa.Buffer:
-    """Return the data of a binary array, from its first value."""
+    """Return the data buffer of a binary array, from its first value."""
     _, offsets, data = part.buffers()
     first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
     return data.slice(first)  # type: ignore[no-any-return]  # a buffer
 
 
 def _scanned(values: Array) -> tuple[Array, Array]:
-    """Return the extremes of X and Y of each value, read one by one."""
+    """Return all X and Y values that determine the box, from values that are read one by one."""
     xs, ys = array("d"), array("d")
     for data in values.to_pylist():
         try:
@@ -285,7 +285,7 @@ def _scanned(values: Array) -> tuple[Array, Array]:
 
 
 def _scan(data: bytes, at: int, xs: array[float], ys: array[float], *, depth: int) -> int:
-    """Add the extent of one geometry; return the position after it."""
+    """Add the coordinates of one geometry to `xs` and `ys`; return the position after it."""
     order, kind, dimensions = _kind_of(data, at)
     at += _HEADER
     if kind == _POINT_KIND:
@@ -325,7 +325,7 @@ def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
 
 
 def corner(point: tuple[float, ...]) -> str:
-    """Return a corner of a box in the form of statistics: `POINT(x y)` of WKT."""
+    """Format a corner of a box as in statistics: `POINT(x y)` of WKT."""
     return f"POINT({' '.join(map(repr, point))})"
 
 

@@ -1,7 +1,7 @@
-"""One primitive type, as a row of the table of types.
+"""The columns of the table of primitive types.
 
-Owns the columns of that table; `table` has its rows, and the other files have the codecs that rows
-share. Code that treats types differently reads these columns instead of comparing names.
+`table` contains the rows, and the other modules contain the codecs that rows share. Code that
+treats types differently reads these columns instead of comparing names.
 
 Protocol: Primitive Types
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Family(Enum):
-    """Groups of types that casts, comparisons and statistics treat alike; `OTHER` is the rest."""
+    """Groups of types with the same rules for casts, comparisons and statistics."""
 
     INTEGRAL = auto()
     FLOATING = auto()
@@ -34,16 +34,16 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The form of minima and maxima in a file's statistics.
+    """The format of minimum and maximum values in a file's statistics.
 
     Args:
-        wire: the Arrow type as which `pyarrow.json` reads them; None for the type itself.
-        read: converts an array of `wire` to bounds of a given Arrow type, NULL for invalid values;
-            None casts the values that fit.
-        texts: converts an array to JSON strings, NULL for values that JSON lacks; None casts to
-            string.
-        stored: converts a minimum or maximum to its JSON value; None omits it. Gets dates and times
-            as numbers of days or microseconds, because Python's years end at 9999.
+        wire: the Arrow type that `pyarrow.json` reads them as; None for the type itself.
+        read: converts an array of `wire` to a given Arrow type, with NULL for invalid values; None
+            means a cast that returns NULL for values out of range.
+        texts: converts an array to JSON strings, with NULL for values that JSON lacks; None means a
+            cast to string.
+        stored: converts a minimum or maximum to its JSON value, or to None if it must be omitted.
+            It is given dates and times as days or microseconds, because Python's years end at 9999.
         has_millis: whether writers truncate maxima to milliseconds.
 
     Protocol: Per-file Statistics
@@ -58,19 +58,19 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueCodec:
-    """How values are converted and written; types of one kind share a codec.
+    """How values are converted and written; similar types share a codec.
 
     Args:
-        conform: converts an array to a given Arrow type; returns None if the types are
-            incompatible; raises ArrowInvalid if a value does not fit.
-        parse: converts strings of partition values to an Arrow type, with the time zone of strings
-            that have none; raises ValueError, OverflowError or ArrowInvalid for an invalid string.
-        encode: converts a Python value to the string of a partition value of an Arrow type; raises
-            TypeError, ValueError or ArithmeticError for an invalid value.
-        bounds: the form of bounds in statistics; None if the type has no minimum and maximum.
-        box: converts an array to the corners with the least and the greatest coordinates, for types
-            with coordinates instead of an order; None if no value has coordinates; raises
-            ValueError for a malformed value.
+        conform: converts an array to a given Arrow type. Returns None if the types are
+            incompatible; raises ArrowInvalid if a value is out of range.
+        parse: converts strings of partition values to an Arrow type, given the time zone of strings
+            without a zone. Raises ValueError, OverflowError or ArrowInvalid for an invalid string.
+        encode: converts a Python value to the string of a partition value, given the Arrow type.
+            Raises TypeError, ValueError or ArithmeticError for an invalid value.
+        bounds: the format of bounds in statistics; None if the type has no minimum and maximum.
+        box: for types with coordinates instead of an order, returns the corners of the bounding box
+            of an array, or None if no value has coordinates. Raises ValueError for a malformed
+            value.
     """
 
     conform: Callable[[Array, Any], Array | None] = lambda _, __: None
@@ -82,54 +82,56 @@ class ValueCodec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Primitive:
-    """One primitive type.
+    """A primitive type, as a row of the table.
 
     Args:
-        name: in the log, without parameters.
-        arrow: from the parameters to the Arrow type that rows of a table have.
-        takes: an Arrow type of each kind that the type can store, regardless of unit or width.
-        parameters_of: from an Arrow type of these kinds to the parameters of the type that stores
-            its values, None if another row does; None for a type without parameters.
-        codec: of its values.
-        family: whose rules it follows.
-        large_arrow: the Arrow type with 64-bit offsets, where it differs.
-        canonical: from a name with parameters to the one form that it has, None if they are none;
-            InvalidInputError if they are out of range. None for a type without parameters.
-        defaults: parameters that SQL may leave out, from the last one on.
-        aliases: other names in logs.
-        bits: width of a number.
-        has_zone: True for an instant, False for a wall-clock time, None without a time of day.
-        widens_to: names of the types to which a column may be widened; decimals have a separate
+        name: the name in the log, without parameters.
+        arrow: returns the Arrow type of the table's rows for given parameters.
+        takes: one Arrow type of each kind that the type can store, whatever the unit or width.
+        parameters_of: returns the parameters for an Arrow type of these kinds, or None if another
+            row stores it; None for a type without parameters.
+        codec: the codec of its values.
+        family: the group of types whose rules apply.
+        large_arrow: the Arrow type with 64-bit offsets, if it is another type.
+        canonical: normalises a name with parameters; returns None for an invalid name and raises
+            InvalidInputError for parameters out of range. None for a type without parameters.
+        defaults: default values of the parameters, which SQL may omit from the last one on.
+        aliases: other names that occur in logs.
+        bits: the width of a number.
+        has_zone: True for an instant, False for a local time, None for types without a time of day.
+        widens_to: names of the types to which a column may be widened; decimals have their own
             rule.
-        stored_in: names of the types whose columns can store values of this type that fit.
-        feature: the table feature that a schema with this type needs.
-        sql_words: its names in SQL, in capitals; the first one is written. Empty is `name`.
-        suffix: of a number's literal, as the L of 5L.
-        literal: converts a Python value to the string in the quotes of a literal such as DATE'…';
-            it returns None for a value of another type. None for a type without such literals.
-        counted: converts the number of a moment that Python lacks to the string in the quotes of
-            such a literal.
-        spark_name: in Spark's JSON of schemas, if it is not the log's name.
-        name_in_sql: converts its name with parameters to SQL's name; None if SQL has the same
+        stored_in: names of the types whose columns can store values of this type that are in range.
+        feature: the table feature that is required for a column of this type.
+        sql_words: the names in SQL, in capitals; the first name is used in generated SQL. If empty,
+            `name`.
+        suffix: the suffix of a number's literal, such as L in 5L.
+        literal: converts a Python value to the string of a literal such as DATE'…'; returns None
+            for a value of another type. None for a type without such literals.
+        counted: converts a date or time outside of Python's range, given as a number, to the string
+            of such a literal.
+        spark_name: the name in Spark's JSON of schemas, if it differs from `name`.
+        name_in_sql: converts a name with parameters to the name in SQL; None if SQL has the same
             parameters.
         stored_as: converts the parameters to the Arrow type for writing data files, with the same
-            buffers; None is `arrow`.
-        check: raises ValueError for values that files must not contain.
-        extension: name of the Arrow extension type, if the plain Arrow type does not identify the
-            type; it is in the field's metadata, and arrays are plain.
+            buffers; None means `arrow`.
+        check: raises ValueError for values that data files must not contain.
+        extension: the name of the Arrow extension type, if the plain Arrow type does not identify
+            the type. The name is in the field's metadata; arrays have the plain type.
         extension_metadata: converts the parameters to the metadata of the extension type.
-        of_extension: converts the metadata of the extension type to the name of a type, or None if
-            it is invalid.
-        is_declared: whether a user must declare the type; a table created from data never gets it.
-        is_opaque: whether expressions pass its values on unchanged and cannot compute with them.
-        is_ordered: for an opaque type, whether its values can be compared, in the order of their
-            Arrow arrays.
-        written: converts the Python value of a constant to SQL, if neither the value nor a word
-            before a string determines the type.
-        in_spark: whether the Spark edge supports its data.
+        of_extension: converts the metadata of the extension type to the name of a type, or to None
+            if the metadata is invalid.
+        is_declared: whether only users can choose the type; a schema inferred from data never has
+            it.
+        is_opaque: whether expressions return its values unchanged and cannot compute with them.
+        is_ordered: for an opaque type, whether its values can be compared, by the order of Arrow
+            arrays.
+        written: converts the Python value of a constant to SQL, for types that need an explicit
+            form.
+        in_spark: whether deltalog's Spark data source supports data of the type.
 
     Attributes:
-        kinds: Arrow's type ids of `takes`.
+        kinds: the Arrow type ids of `takes`.
 
     Protocol: Primitive Types, Type Widening
     """
@@ -168,7 +170,7 @@ class Primitive:
     kinds: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Derive columns from others."""
+        """Compute the derived columns."""
         object.__setattr__(self, "kinds", frozenset(example.id for example in self.takes))
         object.__setattr__(self, "sql_words", self.sql_words or (self.name.upper(),))
         object.__setattr__(self, "spark_name", self.spark_name or self.name)
@@ -180,5 +182,5 @@ class Primitive:
 
     @property
     def decimal_digits(self) -> int:
-        """The digits before the point that a decimal needs for this type to widen to it."""
+        """The number of digits before the point that a decimal needs to store every value."""
         return 10 if self.bits <= 32 else 20

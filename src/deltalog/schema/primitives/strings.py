@@ -18,7 +18,7 @@ _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
 
 def check_match(texts: pa.StringArray, pattern: str) -> None:
-    """Raise unless every string that is not NULL matches as a whole.
+    """Check that every string that is not NULL matches a pattern as a whole.
 
     Raises:
         ValueError: a string does not match.
@@ -37,19 +37,19 @@ def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
     """Refuse a Python value of another class; True and False do not count as numbers.
 
     Raises:
-        TypeError: it is of another class.
+        TypeError: the value is of another class.
     """
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"found a {type(value).__name__}")
 
 
 def join(*parts: Any) -> Array:
-    """Concatenate strings (arrays or constants); NULL where one of them is NULL."""
+    """Concatenate arrays or constants of strings; NULL where one of them is NULL."""
     return compute.binary_join_element_wise(*parts, "")
 
 
 def json_texts(texts: Array) -> Array:
-    """Encode strings as JSON. Cost: strings that need escapes are encoded one by one."""
+    """Encode strings as JSON. Cost: strings that need escapes are encoded one by one in Python."""
     plain = join('"', texts, '"')
     special = compute.match_substring_regex(texts, _JSON_ESCAPED)
     if not compute.any(special).as_py():
@@ -68,12 +68,12 @@ def _conform_bytes(array: Array, target: Any) -> Array | None:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type holds strings."""
+    """Return whether an Arrow type contains strings."""
     return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
 def is_bytes(kind: Any) -> bool:
-    """Return whether an Arrow type holds bytes."""
+    """Return whether an Arrow type contains bytes."""
     return (
         pt.is_binary(kind)
         or pt.is_large_binary(kind)
@@ -88,7 +88,7 @@ def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> A
 
 def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, str)
-    value.encode()  # a lone surrogate raises: it is not valid in a string
+    value.encode()  # raises for a lone surrogate, which UTF-8 cannot encode
     return str(value)
 
 

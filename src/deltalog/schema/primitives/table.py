@@ -1,11 +1,11 @@
-"""The table of primitive types: the names, storage and rules of each.
+"""The table of primitive types: the names, the storage and the rules of each type.
 
-Schemas, Arrow, partition values, statistics, SQL and Spark read these rows. Modules that translate
-for one engine list the engine's types themselves: `expressions/polars` and `daft`, `query/native`,
-`iceberg/metadata`, `spark/reading/native`.
+Schemas, Arrow, partition values, statistics, SQL and Spark use these rows. Modules that translate
+for a single engine list the engine's types themselves: `expressions/polars` and `daft`,
+`query/native`, `iceberg/metadata`, `spark/reading/native`.
 
-Rows of a family are ordered from narrow to wide: the later of two types has the values of both. If
-several rows accept an Arrow type, the first one is used, except those with `is_declared`.
+The rows of a family are ordered from narrow to wide: of two types, the later one has all values of
+both. If several rows accept an Arrow type, the first row without `is_declared` is used.
 
 Protocol: Primitive Types, Type Widening
 """
@@ -37,7 +37,7 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
-# Types of protocol proposals: users must declare them; values are only stored and returned.
+# Types of protocol proposals: users must choose them explicitly. Values are only stored and read.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
     _draft,
@@ -193,7 +193,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         _interval(
             name=moments.YEAR_TO_MONTH,
-            codec=ValueCodec(),  # values are integers in Arrow
+            codec=ValueCodec(),  # values are already integers in Arrow
             arrow=pa.int32,
             aliases=moments.narrower("year", "month"),
             written=moments.months_constant,
@@ -227,13 +227,13 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
 
 
 def primitive_named(name: str) -> Primitive | None:
-    """Return the type with this name in the log, without parameters; None if there is none."""
+    """Return the type with a name in the log, given without parameters, or None."""
     row = PRIMITIVES.get(name)
     return row or next((row for row in PRIMITIVES.values() if name in row.aliases), None)
 
 
 def primitive_in_sql(word: str) -> Primitive | None:
-    """Return the type with this name in SQL, in any case; None if there is none."""
+    """Return the type with a name in SQL, in any case, or None."""
     word = word.upper()
     return next((row for row in PRIMITIVES.values() if word in row.sql_words), None)
 
@@ -241,12 +241,12 @@ def primitive_in_sql(word: str) -> Primitive | None:
 def primitive_of_arrow(
     arrow_type: pa.DataType, *, declared: bool = False, fine: bool = False
 ) -> tuple[Primitive, tuple[str, ...]] | None:
-    """Return the type that stores values of an Arrow type, with its parameters, or None.
+    """Return the type that stores values of an Arrow type, and its parameters, or None.
 
     Args:
         arrow_type: the Arrow type of the values.
-        declared: whether it may be a type that a user must declare.
-        fine: whether nanoseconds map to types with nanoseconds; otherwise they are cut off.
+        declared: whether the result may be a type that only users can choose.
+        fine: whether nanoseconds are stored as such; if not, they are truncated to microseconds.
     """
     kind = arrow_type.id
     if fine and moments.has_nanoseconds(arrow_type):
@@ -261,7 +261,7 @@ def primitive_of_arrow(
 
 
 def worded_literal(value: object) -> tuple[Primitive, str] | None:
-    """Return the type of a literal such as DATE'…', and the string in it; None without such one."""
+    """Return the type and the string of a literal such as DATE'…'; None for other values."""
     for row in PRIMITIVES.values():
         text = None if row.literal is None else row.literal(value)
         if text is not None:
@@ -270,7 +270,7 @@ def worded_literal(value: object) -> tuple[Primitive, str] | None:
 
 
 def type_of_extension(name: str, metadata: str) -> str | None:
-    """Return the name of the type for an Arrow extension type, or None."""
+    """Return the name of the type for an Arrow extension type and its metadata, or None."""
     for row in PRIMITIVES.values():
         found = row.of_extension(metadata) if row.extension == name else None
         if found is not None:
@@ -278,10 +278,10 @@ def type_of_extension(name: str, metadata: str) -> str | None:
     return None
 
 
-# --- suggestions for invalid types: types of Python, Arrow, pandas or SQL, or their names
+# --- Suggestions for invalid types: a type of Python, Arrow, pandas or SQL, or its name
 
 
-# A class, or its name. Python's int has no width, so the widest type is suggested.
+# Keys: a class or its name. Python's int has no width, so the widest type is suggested.
 _OF_PYTHON: Final = {
     bool: "boolean",
     int: "long",
@@ -296,7 +296,7 @@ _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.ite
 # Names that neither Arrow nor SQL uses.
 _OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
 
-# The stubs only declare it for constants.
+# The type stubs of pyarrow accept only constants.
 _arrow_type: Any = pa.type_for_alias
 
 

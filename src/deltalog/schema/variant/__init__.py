@@ -1,7 +1,7 @@
-"""Variants: to and from Python and JSON, and reading of shredded columns.
+"""Variants: conversion to and from Python and JSON, and reading of shredded columns.
 
-- `reader`: decode the binary form.
-- `shredding`: encode the binary form, and reassemble shredded variants.
+- `reader`: decodes the binary form.
+- `shredding`: encodes the binary form, and reassembles shredded variants.
 """
 
 from __future__ import annotations

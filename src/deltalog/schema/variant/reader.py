@@ -1,6 +1,6 @@
-"""Read the binary form of variants: metadata (a dictionary of names) and value.
+"""Reading the binary form of variants: metadata (a dictionary of names) and a value.
 
-Owns the bit format of one value. Independent of Arrow and of shredding.
+Owns the bit format of one value. Does not depend on Arrow or shredding.
 
 Protocol: Variant Binary Encoding (Apache Parquet, VariantEncoding.md)
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Readers = Mapping[int, Callable[[bytes], Any]]
 
 VERSION: Final = 1
-# Basic types, in the lowest two bits of a value's first byte.
+# Basic types, encoded in the lowest two bits of a value's first byte.
 PRIMITIVE: Final = 0
 SHORT_STRING: Final = 1
 OBJECT: Final = 2
@@ -40,10 +40,10 @@ MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 @lru_cache(maxsize=1024)
 def names_of(metadata: bytes) -> tuple[str, ...]:
-    """Return the names in the metadata; a field's id is its position.
+    """Return the names in the metadata; the id of a name is its position.
 
     Raises:
-        DataFileUnreadableError: the metadata is truncated, or of an unknown version.
+        DataFileUnreadableError: the metadata is truncated, or its version is unknown.
     """
     if not metadata:
         raise _malformed("the metadata is empty")
@@ -71,8 +71,8 @@ def decode(metadata: bytes, value: bytes) -> Any:
     """Return the Python value of a variant.
 
     Objects become dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC,
-    and `timestamp_ntz` a naive one. Nanoseconds are truncated to microseconds; `to_json` keeps
-    them.
+    and `timestamp_ntz` a naive datetime. Nanoseconds are truncated to microseconds, unlike in
+    `to_json`.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -81,7 +81,7 @@ def decode(metadata: bytes, value: bytes) -> Any:
 
 
 def read(metadata: bytes, value: bytes, readers: Readers) -> Any:
-    """Return a variant's value, with primitives read by `readers`.
+    """Decode a variant, with `readers` for primitives.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -135,8 +135,8 @@ def _members(names: Sequence[str], value: bytes) -> Iterator[tuple[str, bytes]]:
     for at in range(count):
         name = names[_uint(value, ids + at * id_width, id_width)]
         first = data + _uint(value, offsets + at * offset_width, offset_width)
-        # Fields are sorted by name, but values may be in any order. So a value does not end at the
-        # next offset.
+        # Fields are sorted by name, but their values may be in any order, so a value does not end
+        # where the next field's offset is.
         yield name, _slice(value, first, _size(value, first))
 
 
@@ -153,14 +153,15 @@ def _elements(value: bytes) -> Iterator[bytes]:
         yield _slice(value, data + first, last - first)
 
 
-# Bytes of each primitive by type id, the first byte included; 15 and 16 have a length field.
+# Number of bytes of each primitive by type id, including the first byte; 15 and 16 have a length
+# field.
 _PRIMITIVE_SIZES: Final = dict(
     enumerate((1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5)),
 ) | {17: 9, 18: 9, 19: 9, 20: 17}
 
 
 def _size(value: bytes, at: int) -> int:
-    """Return the number of bytes of the encoded value at `at`."""
+    """Return the number of bytes of the encoded value that begins at `at`."""
     header = value[at]
     basic = header & 3
     if basic == SHORT_STRING:
@@ -209,7 +210,7 @@ def _decimal_reader(width: int) -> Callable[[bytes], Decimal]:
         if scale > 38:
             raise ValueError(scale)
         unscaled = int.from_bytes(_slice(data, 1, width), "little", signed=True)
-        # From digits, because decimal arithmetic would round to the context's precision.
+        # Build it from digits, because decimal arithmetic would round to the context's precision.
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
     return reader
@@ -241,7 +242,7 @@ PLAIN_READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     19: _int64,
     20: lambda data: UUID(bytes=_slice(data, 0, 16)),
 }
-"""Readers of primitives by type id; dates and times as the stored integers."""
+"""Readers of primitives by type id; dates and times are read as the stored integers."""
 
 _PYTHON: Final[dict[int, Callable[[bytes], Any]]] = {
     **PLAIN_READERS,
@@ -258,11 +259,11 @@ def _malformed(what: str) -> DataFileUnreadableError:
     return DataFileUnreadableError(f"cannot read a variant: {what}")
 
 
-# Variants as JSON.
+# --- Variants as JSON
 
 
 def to_json(metadata: bytes, value: bytes) -> str:
-    """Return the variant as JSON in one line, keys in the order of the binary form.
+    """Return the variant as one line of JSON, with keys in the order of the binary form.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -296,7 +297,7 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _single(value: float) -> str:
-    # Python's repr shows 64 bits: find the fewest digits that parse to the same 32 bits.
+    # Python's repr is for 64 bits. Find the fewest digits that parse to the same 32 bits.
     for digits in range(6, 9):
         shortest = f"{value:.{digits}g}"
         if struct.pack("<f", float(shortest)) == struct.pack("<f", value):

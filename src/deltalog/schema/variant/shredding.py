@@ -1,4 +1,4 @@
-"""Encode variants, and read shredded variants.
+"""Encoding variants, and reading shredded variants.
 
 Owns the conversion of `typed_value` columns to the binary form, so that deltalog returns all
 variants as `struct<metadata, value>`. deltalog does not write shredded variants.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Build = Callable[[int, "_NameIds"], bytes | None]
 
 
-# --- writing the binary form of variants
+# --- Writing the binary form of variants
 
 
 NULL: Final = b"\x00"
@@ -41,10 +41,10 @@ _SORTED: Final = 0x10
 
 
 def encode(value: Any) -> tuple[bytes, bytes]:
-    """Return metadata and value of the variant for a Python value.
+    """Encode a Python value as a variant; return the metadata and the value.
 
     Accepts None, bool, int, float, Decimal, str, bytes, date, time, datetime (aware: `timestamp`,
-    naive: `timestamp_ntz`), UUID, and lists and str-keyed mappings of those.
+    naive: `timestamp_ntz`), UUID, and lists and mappings with string keys of those.
 
     Raises:
         InvalidInputError: a value has another type, or is too large.
@@ -62,7 +62,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
 
 
 def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
-    """Return the metadata that lists `names` in this order."""
+    """Return metadata that contains `names` in this order."""
     if not names:
         return EMPTY_METADATA
     parts = [name.encode() for name in names]
@@ -74,7 +74,7 @@ def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
 
 
 def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -> bytes:
-    """Return an object of encoded values; `ids` are the places of the names in the metadata."""
+    """Return an object of encoded values; `ids` are the positions of the names in the metadata."""
     ordered = sorted(fields, key=lambda field: field[0].encode())
     parts = [part for _, part in ordered]
     numbers = [ids[name] for name, _ in ordered]
@@ -99,12 +99,12 @@ def encode_array(parts: Sequence[bytes]) -> bytes:
 
 
 def primitive(kind: int, data: bytes = b"") -> bytes:
-    """Return a primitive of type id `kind`."""
+    """Return a primitive with the type id `kind`."""
     return bytes([kind << 2]) + data
 
 
 def encode_text(value: str) -> bytes:
-    """Return a string, in its short form if it has fewer than 64 bytes."""
+    """Return a string, in the short form if it has fewer than 64 bytes."""
     data = value.encode()
     if len(data) < 64:
         return bytes([reader.SHORT_STRING | len(data) << 2]) + data
@@ -185,7 +185,7 @@ def _encode_time(value: dt.time) -> bytes:
     return primitive(17, struct.pack("<q", since_midnight // reader.MICROSECOND))
 
 
-# In this order, because a bool is an int, and a datetime is a date.
+# The order matters, because a bool is an int, and a datetime is a date.
 _ENCODERS: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (type(None), lambda _: NULL),
     (bool, lambda value: primitive(1 if value else 2)),
@@ -218,21 +218,22 @@ def _pack(numbers: Iterable[int], width: int) -> bytes:
     return b"".join(number.to_bytes(width, "little") for number in numbers)
 
 
-# --- reading shredded variants
+# --- Reading shredded variants
 
 
 def unshred(array: Any) -> Any:
     """Return variants as `struct<metadata: binary not null, value: binary not null>`.
 
     Args:
-        array: struct array with `metadata`, and `value` or `typed_value` or both, in any order;
-            a chunked array of it; or either under the extension type.
+        array: a struct array with `metadata`, and `value` or `typed_value` or both, in any order;
+            or a chunked array of such structs; or one of these in the extension type.
 
     Raises:
-        DataFileUnreadableError: the columns are not those of a variant, or contradict each other.
+        DataFileUnreadableError: the columns are not those of a variant, or they contradict each
+            other.
 
     Protocol: Variant Shredding (Reconstructing a Shredded Variant)
-    Cost: without `typed_value` nothing is decoded; with it, Python for each row.
+    Cost: without `typed_value` nothing is decoded; with it, each row is decoded in Python.
     """
     if isinstance(array, pa.ChunkedArray):
         return arrow.chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
@@ -293,7 +294,7 @@ def _put_together(metadata: Any, columns: dict[str, Any], array: Any) -> tuple[A
 
 
 class _NameIds:
-    """The ids of one row's names; names that the metadata lacks are appended."""
+    """The ids of one row's names; names that the metadata lacks are appended to it."""
 
     __slots__ = ("_known", "added", "stored")
 
@@ -351,7 +352,7 @@ def _object_builder(typed: Any, plain: Rows) -> Build:
             unshredded = members(names.stored, rest)
             if unshredded is None:
                 raise DataFileUnreadableError(
-                    "cannot read a variant: it is shredded as an object, but its value is not one"
+                    "cannot read a variant: it is shredded as an object, but has another value"
                 )
             parts.update(unshredded)
         for name, field in fields:
@@ -394,7 +395,7 @@ def _encode_column(typed: Any) -> Rows:
 
 
 def _encode_decimals(typed: Any) -> Rows:
-    # The shredded column's precision determines the width, not the value.
+    # The width depends on the shredded column's precision, not on the value.
     found = typed.type
     kind, width = (8, 4) if found.precision <= 9 else (9, 8) if found.precision <= 18 else (10, 16)
     scale = found.scale
