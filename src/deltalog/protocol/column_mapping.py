@@ -215,7 +215,7 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
-    # Physical paths must be unique, not names: fields of two structs may share one (ledger B-34).
+    # Physical paths must be unique, not names: fields of two structs may share one (requirement B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:

@@ -103,7 +103,7 @@ class TableConfiguration:
     def column_mapping_mode(self) -> column_mapping.Mode:
         """How columns are found in data files.
 
-        The property has an effect only with reader version 2 or the table feature (ledger CM-02).
+        The property has an effect only with reader version 2 or the table feature (requirement CM-02).
         Some real tables list the feature among the writer features only; those are mapped too.
         """
         mode = column_mapping.Mode.parse(

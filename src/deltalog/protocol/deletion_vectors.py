@@ -375,7 +375,7 @@ def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVe
     return DeletionVectorError(f"cannot read deletion vector {shown!r}: {reason}")
 
 
-# The set of deleted rows of one file, its bytes, and its use as a mask.
+# --- The set of deleted rows of one file, its bytes, and its use as a mask
 
 
 MAGIC_PORTABLE: Final = 1681511377
@@ -447,7 +447,7 @@ class DeletionBitmap:
 
         The protocol specifies the little-endian portable form. Delta Spark also reads a
         little-endian native form, and the inline example in the protocol is native and big-endian
-        (ledger D-01).
+        (requirement D-01).
 
         Raises:
             DeletionVectorError: unknown magic number, truncated or corrupt bitmap, or a row number

@@ -195,7 +195,7 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
     )
 
 
-# Hive-style directories, `a=1/b=x`.
+# --- Hive-style directories, `a=1/b=x`
 
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"

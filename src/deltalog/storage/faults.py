@@ -175,7 +175,7 @@ _SECRET_PATTERNS: Final = (
 )
 
 
-# Services that were never reached: cloud clients retry them for long, as if they were busy.
+# --- Services that were never reached: cloud clients retry them for long, as if they were busy
 
 
 ATTEMPTS: Final = 2

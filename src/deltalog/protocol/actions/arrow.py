@@ -78,7 +78,7 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit; in checkpoints it has neither stats nor tags (ledger B-26)."""
+"""The `remove` action of a commit; in checkpoints it has neither stats nor tags (requirement B-26)."""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 
@@ -93,7 +93,7 @@ METADATA_TYPE: Final = _struct(
     configuration=STRING_MAP,
 )
 TXN_TYPE: Final = _struct("appId", "version", "lastUpdated")
-# Of metaData, `configuration` is a map; of a domain, it is a string (ledger B-79).
+# Of metaData, `configuration` is a map; of a domain, it is a string (requirement B-79).
 DOMAIN_TYPE: Final = _struct("domain", "configuration", "removed", configuration=pa.string())
 HIGH_WATER_MARK_TYPE: Final = _struct("highWaterMark", "preservedRowIds")
 CHECKPOINT_METADATA_TYPE: Final = _struct("version", "tags")
@@ -235,7 +235,7 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     if pa.types.is_boolean(field.type):
         return node.optional(name, bool)
     if name == "stats":
-        # Malformed statistics count as missing and never fail a read (ledger D-63).
+        # Malformed statistics count as missing and never fail a read (requirement D-63).
         found = node.values.get(name)
         return found if isinstance(found, str) else None
     if pa.types.is_string(field.type):

@@ -1,7 +1,7 @@
 """Actions ⇄ JSON objects, each one line of a commit.
 
 Owns the log's camelCase names, the required members of each action, and every form that an action
-ever had: in the first protocol, in drafts and today (ledger B1, B3). The same functions parse the
+ever had: in the first protocol, in drafts and today (requirements B1, B3). The same functions parse the
 rows of a checkpoint as dicts. "Clients must ignore such unrecognized fields": unknown actions and
 members are skipped.
 
@@ -72,7 +72,7 @@ def encode_actions(actions: Iterable[model.Action]) -> bytes:
 
 def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
-    # The examples in the protocol write readerVersion and writerVersion (ledger B-05).
+    # The examples in the protocol write readerVersion and writerVersion (requirement B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader
@@ -168,7 +168,7 @@ def txn_from_json(node: JsonObject) -> model.SetTransaction:
 
 
 def domain_from_json(node: JsonObject) -> model.DomainMetadata:
-    """A string today, a map of strings in the draft (ledger B-79).
+    """A string today, a map of strings in the draft (requirement B-79).
 
     Protocol: Domain Metadata
     """
@@ -369,7 +369,7 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 }
 
 
-# Valid values of a deletion vector descriptor's members, for one descriptor and for a column.
+# --- Valid values of a deletion vector descriptor's members, for one descriptor and for a column
 
 
 STORAGE_TYPES: Final = ("u", "i", "p")
@@ -480,7 +480,7 @@ def _which_are_sound(vectors: Array) -> Array:
     return compute.or_(compute.is_null(vectors), sound)
 
 
-# Combinations of actions that one commit must not have.
+# --- Combinations of actions that one commit must not have
 
 
 def check_commit(actions: Sequence[model.Action]) -> None:

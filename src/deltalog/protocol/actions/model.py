@@ -207,7 +207,7 @@ class SetTransaction:
 class DomainMetadata:
     """A named configuration.
 
-    `configuration` is a string today; a mapping is the draft's form (ledger B-79).
+    `configuration` is a string today; a mapping is the draft's form (requirement B-79).
 
     Protocol: Domain Metadata
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-# Parsers for the values of table properties.
+# --- Parsers for the values of table properties
 
 
 _UNIT_US: Final = {
@@ -157,7 +157,7 @@ def parse_auto_compact(text: str) -> bool:
     return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)
 
 
-# Table properties: every known `delta.*` key with its type, default and meaning.
+# --- Table properties: every known `delta.*` key with its type, default and meaning
 
 
 T = TypeVar("T")
@@ -323,7 +323,7 @@ class TableProperties:
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
     )
-    # Delta Spark's default; the protocol's own is false (ledger B-25).
+    # Delta Spark's default; the protocol's own is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints keep statistics and partition values as typed columns.",
@@ -570,7 +570,7 @@ def _as_text(known: Property[Any], value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-# Checks of the table properties that a user sets.
+# --- Checks of the table properties that a user sets
 
 
 # Keys of other engines and tools: deltalog stores them without checking them.
@@ -598,9 +598,9 @@ _BY_FOLDED: Final = {
 
 
 def canonical_key(key: str) -> str:
-    """The key in its canonical spelling: known keys are case-insensitive (ledger D-38).
+    """The key in its canonical spelling: known keys are case-insensitive (requirement D-38).
 
-    A constraint's name becomes lower case, as in Spark (ledger CON-03); a key without the prefix
+    A constraint's name becomes lower case, as in Spark (requirement CON-03); a key without the prefix
     `delta.` or `deltalog.` stays as it is.
 
     Raises:

@@ -1,7 +1,7 @@
 """Strings of limited length: `char(n)` and `varchar(n)`, which are stored as `string`.
 
 Owns how limits are stored. Spark enforces them on write, stores `char` values unpadded, and pads
-them on read (ledger D-39, F-02).
+them on read (requirements D-39, F-02).
 
 Protocol: Column Metadata
 """

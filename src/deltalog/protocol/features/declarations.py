@@ -268,14 +268,14 @@ def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
         return None
 
 
-# The SQL of generated columns and of column defaults.
+# --- The SQL of generated columns and of column defaults
 
 
 def generation_expressions(schema: StructType) -> dict[str, str]:
     """Generated column → the SQL that computes it, in the schema's order.
 
     Only top-level columns can be generated. Where the protocol does not support generated columns,
-    writers must ignore the metadata (ledger GEN-03).
+    writers must ignore the metadata (requirement GEN-03).
 
     Raises:
         InvalidMetadataError: an expression is not a string.
@@ -306,7 +306,7 @@ def _expressions(schema: StructType, key: str) -> Iterator[tuple[Path, str]]:
             yield path, text
 
 
-# Conditions that every row must satisfy: CHECK constraints and column invariants.
+# --- Conditions that every row must satisfy: CHECK constraints and column invariants
 
 
 CHECK: Final = "CHECK"
@@ -315,7 +315,7 @@ INVARIANT: Final = "INVARIANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A condition in SQL that must be true for every row: NULL violates it too (ledger CON-02).
+    """A condition in SQL that must be true for every row: NULL violates it too (requirement CON-02).
 
     Args:
         name: of a constraint, as stored; for an invariant, its column.
@@ -337,7 +337,7 @@ def table_checks(
         configuration: the table's properties.
         schema: of the table.
         invariants: whether the protocol supports column invariants; otherwise their metadata has
-            no meaning (ledger INV-02).
+            no meaning (requirement INV-02).
 
     Raises:
         InvalidMetadataError: an invariant is malformed.

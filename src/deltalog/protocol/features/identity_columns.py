@@ -58,7 +58,7 @@ class IdentityColumn:
         return self.high_water_mark + self.step
 
     def member_from(self, value: int) -> int:
-        """The first member at or after a value, in the direction of the step (ledger IDN-06)."""
+        """The first member at or after a value, in the direction of the step (requirement IDN-06)."""
         return self.start - (self.start - value) // self.step * self.step
 
     def further(self, one: int, other: int) -> int:

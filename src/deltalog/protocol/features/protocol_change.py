@@ -2,7 +2,7 @@
 
 Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
 features, and stored in the weakest form that has them (normalised), as Delta Spark does since 4.0
-(ledger B-08).
+(requirement B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -135,7 +135,7 @@ def needed_features(properties: TableProperties, schema: StructType) -> tuple[st
 def least_protocol(
     properties: TableProperties, schema: StructType, *, current: Protocol = NEW_TABLE
 ) -> Protocol:
-    """The weakest protocol that supports a table (ledger UPG-03).
+    """The weakest protocol that supports a table (requirement UPG-03).
 
     Args:
         properties: with or without requests (`delta.feature.…`, `delta.minReaderVersion`).

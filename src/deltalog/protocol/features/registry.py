@@ -450,7 +450,7 @@ def canonical_name(name: str) -> str:
     return name if feature is None else feature.name
 
 
-# Features from protocol proposals (RFCs), which are off by default.
+# --- Features from protocol proposals (RFCs), which are off by default
 
 
 VARIABLE: Final = "DELTALOG_PREVIEWS"
@@ -493,7 +493,7 @@ def _enabled() -> list[str]:
     return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 
-# Table features as deltalake's users name them: `TableFeatures.DeletionVectors`.
+# --- Table features as deltalake's users name them: `TableFeatures.DeletionVectors`
 
 
 class TableFeatures(StrEnum):

@@ -135,7 +135,7 @@ def high_water_mark(
 ) -> int | None:
     """The highest row id that may be in use, or None if none was ever assigned.
 
-    A table that changed its dialect has both forms; the higher mark counts (ledger B-72).
+    A table that changed its dialect has both forms; the higher mark counts (requirement B-72).
 
     Raises:
         MalformedLogError: the domain's configuration has no row tracking mark.
@@ -170,7 +170,7 @@ def preserved_row_ids(
 ) -> bool | None:
     """Whether a commit kept the ids of the rows that it copied; None if that is not recorded.
 
-    The draft records it in its own action, today's commits in a tag of commitInfo (ledger B-73).
+    The draft records it in its own action, today's commits in a tag of commitInfo (requirement B-73).
     """
     if action is not None:
         return action.preserved_row_ids

@@ -346,7 +346,7 @@ def _at(version: int | None) -> str:
     return "" if version is None else f" at version {version}"
 
 
-# What small table features forbid: removing rows, taking reserved names, cleaning up history.
+# --- What small table features forbid: removing rows, taking reserved names, cleaning up history
 
 
 RESERVED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import Field, StructType
 
 
-# The JSON form of statistics; strings and times are truncated like in Delta Spark.
+# --- The JSON form of statistics; strings and times are truncated like in Delta Spark
 
 
 DEFAULT_PREFIX_LENGTH: Final = 32
@@ -194,7 +194,7 @@ def _moment_text(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-# Collecting statistics of rows, batch by batch.
+# --- Collecting statistics of rows, batch by batch
 
 
 class StatsCollector:

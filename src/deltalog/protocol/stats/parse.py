@@ -168,7 +168,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     return table if table.num_rows == len(texts) else None
 
 
-# Statistics that `pyarrow.json` refuses, read value by value.
+# --- Statistics that `pyarrow.json` refuses, read value by value
 
 
 _FLOATS: Final = {
@@ -283,7 +283,7 @@ _CONVERT: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Path, Any], An
 )
 
 
-# Batches of add actions with statistics, from a checkpoint or from commits.
+# --- Batches of add actions with statistics, from a checkpoint or from commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
     return AddBatch(adds.num_rows, lambda: (adds, parsed_leaves(adds.column("stats"), leaves)))
 
 
-# Splitting tables of statistics into leaves, and assembling them again.
+# --- Splitting tables of statistics into leaves, and assembling them again
 
 
 StatsLeaf = tuple[Path, pa.DataType]

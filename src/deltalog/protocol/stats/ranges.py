@@ -285,7 +285,7 @@ class CastRange:
         return self.inner.stored
 
 
-# Deriving reliable bounds from the minima and maxima that writers store.
+# --- Deriving reliable bounds from the minima and maxima that writers store
 
 
 _MICROS_PER_MILLI: Final = 1_000
@@ -446,7 +446,7 @@ def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
 _EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})
 
 
-# Claims about files, decided by statistics and partition values.
+# --- Claims about files, decided by statistics and partition values
 
 
 class Claim(Protocol):

@@ -396,10 +396,10 @@ _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
 }
 
 
-# Turning long lists of constants and ranges into few claims about files.
+# --- Turning long lists of constants and ranges into few claims about files
 
 
-# Up to this number, testing each span is cheaper than a search.
+# --- Up to this number, testing each span is cheaper than a search
 
 FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The operators for swapped sides."""

@@ -226,7 +226,7 @@ def _next_partition_columns(
     return tuple(name for name in kept if name is not None)
 
 
-# Change the schema of a table whose data files stay.
+# --- Change the schema of a table whose data files stay
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def engines_losing_access(
     return tuple(engine for engine in could if engine not in can)
 
 
-# The metadata domain of clustering columns.
+# --- The metadata domain of clustering columns
 
 
 def clustering_domain(
@@ -206,7 +206,7 @@ def clustering_domain(
     return clustering_action([physical_path(configuration.schema, path, mode) for path in paths])
 
 
-# Table properties to store: the user's, and those that writers maintain.
+# --- Table properties to store: the user's, and those that writers maintain
 
 
 _P: Final = TableProperties

@@ -3,7 +3,7 @@
 Owns time limits, retries, redirects, connections, and the rule which URLs may be requested.
 `replies` reads the bodies.
 
-Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
+Protocol: REST APIs (transport); requirements SHARE-GEN-10, SHARE-SEC-09
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from deltalog.storage.http.replies import HttpFaults
 
-# The reach of an address: a server must not name files that are nearer to this machine than it.
+# --- The reach of an address: a server must not name files that are nearer to this machine than it
 
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -108,7 +108,7 @@ def _inner(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-# Sessions of aiohttp: one for each event loop and process.
+# --- Sessions of aiohttp: one for each event loop and process
 
 
 try:
@@ -270,7 +270,7 @@ def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
     sessions.clear()
 
 
-# Sending, retrying and redirecting requests.
+# --- Sending, retrying and redirecting requests
 
 
 P = ParamSpec("P")
@@ -617,7 +617,7 @@ def is_same_origin(one: str, other: str) -> bool:
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
 
 
-# Retries: when a failed request is sent again, and the wait before it.
+# --- Retries: when a failed request is sent again, and the wait before it
 
 
 _RETRYABLE: Final = frozenset({408, 425, 429})
@@ -689,7 +689,7 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
     return max(0, round(moment.timestamp() * 1000) - now_ms)
 
 
-# The options of requests that users set.
+# --- The options of requests that users set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

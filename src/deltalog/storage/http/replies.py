@@ -244,7 +244,7 @@ def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
     return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
 
 
-# The errors that requests raise; sharing and the catalogs have different ones.
+# --- The errors that requests raise; sharing and the catalogs have different ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ class HttpFaults:
     malformed: type[DeltaError]
 
 
-# Strings for people: servers' messages and locations.
+# --- Strings for people: servers' messages and locations
 
 
 _MOST_CHARACTERS: Final = 2000

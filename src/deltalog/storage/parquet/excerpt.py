@@ -447,7 +447,7 @@ def _cut(
     return found
 
 
-# Small local Parquet files, each read whole at once.
+# --- Small local Parquet files, each read whole at once
 
 
 _MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than one per column chunk

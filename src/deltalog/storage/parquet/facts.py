@@ -375,7 +375,7 @@ class FetchedFooters:
                 self._kept[path] = footer
 
 
-# Estimating the bytes of a decoded row.
+# --- Estimating the bytes of a decoded row
 
 
 MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024

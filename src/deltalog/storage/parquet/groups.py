@@ -353,7 +353,7 @@ def _chunk(fields: Struct, end: int) -> StoredChunk:
     return StoredChunk(fields, start, start + stored, num_values)
 
 
-# The meaning of stored values in a Parquet schema, in the old or the new form.
+# --- The meaning of stored values in a Parquet schema, in the old or the new form
 
 
 _REPEATED: Final = 2

@@ -260,7 +260,7 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
     return [name for name in wanted if name not in floating]
 
 
-# Decoding row groups to Arrow tables by deltalog's threads, never by Arrow's.
+# --- Decoding row groups to Arrow tables by deltalog's threads, never by Arrow's
 
 
 _ITEMS_PER_CORE: Final = 2
@@ -369,7 +369,7 @@ def _beside(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# Decoding bounds of columns from Parquet footers, without pyarrow's statistics.
+# --- Decoding bounds of columns from Parquet footers, without pyarrow's statistics
 
 
 # Physical types of numbers, and their sizes in bytes.

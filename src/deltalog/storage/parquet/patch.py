@@ -410,7 +410,7 @@ class PatchedBytes:
         return found
 
 
-# Finding pages that can be replaced, and encoding rows as such pages.
+# --- Finding pages that can be replaced, and encoding rows as such pages
 
 
 _ENCODINGS_PARQUET_COLUMN_PAGES: Final = 2  # of ColumnMetaData

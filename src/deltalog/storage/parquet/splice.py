@@ -202,7 +202,7 @@ class SplicedFile:
         self.size_bytes += len(data)
 
 
-# Moving the indexes and Bloom filters of column chunks.
+# --- Moving the indexes and Bloom filters of column chunks
 
 
 # Headers of fields: the distance from the previous field, and the kind. 0 ends a struct.
@@ -336,7 +336,7 @@ def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | N
     return source.read(*spot)
 
 
-# Finding the pages of copied column chunks by their headers.
+# --- Finding the pages of copied column chunks by their headers
 
 
 _HEADER_BYTES: Final = 512

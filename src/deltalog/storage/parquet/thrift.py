@@ -285,7 +285,7 @@ def _write_varint(out: bytearray, number: int) -> None:
     out.append(number)
 
 
-# Checked access to fields of structs: a field of another kind is a TypeError or a ValueError.
+# --- Checked access to fields of structs: a field of another kind is a TypeError or a ValueError
 
 
 def structs(fields: Struct, key: int) -> list[Struct]:

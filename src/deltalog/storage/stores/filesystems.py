@@ -253,7 +253,7 @@ def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     return ArrowFSWrapper(filesystem), location
 
 
-# Deleting and renaming whole folders of tables.
+# --- Deleting and renaming whole folders of tables
 
 
 _SOME_FILE: Final = "*"

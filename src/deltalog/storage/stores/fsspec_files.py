@@ -243,7 +243,7 @@ def milliseconds(moment: object) -> int:
             raise InvalidInputError(f"expected a time of a file, found {moment!r}")
 
 
-# A seekable file over ranged reads, for readers that need a file object.
+# --- A seekable file over ranged reads, for readers that need a file object
 
 
 _BUFFER_BYTES: Final = 1024 * 1024

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 
-# The rules for using obstore instead of s3fs, and its settings.
+# --- The rules for using obstore instead of s3fs, and its settings
 
 
 _logger = logging.getLogger("deltalog.storage")
@@ -237,7 +237,7 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-# The calls over obstore.
+# --- The calls over obstore
 
 
 _Result = TypeVar("_Result")
