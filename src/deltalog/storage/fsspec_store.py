@@ -181,12 +181,12 @@ class FsspecStore:
         return list(_below(directory, files)), [_prefix(directory) + name for name in directories]
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of one file."""
+        """Return size and time of one file."""
         found = self._run("stat", path, lambda files, full: files.stat(full))
         return FileInfo(path, found.size_bytes, found.modified_ms)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         return self._run("read", path, lambda files, full: files.read(full))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:

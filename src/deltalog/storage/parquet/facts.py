@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 _LEAST_ROWS: Final = 16_384
 # Maximum ratio of entries to rows; from 0.25 on, dictionaries are slower.
 _MOST_ENTRIES: Final = 0.2
-_MOST_DICTIONARIES: Final = (
-    1_000  # maximum number of dictionaries whose number of entries is read
-)
+_MOST_DICTIONARIES: Final = 1_000  # maximum number of dictionaries whose number of entries is read
 _HEADER_BYTES: Final = 64  # more than the length of a dictionary page's header
 _MOST_CHUNKS: Final = 32
 _MOST_ROWS: Final = 1 << 31  # maximum number of rows of a row group
