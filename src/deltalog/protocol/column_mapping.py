@@ -1,6 +1,6 @@
 """Column mapping: logical names for users, physical names and ids for files.
 
-Owns the modes, and finds, assigns and checks physical names and ids. `configuration` decides
+This module owns the modes, and finds, assigns and checks physical names and ids. `configuration` decides
 whether a table has column mapping.
 
 Protocol: Column Mapping

@@ -76,7 +76,7 @@ class Home:
         Raises:
             UnsafePathError: a path leaves the table through a link.
 
-            Cost: a few system calls for each directory.
+        Cost: a few system calls for each directory.
         """
         if absolute := set(absolute_numbers(paths)):
             paths = [path for number, path in enumerate(paths) if number not in absolute]

@@ -1,6 +1,6 @@
 """Actions as Arrow data: the type of each action, and columns from parsed lines.
 
-Owns the protocol's camelCase names as Arrow types. A table can have millions of files, so no Python
+This module owns the protocol's camelCase names as Arrow types. A table can have millions of files, so no Python
 object is made for each: every column is built from the parsed lines in one pass. Paths stay
 encoded, as in the log.
 

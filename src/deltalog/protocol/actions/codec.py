@@ -1,6 +1,6 @@
 """Actions ⇄ JSON objects, each one line of a commit.
 
-Owns the log's camelCase names, the required members of each action, and every form that an action
+This module owns the log's camelCase names, the required members of each action, and every form that an action
 ever had: in the first protocol, in drafts and today (requirements B1, B3). The same functions parse the
 rows of a checkpoint as dicts. "Clients must ignore such unrecognized fields": unknown actions and
 members are skipped.

@@ -1,6 +1,6 @@
 """The actions of the transaction log, as values.
 
-Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
+This module owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
 both None. Use it for few actions (protocol, metadata, the files of one commit). The files of a
 whole table are Arrow tables (`actions.arrow`).
 

@@ -1,6 +1,6 @@
 """Table properties: every known `delta.*` key with its type, default and meaning.
 
-Owns the table of properties. A value is parsed when it is read, so a malformed value fails only the
+This module owns the table of properties. A value is parsed when it is read, so a malformed value fails only the
 operation that needs it. Some properties have an effect only with a table feature; `configuration`
 decides that.
 

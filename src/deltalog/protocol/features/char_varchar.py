@@ -1,6 +1,6 @@
 """Strings of limited length: `char(n)` and `varchar(n)`, which are stored as `string`.
 
-Owns how limits are stored. Spark enforces them on write, stores `char` values unpadded, and pads
+This module owns how limits are stored. Spark enforces them on write, stores `char` values unpadded, and pads
 them on read (requirements D-39, F-02).
 
 Protocol: Column Metadata

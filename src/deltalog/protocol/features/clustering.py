@@ -1,6 +1,6 @@
 """Clustering: the columns by which the rows of a table are clustered.
 
-Owns the two forms of the domain's configuration: a list of names, as in the protocol's example, and
+This module owns the two forms of the domain's configuration: a list of names, as in the protocol's example, and
 a list of paths, as Delta Spark writes it (requirement D-55). Names are physical.
 
 Protocol: Clustered Table

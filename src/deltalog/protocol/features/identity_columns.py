@@ -1,6 +1,6 @@
 """Identity columns: columns that number new rows.
 
-Owns the sequence: the next values, its overflow, and the high water mark.
+This module owns the sequence: the next values, its overflow, and the high water mark.
 
 Protocol: Identity Columns
 """

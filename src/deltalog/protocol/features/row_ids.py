@@ -1,6 +1,6 @@
 """Row ids and row commit versions, in the draft's dialect and in today's.
 
-Owns which dialect a table uses, the names of its hidden columns, and the two forms of the high
+This module owns which dialect a table uses, the names of its hidden columns, and the two forms of the high
 water mark. Writers assign the ids of new files.
 
 Protocol: Row Tracking; Row IDs (draft)

@@ -1,6 +1,6 @@
 """The SQL of a table's rules: constraints, invariants and generated columns.
 
-Owns the SQL of delta-rs, which stores a rule as its engine prints it: names in double quotes
+This module owns the SQL of delta-rs, which stores a rule as its engine prints it: names in double quotes
 where they need quotes (`"homeTeam"`), `get_field(s, 'a')` for `s.a`, and
 `arrow_cast('2024-01-01T00:00:00', 'Timestamp(Microsecond, None)')` for a timestamp.
 

@@ -1,6 +1,6 @@
 """Whether deltalog can read or write a table, and if not, why.
 
-Owns the checks of protocol, features, types and format, before any data is read. "Readers and
+This module owns the checks of protocol, features, types and format, before any data is read. "Readers and
 writers must not ignore table features when they are present."
 
 Protocol: Protocol Evolution, Table Features, Requirements for Readers

@@ -1,6 +1,6 @@
 """Statistics of the rows of a new file, collected batch by batch, and their JSON form.
 
-Owns minimum and maximum in Spark's order: NaN is above all numbers; strings are compared by bytes
+This module owns minimum and maximum in Spark's order: NaN is above all numbers; strings are compared by bytes
 or by the collation of their column.
 
 Protocol: Per-file Statistics

@@ -1,6 +1,6 @@
 """Parsing JSON statistics: a column of strings becomes struct columns of the requested leaves.
 
-Owns the workarounds for `pyarrow.json`. It drops an empty string, so rows would shift. One row that
+This module owns the workarounds for `pyarrow.json`. It drops an empty string, so rows would shift. One row that
 it cannot convert fails all rows (`"NaN"`, an integer written as `1.0`, a repeated key, a truncated
 string). So rows are normalised first, dates and times are read as strings, and the number of rows
 is checked. Rows that still fail are found by bisection and read one by one.

@@ -1,6 +1,6 @@
 """The statistics of a file: names, columns with statistics, and Arrow schema.
 
-Owns the names of statistics, the choice of columns, and the selection of some statistics. All
+This module owns the names of statistics, the choice of columns, and the selection of some statistics. All
 columns are physical: the caller maps names before.
 
 A *leaf* of the statistics is a path such as `("maxValues", "a", "b")` or `("numRecords",)`.

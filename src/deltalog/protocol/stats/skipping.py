@@ -1,6 +1,6 @@
 """Data skipping: which files need not be read for a condition on rows.
 
-Owns the plan: which statistics it needs, and which files they exclude. The rules are in `rewrite`;
+This module owns the plan: which statistics it needs, and which files they exclude. The rules are in `rewrite`;
 claims and corrections of stored values are in `ranges`.
 
 Protocol: Per-file Statistics

@@ -1,6 +1,6 @@
 """Check the configuration of a table that is to be created or changed.
 
-Owns the order of the features' checks, and the check that deltalog can still use the table
+This module owns the order of the features' checks, and the check that deltalog can still use the table
 afterwards.
 
 Protocol: Table Features, Protocol Evolution

@@ -1,6 +1,6 @@
 """Drop a table feature from protocol and metadata: the only way to downgrade a protocol.
 
-Owns the list of features that can be dropped, and the properties and column metadata of each. The
+This module owns the list of features that can be dropped, and the properties and column metadata of each. The
 operation removes the feature's traces from files and history.
 
 Protocol: Table Features, Checkpoint Protection

@@ -71,8 +71,8 @@ def open_parquet(
         DataFileMissingError: there is no such file.
         DataFileUnreadableError: the file is not a Parquet file.
 
-        Cost: for a local file, one open. For a remote file, one range request, and without
-            `size_bytes` also one `stat`.
+    Cost: for a local file, one open. For a remote file, one range request, and without
+        `size_bytes` also one `stat`.
     """
     return guarded(
         store,
@@ -215,7 +215,7 @@ class ParquetReader:
             DataFileMissingError: the file was deleted meanwhile. DataFileUnreadableError: the file
                 is damaged.
 
-            Cost: for a remote file, one batch of range requests.
+        Cost: for a remote file, one batch of range requests.
         """
         return self.read_leaves(self.leaf_indices(columns), row_groups)
 
@@ -262,7 +262,7 @@ class ParquetReader:
         Raises:
             See `read`.
 
-            Cost: one batch of range requests; nothing for no ranges.
+        Cost: one batch of range requests; nothing for no ranges.
         """
         return guarded(self._store, self.path, lambda: self._fetch(ranges, max_gap_bytes))
 
