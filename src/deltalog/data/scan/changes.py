@@ -99,8 +99,8 @@ class Changes(Rows):
 
         Raises:
             ChangeDataFeedNotEnabledError: the feed was disabled in a version of the range.
-                IncompatibleChangesError: the schema changed, and no schema is valid for the whole
-                    range.
+            IncompatibleChangesError: the schema changed, and no schema is valid for the whole
+                range.
 
         Cost: reads every commit of the range.
         """

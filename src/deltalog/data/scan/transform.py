@@ -702,9 +702,9 @@ def load_bitmap(
             unknown; then the file's reader must check the positions.
 
     Raises:
-        DataFileMissingError: the file of the deletion vector does not exist. DeletionVectorError:
-            the deletion vector is damaged, does not match its descriptor, or
-                marks a row that the data file does not have.
+        DataFileMissingError: the file of the deletion vector does not exist.
+        DeletionVectorError: the vector is damaged, does not match its descriptor, or
+            marks a row that the data file does not have.
 
     Cost: one request of two ranges for a vector in a file, nothing for an inline vector.
     """

@@ -96,8 +96,7 @@ class WriterProperties:
             `ZSTD`.
         statistics_truncate_length: accepted for compatibility with deltalake, without effect:
             pyarrow leaves long values out of the footer, and a table property sets the truncation
-            of
-                Delta's statistics.
+            of Delta's statistics.
         default_column_properties: the properties of columns that are not in `column_properties`.
         column_properties: properties by column name; a dotted path is a field of a struct.
     """

@@ -63,10 +63,10 @@ def open_batches(data: object) -> pa.RecordBatchReader:
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
             DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
             dict of columns (lists or arrays), a list of dicts (a missing key is NULL), of
-            dataclasses or of
-                pydantic models, or an iterable of batches or tables of one schema. Without rows and
-                schema, the reader has no columns. The index of a pandas DataFrame becomes a column
-                (without a name: `__index_level_0__`), unless it is a range without a name.
+            dataclasses or of pydantic models, or an iterable of batches or tables of one schema.
+            Without rows and schema, the reader has no columns. The index of a pandas DataFrame
+            becomes a column (without a name: `__index_level_0__`), unless it is a range without a
+            name.
 
     Raises:
         InvalidInputError: the data is of another type, or values of a column have no common type.

@@ -96,7 +96,8 @@ class SplicedFiles:
 
     Args:
         plan: the write's plan.
-        limits: limits on memory and open files. schema: the schema of the files.
+        limits: limits on memory and open files.
+        schema: the schema of the files.
 
     Attributes:
         copied: counts of the row groups that were copied so far.

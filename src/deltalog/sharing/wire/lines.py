@@ -130,10 +130,9 @@ class DeltaFileLine:
     """An action of the log with signed URLs in place of paths, in the format `delta`.
 
     Args:
-        action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`.
-            Its `path` is a signed URL, which must not be percent-decoded. The `pathOrInlineDv` of a
-            deletion
-                vector with `storageType` `p` is a signed URL, too.
+        action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`. Its
+            `path` is a signed URL, which must not be percent-decoded. The `pathOrInlineDv` of a
+            deletion vector with `storageType` `p` is a signed URL, too.
 
     Protocol: File in Delta Format
     """

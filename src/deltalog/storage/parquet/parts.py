@@ -227,7 +227,7 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
     Raises:
         pa.ArrowException: an index is not in its dictionary, or the strings are too long for an
-        array.
+            array.
     """
     for name in names:
         index = table.schema.get_field_index(name)
