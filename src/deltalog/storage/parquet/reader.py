@@ -212,8 +212,8 @@ class ParquetReader:
             Columns in the file's order, with the types of `arrow_schema`.
 
         Raises:
-            DataFileMissingError: the file was deleted meanwhile. DataFileUnreadableError: the file
-                is damaged.
+            DataFileMissingError: the file was deleted meanwhile.
+            DataFileUnreadableError: the file is damaged.
 
         Cost: for a remote file, one batch of range requests.
         """
