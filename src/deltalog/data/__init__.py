@@ -1,7 +1,7 @@
 """Rows and data files: scan and write.
 
-- `scan`: from a snapshot to rows.
-- `write`: from rows to data files and their add actions.
+- `scan`: reads the rows of a snapshot.
+- `write`: writes rows to data files, and returns their add actions.
 
 Protocol: none
 """

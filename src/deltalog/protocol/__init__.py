@@ -1,10 +1,10 @@
 """Delta's rules, without I/O.
 
-- `actions`: the log's actions and table properties. `configuration`: protocol and metadata
-  together.
-- `features`: the table features, one row each, and what they require.
-- `table_change`: how protocol and metadata may change. `stats`: statistics and data skipping.
-- `column_mapping`, `deletion_vectors`, `partition_values`: one part of the protocol each.
+- `actions`: the log's actions and table properties. `configuration`: protocol and metadata of a
+  table.
+- `features`: the registry of table features, and their requirements.
+- `table_change`: changes of protocol and metadata. `stats`: statistics and data skipping.
+- `column_mapping`, `deletion_vectors`, `partition_values`: these parts of the protocol.
 
 Protocol: none
 """

@@ -1,7 +1,7 @@
 """Column mapping: logical names for users, physical names and ids for files.
 
-Owns the modes, and finds, assigns and checks physical names and ids. `configuration` decides
-whether a table has column mapping.
+This module finds, assigns and checks physical names and ids. `configuration` decides whether a
+table has column mapping.
 
 Protocol: Column Mapping
 """
@@ -31,12 +31,12 @@ HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRename
 USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
-# Characters that older Parquet readers treat as punctuation of a schema.
+# Characters with a special meaning in schema strings of older Parquet readers.
 _PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 class Mode(StrEnum):
-    """How columns are found in data files.
+    """The column mapping mode: how columns are matched in data files.
 
     Protocol: Column Mapping (`delta.columnMapping.mode`)
     """
@@ -47,10 +47,10 @@ class Mode(StrEnum):
 
     @classmethod
     def parse(cls, text: str | None) -> Mode:
-        """The mode that the property names; `none` if it is absent.
+        """Return the mode for the property's value; `none` if it is absent.
 
         Raises:
-            InvalidMetadataError: there is no such mode.
+            InvalidMetadataError: the mode does not exist.
         """
         try:
             return cls.NONE if text is None else cls(text.strip().lower())
@@ -61,9 +61,9 @@ class Mode(StrEnum):
 
 
 def physical_name(field: Field, mode: Mode = Mode.NAME) -> str:
-    """The name of the field in data files, partition values and statistics.
+    """Return the name of the field in data files, partition values and statistics.
 
-    A field without a physical name uses its logical one here; `validate` refuses such tables.
+    For a field without a physical name, return the logical name; `validate` raises for such tables.
     """
     if mode is Mode.NONE:
         return field.name
@@ -81,17 +81,17 @@ def field_id(field: Field) -> int | None:
 
 
 def to_physical_schema(schema: StructType, mode: Mode) -> StructType:
-    """The schema with physical names at every level; its metadata stays."""
+    """Return the schema with physical names at every level, and unchanged metadata."""
     return schema if mode is Mode.NONE else _rename(schema)
 
 
 def physical_path(
     schema: StructType, logical_path: str | tuple[str, ...], mode: Mode
 ) -> tuple[str, ...]:
-    """The physical names along a path; case of the logical names does not matter.
+    """Return the physical path for a logical path, ignoring case.
 
     Raises:
-        InvalidInputError: the schema has no such column.
+        InvalidInputError: the column does not exist.
     """
     path = canonical_path_of(schema, logical_path)
     if mode is Mode.NONE:
@@ -105,26 +105,26 @@ def physical_path(
 
 
 def physical_names(schema: StructType, columns: Sequence[str], mode: Mode) -> tuple[str, ...]:
-    """The physical names of top-level columns, such as the partition columns."""
+    """Return the physical names of top-level columns, such as the partition columns."""
     return tuple(physical_path(schema, (column,), mode)[0] for column in columns)
 
 
 def physical_name_by_id(number: int) -> str:
-    """Return the physical name that a column must have if it is derived from the column's id."""
+    """Return the physical name that is derived from a column's id."""
     return f"col-{number}"
 
 
 class PhysicalNames(Enum):
-    """How columns without a physical name get one."""
+    """The rule for assigning physical names."""
 
     LOGICAL = auto()
-    """Logical names: an existing table gets column mapping, and its files use these names."""
+    """Logical names, which the files of an existing table have when it gets column mapping."""
     FIRST = auto()
-    """Logical names where Parquet allows them: no column was ever dropped or renamed."""
+    """Logical names, if valid in Parquet: no column was ever dropped or renamed."""
     BY_ID = auto()
     """Names made from the ids, which are never reused."""
     RANDOM = auto()
-    """Random names, so that a column named like a dropped one does not show the old data."""
+    """Random names, so that a new column never reads the data of a dropped column of that name."""
 
 
 def assign(
@@ -133,9 +133,9 @@ def assign(
     """Assign an id and a physical name to every field that lacks them, at every level.
 
     Args:
-        schema: with the ids and names that were assigned before.
+        schema: the schema, with ids and names that were assigned before.
         max_id: the highest id ever assigned (`delta.columnMapping.maxColumnId`).
-        names: where physical names come from.
+        names: the rule for physical names.
 
     Returns:
         The schema, and the highest id ever assigned.
@@ -160,7 +160,7 @@ def assign(
 
 
 def has_lost_names(before: StructType, after: StructType) -> bool:
-    """Whether a column of one schema is dropped in the other, or has another name there."""
+    """Whether a column of `before` is dropped or renamed in `after`."""
     there = {(field_id(field), path) for path, field in walk(after)}
     return any((field_id(field), path) not in there for path, field in walk(before))
 
@@ -173,18 +173,18 @@ def _named(name: str, number: int, names: PhysicalNames) -> str:
 
 
 def strip(schema: StructType) -> StructType:
-    """The schema without ids and physical names."""
+    """Return the schema without ids and physical names."""
     return map_fields(schema, lambda field: without_metadata(field, ("delta.columnMapping.",)))
 
 
 def without_metadata(field: Field, prefixes: tuple[str, ...]) -> Field:
-    """The field without the metadata whose keys start with a prefix."""
+    """Return the field without the metadata keys that start with a prefix."""
     kept = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
     return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)
 
 
 def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> None:
-    """Check that every field has its own id and its own physical path.
+    """Raise unless every field has a unique id and a unique physical path.
 
     Raises:
         InvalidMetadataError: an id or a physical name is missing, out of range or not unique.
@@ -215,7 +215,8 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
-    # Physical paths must be unique, not names: fields of two structs may share one (ledger B-34).
+    # The full physical path must be unique; the last name need not be, because fields of two
+    # structs may have the same name (requirement B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:
@@ -224,12 +225,12 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
 
 
 def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str) -> None:
-    """Refuse to write unreadable files, in which two columns have the same name or id.
+    """Raise if files would have two columns with the same name or id.
 
-    Many readers treat names that differ only in case as the same name.
+    Names are compared without case, like in many readers.
 
     Raises:
-        InvalidMetadataError: it names both columns.
+        InvalidMetadataError: the message contains both columns.
     """
     if mode is Mode.NONE:
         return
@@ -250,7 +251,7 @@ def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str
 
 
 def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) -> None:
-    """Refuse a change of mode under which existing files could not be read.
+    """Raise for a change of mode after which existing files could not be read.
 
     Args:
         before: the mode of the table.

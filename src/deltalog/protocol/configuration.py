@@ -1,8 +1,8 @@
 """Protocol, metadata and properties of a table, checked against each other.
 
-This is the only module that interprets a table's protocol and properties; every other package uses
-it to find out whether something is enabled. `features.support` refuses an unsupported table only
-when its data is read, so the schema and protocol of any table can be shown.
+This is the only module that interprets a table's protocol and properties; other packages use it to
+determine what is enabled. `features.support` raises for an unsupported table only when its data is
+read, so the schema and protocol of any table can be shown.
 
 Protocol: Table Features, Change Metadata, Column Mapping
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableConfiguration:
-    """What is enabled for one version of a table; each answer is computed on first access.
+    """Protocol, metadata and enabled features of one version; attributes are computed on access.
 
     Raises:
         InvalidMetadataError: on access, if protocol, schema and properties contradict each other.
@@ -48,7 +48,7 @@ class TableConfiguration:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The logical schema as Arrow shows it."""
+        """The logical schema as an Arrow schema."""
         return to_arrow_schema(self.schema)
 
     @cached_property
@@ -79,11 +79,11 @@ class TableConfiguration:
 
     @cached_property
     def features(self) -> dict[str, str]:
-        """Every supported feature, implied or listed: current name → the protocol's spelling."""
+        """Every supported feature, implied or listed: current name → spelling in the protocol."""
         return supported_features(self.protocol)
 
     def supports(self, feature: str) -> bool:
-        """Whether the protocol has the feature, under its name or an alias."""
+        """Return whether the protocol has the feature, by its name or an alias."""
         return canonical_name(feature) in self.features
 
     def is_active(self, feature: str) -> bool:
@@ -101,10 +101,10 @@ class TableConfiguration:
 
     @cached_property
     def column_mapping_mode(self) -> column_mapping.Mode:
-        """How columns are found in data files.
+        """The column mapping mode.
 
-        The property has an effect only with reader version 2 or the table feature (ledger CM-02).
-        Some real tables list the feature among the writer features only; those are mapped too.
+        The property has an effect only with reader version 2 or the table feature (requirement
+        CM-02). The feature counts even if a table lists it only as a writer feature.
         """
         mode = column_mapping.Mode.parse(
             self.metadata.configuration.get(column_mapping.MODE_PROPERTY)
@@ -119,7 +119,7 @@ class TableConfiguration:
         """The schema with the names that data files, partition values and statistics use.
 
         Raises:
-            InvalidMetadataError: a field lacks an id or physical name, or shares it with another.
+            InvalidMetadataError: a field has no id or physical name, or two fields have the same.
         """
         column_mapping.validate(self.schema, self.column_mapping_mode)
         return column_mapping.to_physical_schema(self.schema, self.column_mapping_mode)
@@ -133,7 +133,7 @@ class TableConfiguration:
 
     @cached_property
     def physical_stats_columns(self) -> list[tuple[str, ...]] | None:
-        """The stored paths that `delta.dataSkippingStatsColumns` names; None if it is not set."""
+        """The physical paths for `delta.dataSkippingStatsColumns`; None if it is not set."""
         chosen = self.properties.data_skipping_stats_columns
         if chosen is None:
             return None
@@ -147,17 +147,17 @@ class TableConfiguration:
 
     @property
     def may_have_deletion_vectors(self) -> bool:
-        """Whether files may have deletion vectors; if not, one in the log is an error."""
+        """Whether files may have deletion vectors; if False, a vector in the log is an error."""
         return self.supports("deletionVectors")
 
     @property
     def writes_deletion_vectors(self) -> bool:
-        """Whether commands may delete rows by deletion vectors instead of rewriting files."""
+        """Whether commands may write deletion vectors instead of rewriting files."""
         return self.is_active("deletionVectors")
 
     @property
     def optimizes_writes(self) -> bool:
-        """Whether writers gather rows by partition before they write them."""
+        """Whether writers group rows by partition before they write them."""
         wanted = self.properties.optimize_write
         return bool(self.properties.auto_optimize if wanted is None else wanted)
 
@@ -168,7 +168,7 @@ class TableConfiguration:
 
     @cached_property
     def row_id_dialect(self) -> row_ids.Dialect | None:
-        """How the log stores row ids, or None if there are none."""
+        """How the log stores row ids, or None if the table has no row ids."""
         return row_ids.dialect_of(self.features)
 
     @property
@@ -188,7 +188,7 @@ class TableConfiguration:
 
     @cached_property
     def in_commit_timestamps(self) -> InCommitTimestamps | None:
-        """The first version with an in-commit timestamp, and its time; None if there is none."""
+        """The first version with an in-commit timestamp, and its time; None if not enabled."""
         return in_commit_timestamps.enablement(
             self.properties, supported=self.supports("inCommitTimestamp")
         )
@@ -199,7 +199,7 @@ class TableConfiguration:
         return self.supports("catalogManaged")
 
     def _top_level(self, name: str) -> Field:
-        # Names are case-insensitive; an exact match decides between two that differ in case only.
+        # Names are case-insensitive; prefer an exact match if two names differ only in case.
         exact = [field for field in self.schema if field.name == name]
         folded = [field for field in self.schema if name_key(field.name) == name_key(name)]
         found = exact or folded

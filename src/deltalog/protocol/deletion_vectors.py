@@ -53,9 +53,9 @@ ABSOLUTE_PATH: Final = "p"
 
 _UUID_CHARS: Final = 20
 _MOST_SHOWN: Final = 200
-"""Number of characters of a vector that messages show; an inline vector may have millions."""
+"""The maximum number of characters of an inline vector in a message."""
 _INT_BYTES: Final = 4
-# ZeroMQ RFC 32. Python's base85 packs bits in the same way, but with another alphabet.
+# The alphabet of Z85 (ZeroMQ RFC 32); Python's base85 is the same encoding with another alphabet.
 _Z85: Final = (
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 )
@@ -68,7 +68,7 @@ _TO_Z85: Final = str.maketrans(_B85, _Z85)
 
 
 def encode_z85(data: bytes) -> str:
-    """Five printable characters for every four bytes.
+    """Encode bytes as Z85: five printable characters for every four bytes.
 
     Raises:
         DeletionVectorError: the length is not a multiple of four.
@@ -105,8 +105,8 @@ def decode_padded_z85(text: str, size_bytes: int) -> bytes:
 
     RFC 32 does not define how to encode bytes that do not fill a group of four. Delta Spark and
     deltalog append zeros. Writers that use Rust's `z85` crate start the last group with one `#` for
-    each missing byte; its other characters encode the remaining bytes as a number. A group of plain
-    Z85 never starts with `#`: it would exceed 32 bits.
+    each missing byte; its other characters encode the remaining bytes as a number. In plain Z85, no
+    group starts with `#`, because it would exceed 32 bits.
 
     Args:
         text: groups of five characters.
@@ -152,7 +152,7 @@ def location(descriptor: DeletionVectorDescriptor) -> str | None:
 
     Raises:
         DeletionVectorError: the descriptor does not name a valid file.
-        UnsafePathError: the path leads out of the directory that it names.
+        UnsafePathError: the path is outside of its directory.
         UnsupportedFeatureError: the storage type belongs to an unsupported table feature.
     """
     text = descriptor.path_or_inline_dv
@@ -192,7 +192,7 @@ def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
     """Parse the vector that an inline descriptor contains.
 
     Raises:
-        DeletionVectorError: it is not Z85, is shorter than its size, or is not a bitmap.
+        DeletionVectorError: the vector is not Z85, is shorter than its size, or is not a bitmap.
     """
     data = decode_padded_z85(descriptor.path_or_inline_dv, descriptor.size_bytes)
     bitmap = DeletionBitmap.parse(data)
@@ -212,16 +212,16 @@ def check_file_version(data: bytes | memoryview) -> None:
 def parse_framed(
     data: bytes | memoryview, descriptor: DeletionVectorDescriptor, *, data_offset: int = 0
 ) -> DeletionBitmap:
-    """The vector in a range of its file, checked against its descriptor.
+    """Return the vector in a range of its file, after checking it against its descriptor.
 
     Args:
         data: the file, or the range that `byte_range` returns.
-        descriptor: of the vector.
+        descriptor: the descriptor of the vector.
         data_offset: position of `data` in the file.
 
     Raises:
         DeletionVectorError: the file is too short, or size, checksum, magic number, bitmap or
-            cardinality is wrong; the message says which.
+            cardinality is wrong; the message states which.
 
     Protocol: Deletion Vector File Storage Format
     """
@@ -246,10 +246,10 @@ def parse_framed(
 
 
 def parse_file(data: bytes, descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
-    """The vector in a whole file.
+    """Return the vector in a whole file.
 
     Raises:
-        DeletionVectorError: the file's version is unknown, or `parse_framed` raises.
+        DeletionVectorError: the file's version is unknown; see also `parse_framed`.
     """
     check_file_version(data)
     return parse_framed(data, descriptor)
@@ -258,15 +258,15 @@ def parse_file(data: bytes, descriptor: DeletionVectorDescriptor) -> DeletionBit
 def check_rows(
     bitmap: DeletionBitmap, descriptor: DeletionVectorDescriptor, num_rows: int | None
 ) -> None:
-    """Refuse a vector that marks a row beyond the end of its data file.
+    """Raise if a vector marks a row that its data file does not have.
 
     Args:
-        bitmap: the rows.
-        descriptor: where they come from, for the message.
-        num_rows: the file's physical rows; None if they are not known.
+        bitmap: the marked rows.
+        descriptor: the descriptor, for the message.
+        num_rows: the number of physical rows of the data file; None if unknown.
 
     Raises:
-        DeletionVectorError: there is such a row; the message says which.
+        DeletionVectorError: there is such a row; the message contains its number.
     """
     last = bitmap.max_row
     if last is not None and num_rows is not None and last >= num_rows:
@@ -294,9 +294,9 @@ class DeletionVectorFile:
     """A new file with the vectors of several data files.
 
     Args:
-        path: relative to the table's root.
+        path: the path, relative to the table's root.
         data: the whole content.
-        descriptors: one for each vector, in the order of the vectors.
+        descriptors: the descriptor of each vector, in the same order.
     """
 
     path: str
@@ -310,8 +310,8 @@ def encode_file(
     """Encode several vectors as one file, with a descriptor for each.
 
     Args:
-        bitmaps: one for each data file.
-        uuid: a new one, from which the file gets its name.
+        bitmaps: the vector of each data file.
+        uuid: a new UUID for the name of the file.
         prefix: directory below the table's root, for tables with random file prefixes.
     """
     parts = [bytes([FORMAT_VERSION])]
@@ -345,8 +345,9 @@ def absolute_descriptor(
     """Return a descriptor of the same vector with an absolute path, for a shallow clone.
 
     Args:
-        descriptor: of a table at `root`; inline and absolute ones are returned as they are.
-        root: absolute, decoded location of that table.
+        descriptor: a descriptor in the log of the table at `root`; inline and absolute descriptors
+            are returned unchanged.
+        root: the absolute, decoded location of that table.
     """
     path = location(descriptor)
     if path is None or descriptor.storage_type != UUID_FILE:
@@ -375,7 +376,7 @@ def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVe
     return DeletionVectorError(f"cannot read deletion vector {shown!r}: {reason}")
 
 
-# The set of deleted rows of one file, its bytes, and its use as a mask.
+# --- The set of deleted rows of a file
 
 
 MAGIC_PORTABLE: Final = 1681511377
@@ -386,9 +387,9 @@ _MAX_ROWS: Final = 1 << 63
 
 
 class DeletionBitmap:
-    """An immutable set of row numbers, 0 to 2^63-1.
+    """An immutable set of row numbers, from 0 to 2^63-1.
 
-    Cost: compressed in memory; set operations and counts never unpack the rows.
+    Cost: the set is compressed in memory; set operations and counts do not decompress it.
     """
 
     __slots__ = ("_rows",)
@@ -396,7 +397,7 @@ class DeletionBitmap:
     _rows: BitMap64
 
     def __init__(self, rows: Iterable[int] | BitMap64 = ()) -> None:
-        """Make a set from a few row numbers, or from a bitmap that the caller no longer changes.
+        """Make a set from a few row numbers, or from a bitmap, which the caller must not change.
 
         For many rows, use `from_arrow`.
 
@@ -416,7 +417,7 @@ class DeletionBitmap:
 
     @classmethod
     def from_arrow(cls, rows: pa.Array[Any] | pa.ChunkedArray[Any]) -> Self:
-        """The set of the row numbers in an int64 or uint64 column, in any order.
+        """Return the set of the row numbers in an int64 or uint64 column, in any order.
 
         Raises:
             InvalidInputError: a row number is NULL or negative.
@@ -436,22 +437,22 @@ class DeletionBitmap:
 
     @classmethod
     def from_range(cls, start_row: int, stop_row: int) -> Self:
-        """All rows from `start_row` up to, not including, `stop_row`."""
+        """Return the set of all rows from `start_row` up to, not including, `stop_row`."""
         rows = BitMap64()
         rows.add_range(start_row, max(start_row, stop_row))
         return cls(rows)
 
     @classmethod
     def parse(cls, data: bytes | memoryview) -> Self:
-        """Parse any of the three forms that exist; trailing bytes are padding.
+        """Parse a bitmap in any of the three existing forms; trailing bytes are padding.
 
         The protocol specifies the little-endian portable form. Delta Spark also reads a
         little-endian native form, and the inline example in the protocol is native and big-endian
-        (ledger D-01).
+        (requirement D-01).
 
         Raises:
-            DeletionVectorError: unknown magic number, truncated or corrupt bitmap, or a row number
-                beyond 2^63-1.
+            DeletionVectorError: the magic number is unknown, the bitmap is truncated or corrupt, or
+                a row number is beyond 2^63-1.
         """
         view = memoryview(data)
         if len(view) < _MAGIC_BYTES:
@@ -484,22 +485,22 @@ class DeletionBitmap:
         return cls(rows)
 
     def encode(self) -> bytes:
-        """The little-endian portable form, run-length encoded where that is shorter."""
+        """Return the little-endian portable form, run-length encoded where that is shorter."""
         rows = self._rows.copy()
         rows.run_optimize()
         return MAGIC_PORTABLE.to_bytes(_MAGIC_BYTES, "little") + bytes(rows.serialize())
 
     def to_arrow(self) -> pa.Int64Array:
-        """The row numbers, ascending."""
+        """Return the row numbers, ascending."""
         numbers = self._rows.to_array()
-        # Values are below 2^63 (the constructor checks), so unsigned bytes are valid signed ones.
+        # The constructor checks that values are below 2^63, so they can be reinterpreted as signed.
         return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is requested
             pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
         )
 
     @property
     def cardinality(self) -> int:
-        """How many rows are deleted."""
+        """The number of deleted rows."""
         return len(self._rows)
 
     @property
@@ -508,36 +509,36 @@ class DeletionBitmap:
         return int(self._rows.max()) if self._rows else None
 
     def count_between(self, start_row: int, stop_row: int) -> int:
-        """How many rows are deleted from `start_row` up to, not including, `stop_row`."""
+        """Return the number of deleted rows from `start_row` up to, not including, `stop_row`."""
         stop_row = self._end_before(stop_row)
         return int(self._rows.range_cardinality(start_row, stop_row)) if stop_row > start_row else 0
 
     def between(self, start_row: int, stop_row: int) -> DeletionBitmap:
-        """The deleted rows from `start_row` up to, not including, `stop_row`."""
+        """Return the deleted rows from `start_row` up to, not including, `stop_row`."""
         return self & DeletionBitmap.from_range(start_row, self._end_before(stop_row))
 
     def _end_before(self, stop_row: int) -> int:
-        """Limit the end of a range: a damaged file may state more rows than a bitmap can have."""
+        """Return the end of a range, limited to the maximum of a bitmap: files may be damaged."""
         return min(stop_row, 1 + (-1 if self.max_row is None else self.max_row))
 
     def is_superset(self, other: DeletionBitmap) -> bool:
-        """Whether every row of `other` is deleted here too."""
+        """Return whether this set contains every row of `other`."""
         return bool(self._rows.issuperset(other._rows))
 
     def union(self, *others: DeletionBitmap) -> DeletionBitmap:
-        """Rows deleted in this set or in any of the others."""
+        """Return the rows that are in this set or in any of the others."""
         return DeletionBitmap(BitMap64.union(self._rows, *map(_rows_of, others)))
 
     def __or__(self, other: DeletionBitmap) -> DeletionBitmap:
-        """Rows deleted in either."""
+        """Return the rows that are in either set."""
         return DeletionBitmap(self._rows | other._rows)
 
     def __and__(self, other: DeletionBitmap) -> DeletionBitmap:
-        """Rows deleted in both."""
+        """Return the rows that are in both sets."""
         return DeletionBitmap(self._rows & other._rows)
 
     def __sub__(self, other: DeletionBitmap) -> DeletionBitmap:
-        """Rows deleted here and not in `other`."""
+        """Return the rows that are in this set and not in `other`."""
         return DeletionBitmap(self._rows - other._rows)
 
     def __contains__(self, row: int) -> bool:
@@ -555,7 +556,7 @@ class DeletionBitmap:
         return bool(self._rows == other._rows)
 
     def __hash__(self) -> int:
-        # Not the hash of the bytes: equal sets may be packed in different ways.
+        # Do not hash the bytes, because equal sets may be encoded differently.
         return hash((len(self._rows), self.max_row))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -569,9 +570,10 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
     """Return a mask of the rows that are not deleted, for `num_rows` rows from `start_row` on.
 
     Returns:
-        One boolean per row, never null; None if no row is deleted, so that nothing is copied.
+        One boolean per row, never null; None if no row is deleted, so that filtering can be
+        skipped.
 
-    Cost: time and memory grow with the range, not with the vector.
+    Cost: time and memory depend on the length of the range, not on the size of the vector.
     """
     deleted = bitmap.count_between(start_row, start_row + num_rows)
     if deleted == 0:
@@ -581,7 +583,7 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
         return marks
     rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
     options = compute.ScatterOptions(max_index=num_rows - 1)
-    # Afterwards, positions that no index names are NULL: these rows are not deleted.
+    # `scatter` makes all other positions NULL: these rows are not deleted.
     return compute.call_function("scatter", [marks, rows], options).is_null()
 
 
@@ -590,7 +592,7 @@ def _rows_of(bitmap: DeletionBitmap) -> BitMap64:
 
 
 def _portable_of_native(body: memoryview, order: str) -> bytes:
-    """The portable form of a native one: a count, then a length and a bitmap for each key."""
+    """Convert the native form (count, then length and bitmap per key) to the portable form."""
     integer = struct.Struct(order + "i")
     parts: list[bytes] = []
     position = integer.size
@@ -598,7 +600,7 @@ def _portable_of_native(body: memoryview, order: str) -> bytes:
         (count,) = integer.unpack_from(body, 0)
         if count < 0:
             raise DeletionVectorError(f"cannot read a deletion vector of {count} bitmaps")
-        # Each bitmap consumes bytes, so a wrong count cannot run past the end of the data.
+        # Each bitmap consumes bytes, so a wrong count ends with an error at the end of the data.
         for key in range(count):
             (length,) = integer.unpack_from(body, position)
             bitmap = bytes(body[position + integer.size : position + integer.size + length])

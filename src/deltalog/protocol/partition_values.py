@@ -1,4 +1,4 @@
-"""Partition values: strings in the log, typed values everywhere else; Hive-style directories."""
+"""Partition values: conversion between strings in the log and typed values; Hive directories."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ __all__ = [
 
 @lru_cache(maxsize=4096)
 def parse_value(text: str | None, data_type: DataType, *, time_zone: str, column: str = "") -> Any:
-    """Return the value of one serialised partition value; None and "" are NULL for every type.
+    """Return the value of a serialised partition value; None and "" are NULL for every type.
 
     Args:
-        text: as written in the log.
-        data_type: of the column.
-        column: its name, for messages.
-        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
+        text: the string in the log.
+        data_type: type of the column.
+        column: name of the column, for messages.
+        time_zone: zone of timestamps that have no zone: an IANA name or `+02:00`.
 
     Returns:
-        A Python value. For a date or timestamp before year 1 or after year 9999: the days or
-        microseconds since 1970, which Arrow accepts as well.
+        A Python value. For a date or timestamp before year 1 or after year 9999: the number of days
+        or microseconds since 1970, which Arrow accepts, too.
 
     Raises:
         InvalidPartitionValueError: the string is not a value of the type.
@@ -67,17 +67,17 @@ def parse_column(
     """Return the typed values of many serialised partition values; null and "" are NULL.
 
     Args:
-        texts: one per file.
-        data_type: of the column.
-        column: its name, for messages.
-        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
+        texts: the string of each file.
+        data_type: type of the column.
+        column: name of the column, for messages.
+        time_zone: zone of timestamps that have no zone: an IANA name or `+02:00`.
 
     Returns:
         An array of the column's Arrow type, as long as `texts`.
 
     Raises:
         InvalidPartitionValueError: a string is not a value of the type.
-        UnsupportedTypeError: the type is not known.
+        UnsupportedTypeError: the type is unknown.
 
     Protocol: Partition Value Serialization
     Cost: each distinct string is parsed once.
@@ -96,7 +96,7 @@ def parse_column(
     if row is None or row.codec.parse is None:
         raise _invalid(distinct.drop_null()[0].as_py(), data_type, column)
     if row.has_zone:
-        offset_micros_of(time_zone, 0)  # an unknown zone is the caller's mistake, not the table's
+        offset_micros_of(time_zone, 0)  # raises if the caller's zone is unknown
     try:
         typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
@@ -113,8 +113,8 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
     """Return the serialised form of a partition value; None, "" and b"" are NULL.
 
     Args:
-        value: as Arrow's `as_py` returns it, or the count that `parse_value` returns.
-        data_type: of the column.
+        value: a value of Arrow's `as_py`, or a number that `parse_value` returns.
+        data_type: type of the column.
 
     Raises:
         InvalidInputError: the value is not of the type, or bytes are not UTF-8, for which the
@@ -137,13 +137,13 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
 
 
 def value_of(values: Mapping[str, str | None], name: str) -> str | None:
-    """Return one file's serialised value of a partition column; None where it is missing.
+    """Return a file's serialised value of a partition column; None if it is missing.
 
-    Some writers take a key's case from `partitionColumns` and not from the schema. So if no key is
-    equal to the name, a key that differs only in case is used.
+    Some writers spell keys as in `partitionColumns`, not as in the schema. So if no key is equal to
+    the name, a key that differs only in case is used.
 
     Args:
-        values: of the file.
+        values: the partition values of the file.
         name: the physical name of the column.
 
     Raises:
@@ -170,7 +170,8 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
     """
     kind: Any = partition_values.type
     key = pa.scalar(name, kind.key_type)
-    found: Any = pc.map_lookup(partition_values, key, "last")  # a repeated JSON key: the last wins
+    # Use the last value of a repeated JSON key.
+    found: Any = pc.map_lookup(partition_values, key, "last")
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     if found.null_count and _is_spelled_otherwise(partition_values, name):
@@ -195,12 +196,12 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
     )
 
 
-# Hive-style directories, `a=1/b=x`.
+# --- Hive-style directories, `a=1/b=x`
 
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# The characters that Hive escapes, so that paths equal those of other engines.
+# The characters that Hive escapes; other engines escape the same characters.
 _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 
@@ -224,7 +225,7 @@ def hive_directory(columns: Sequence[str], values: Mapping[str, str | None]) -> 
 
 
 def parse_hive_directory(directory: str) -> dict[str, str | None]:
-    """Return the partition columns and serialised values that a directory's name holds.
+    """Return the partition columns and serialised values in a directory's name.
 
     Parts of the path without `=` are ignored.
     """

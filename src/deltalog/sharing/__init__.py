@@ -1,7 +1,7 @@
 """Delta Sharing: the client and the server.
 
-`SharedTable` and `SharingClient` read; `deltalog.sharing.server` shares. Names are imported on
-first use.
+`SharedTable` and `SharingClient` read shared tables; `deltalog.sharing.server` shares tables. Names
+are imported on first use.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ __all__ = [
 
 _ORIGINS = {"deltalog.sharing.client": __all__}
 
-if not TYPE_CHECKING:  # type checkers report wrong names themselves
+if not TYPE_CHECKING:  # type checkers must not see `__getattr__`, which would hide wrong names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

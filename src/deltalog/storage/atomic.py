@@ -1,7 +1,7 @@
-"""Put-if-absent: exactly one of any number of writers of the same name succeeds.
+"""Put-if-absent: if several writers create the same file, exactly one of them succeeds.
 
-Every commit relies on this promise; readers also never see part of a file. If a store has no known
-way to keep the promise, the commit is refused, unless the user gives a lock that all writers share.
+Every commit relies on this guarantee. Readers never see an incomplete file. If a store has no known
+atomic create, commits are refused, unless the user passes a lock that all writers share.
 
 Protocol: Delta Log Entries (writers must never overwrite an existing log entry)
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
-"""Names of files that `write_temporary` makes; a killed writer leaves such a file behind."""
+"""Matches the names of temporary files of `write_temporary`, which a killed writer leaves."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
@@ -41,7 +41,7 @@ class Folder:
 
     Args:
         path: the path of the directory.
-        descriptor: an open descriptor of the directory. Calls relative to it stay in this directory
+        descriptor: an open descriptor of the directory. Calls relative to it use this directory
             even if the path changes. None if the operating system has no such calls.
     """
 
@@ -83,21 +83,21 @@ class Folder:
         os.unlink(self._own(name), dir_fd=self.descriptor)
 
     def remove_tree(self, name: str) -> None:
-        """Delete a directory with all that is in it, as far as it can be deleted.
+        """Delete a directory and its content, as far as possible.
 
-        Links are deleted, and not followed.
+        Links are deleted, but not followed.
         """
         shutil.rmtree(self._own(name), ignore_errors=True, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Wait until the names are on the disk, if the system supports it."""
+        """Sync the directory's names to the disk, if the operating system supports it."""
         if self.descriptor is None:
             sync_directory(self.path)
         else:
             _sync_names(os.open(".", os.O_RDONLY, dir_fd=self.descriptor))
 
     def sync_file(self, name: str) -> None:
-        """Wait until the data of a file is on the disk."""
+        """Sync the data of a file to the disk."""
         descriptor = self.open(
             name, os.O_RDWR
         )  # Windows syncs only files that are open for writing
@@ -118,15 +118,16 @@ class Folder:
 def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
-    The data is written to a temporary file beside it, which then gets the name (`take_name`).
+    The data is written to a temporary file in the same directory, which is then renamed
+    (`take_name`).
 
     Args:
         folder: the directory of the file.
         name: the name of the file.
         data: the whole content.
-        syncs: whether data and name are on the disk when this returns.
+        syncs: whether to sync data and name to the disk.
     """
-    if folder.has(name):  # avoids a temporary file; the link below decides
+    if folder.has(name):  # avoids writing a temporary file; only the link below is atomic
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     temporary = write_temporary(folder, name, data, syncs=syncs)
     take_name(folder, temporary, folder, name, syncs=syncs)
@@ -135,11 +136,11 @@ def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None
 def take_name(source: Folder, temporary: str, target: Folder, name: str, *, syncs: bool) -> None:
     """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
 
-    A hard link is atomic and fails if the name is taken. Without hard links, a rename that never
-    replaces is used.
+    This creates a hard link, which is atomic and fails if the name exists. Without hard links, it
+    uses a rename that never replaces.
 
     Raises:
-        StorageError: the file system has neither.
+        StorageError: the file system supports neither hard links nor such a rename.
     """
     try:
         try:
@@ -156,14 +157,15 @@ def take_name(source: Folder, temporary: str, target: Folder, name: str, *, sync
 
 
 def sync_file(path: str) -> None:
-    """Wait until the data of a file is on the disk."""
+    """Sync the data of a file to the disk."""
     directory, name = os.path.split(path)
     Folder(directory).sync_file(name)
 
 
 def sync_directory(directory: str) -> None:
-    """Wait until the names in a directory are on the disk, if the system supports it."""
-    if sys.platform == "win32":  # Windows cannot open directories; it keeps names in its journal
+    """Sync the names in a directory to the disk, if the operating system supports it."""
+    # Windows cannot open directories, but its journal makes names durable.
+    if sys.platform == "win32":
         return
     _sync_names(os.open(directory, os.O_RDONLY))
 
@@ -179,7 +181,7 @@ def _sync_names(descriptor: int) -> None:
 
 
 def make_directories(directory: str, *, syncs: bool) -> None:
-    """Make a directory and its parents; with `syncs`, their names survive a power cut."""
+    """Make a directory and its parents; with `syncs`, sync their names to the disk."""
     made = [directory]
     while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # strings
         made.append(parent)
@@ -202,7 +204,7 @@ def write_temporary(folder: Folder, name: str, data: bytes, *, syncs: bool) -> s
         folder: the directory of the file.
         name: the final name of the file.
         data: the whole content.
-        syncs: whether the data is on the disk when this returns.
+        syncs: whether to sync the data to the disk.
     """
     temporary, descriptor = open_temporary(folder, name)
     try:
@@ -226,7 +228,7 @@ def create_under_lock(
     path: str,
     data: bytes,
 ) -> None:
-    """Create a file while holding a lock that all its writers take, or raise `FileExistsError`."""
+    """Create a file under a lock that all writers of it use, or raise `FileExistsError`."""
     with lock:
         if exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -237,7 +239,7 @@ def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) 
     """Create an object by a conditional request, or raise the file system's error.
 
     Raises:
-        StorageError: this kind of store has no such requests.
+        StorageError: this kind of store has no conditional requests.
     """
     if kind.put_if_absent is not PutIfAbsent.REQUEST:
         known = dict.fromkeys(row.name for row in KINDS.values() if row.put_if_absent)
@@ -255,7 +257,8 @@ def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
         try:
             send()
         except OSError as error:
-            # After a conflict of conditional writes, Amazon asks to send the request again.
+            # S3 reports a conflict of two conditional writes, after which the request must be
+            # repeated.
             if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):
                 raise
             time.sleep(0.025 * 2**attempt)
@@ -298,7 +301,7 @@ def rename_without_replacing(
     source_descriptor: int | None = None,
     target_descriptor: int | None = None,
 ) -> None:
-    """Rename a file in one step, unless the new name is taken.
+    """Rename a file atomically; fail if the new name exists.
 
     Args:
         source: the path of the file.
@@ -307,8 +310,8 @@ def rename_without_replacing(
         target_descriptor: the directory that `target` is relative to.
 
     Raises:
-        AlreadyExistsError: the new name is taken (on Windows: `FileExistsError`).
-        StorageError: the operating system has no such rename.
+        AlreadyExistsError: the new name exists (on Windows: `FileExistsError`).
+        StorageError: the operating system has no rename that never replaces.
     """
     if sys.platform == "win32":
         os.rename(source, target)  # noqa: PTH104  # on Windows it never replaces

@@ -1,7 +1,7 @@
-"""Foreign exceptions become `deltalog.errors` here, and nowhere else in this package.
+"""The only place of this package that converts foreign exceptions to `deltalog.errors`.
 
-Recognises exceptions of the operating system, botocore, azure.core, google, aiohttp, requests and
-Arrow without importing these libraries. The row of a store kind lists the error names of its
+This module recognises exceptions of the operating system, botocore, azure.core, google, aiohttp,
+requests and Arrow without importing these libraries. Each `StoreKind` lists the error names of its
 service. Any other exception becomes a `StorageError`. A message never contains secrets.
 """
 
@@ -33,7 +33,7 @@ def storage_error(
         error: the exception.
         operation: what was attempted (`read`, `list`, …).
         path: the file or directory.
-        secrets: strings that must not be shown, besides those that look like a secret.
+        secrets: strings that must not be shown, in addition to strings that look like a secret.
     """
     if isinstance(error, DeltaError):
         return error
@@ -46,7 +46,7 @@ def disk_errors(purpose: str) -> Iterator[None]:
     """Raise errors of temporary files, such as those of a full disk, as `StorageError`.
 
     Args:
-        purpose: what the files are for, as the rest of a sentence (`sort`).
+        purpose: purpose of the files, to follow "cannot write temporary files to" (`sort`).
     """
     try:
         yield
@@ -77,7 +77,7 @@ def has_login(url: str) -> bool:
 
 
 def says(error: BaseException, names: Container[str]) -> bool:
-    """Whether an exception, or one that caused it, has one of these names or codes."""
+    """Whether an exception or one of its causes has one of these class names or error codes."""
     return any(name in names for one in _chain(error) for name in _names(one))
 
 
@@ -92,7 +92,7 @@ def _meaning(error: Exception) -> type[StorageError]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, each once: libraries wrap one another's exceptions."""
+    """Yield the error and its causes, each once, because libraries wrap other exceptions."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -102,7 +102,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _names(error: BaseException) -> Iterator[str]:
-    """The names of its classes, the code of an AWS or Azure response, the HTTP status."""
+    """Yield the error's class names, its error code (AWS, Azure), and the HTTP status."""
     yield from (cls.__name__ for cls in type(error).__mro__)
     yield from (str(getattr(code, "value", code)) for code in _codes(error))
 
@@ -115,7 +115,7 @@ def _codes(error: BaseException) -> Iterator[object]:
         yield response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     elif response is not None:  # requests
         yield getattr(response, "status_code", None)
-    # azure.core, aiohttp, gcsfs; one by one, since aiohttp has an old name too and warns of it
+    # azure.core, aiohttp, gcsfs; stop at the first name, because aiohttp warns of its old name
     for name in ("status_code", "status", "code"):
         if (value := getattr(error, name, None)) is not None:
             yield value
@@ -126,26 +126,26 @@ _COMMON: Final[dict[str, type[StorageError]]] = {
     **dict.fromkeys(
         ("FileNotFoundError", "NotADirectoryError", "NotFound", "404", "410"), ObjectNotFoundError
     ),
-    # Not a plain 409: in S3 it means that two conditional writes collided, and maybe both failed.
+    # Without 409: in S3 it means that two conditional writes collided, and both may have failed.
     **dict.fromkeys(("FileExistsError", "PreconditionFailed", "412"), AlreadyExistsError),
     **dict.fromkeys(("PermissionError", "Forbidden", "401", "403"), AccessDeniedError),
 }
 
-_HIDDEN_NAMES: Final = (  # names, not secrets
+_HIDDEN_NAMES: Final = (  # names of values to hide
     r"(?:account[_-]?key|api[_-]?key|sharedaccesskey|shared[_-]?access[_-]?signature|"
     r"sas[_-]?token|secret(?:[_-]?access)?(?:[_-]?key)?|session[_-]?token|security[_-]?token|"
     r"client[_-]?secret|access[_-]?token|refresh[_-]?token|private[_-]?key|password|passwd|"
     r"x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|"
     r"sig|signature|token)"
 )
-# A URL may be a parameter of another one, and is encoded there.
+# A URL may be a percent-encoded parameter of another URL.
 _BEFORE_NAME: Final = r"(?:(?<![a-z0-9])|(?<=%26)|(?<=%3f))"
 _LOGIN: Final = r"://[^/\s:@\[]*"
-# Stores whose authority is a bucket or a container: a colon in it does not begin a port.
+# Schemes whose authority is a bucket or a container: a colon in it does not begin a port.
 _WITHOUT_PORTS: Final = r"\b(?:s3[an]?|gcs|gs|az|abfss?|wasbs?|adl|oss|cosn?|obs|r2)"
 _LOGIN_OF_BUCKET: Final = re.compile(rf"(?i)(?P<head>{_WITHOUT_PORTS}{_LOGIN}):[^\s@'\"]+@")
 _SECRET_PATTERNS: Final = (
-    # scheme://user:password@host; keys of S3 are often written as they are, with their slashes.
+    # scheme://user:password@host; keys of S3 often contain slashes that are not encoded.
     (re.compile(rf"(?P<head>[A-Za-z][\w+.-]*{_LOGIN}):[^/\s]+@"), r"\g<head>:***@"),
     (_LOGIN_OF_BUCKET, r"\g<head>:***@"),
     (
@@ -175,13 +175,13 @@ _SECRET_PATTERNS: Final = (
 )
 
 
-# Services that were never reached: cloud clients retry them for long, as if they were busy.
+# --- Limiting the retries for services that were never reached
 
 
 ATTEMPTS: Final = 2
 """The number of attempts for clients that can limit it."""
 PAUSE_SECONDS: Final = 0.3
-"""The wait before the second attempt: a name server may have been restarted."""
+"""The wait before the second attempt, for example while a name server restarts."""
 _UNREACHED: Final = "EndpointConnectionError"
 _TIMED_OUT: Final = "ConnectTimeoutError"
 
@@ -204,7 +204,7 @@ class FirstContact:
         self._is_reached = False
 
     def watch(self, events: Any) -> None:
-        """Register the handler: `events` is a client's or a session's."""
+        """Register the handler with the events of a client or session."""
         events.register_first(self._event, self._decide, unique_id=f"deltalog-{self._event}")
 
     def _decide(

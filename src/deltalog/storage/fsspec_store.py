@@ -1,7 +1,7 @@
 """The store of nearly all tables: local files, memory, and all file systems of fsspec.
 
-Chooses the file system of each path, renews credentials, and maps exceptions so that every method
-raises only `deltalog.errors`. It is independent of the content of files.
+This module chooses the file system of each path, renews credentials, and converts exceptions, so
+that every method raises only `deltalog.errors`. It does not interpret the content of files.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ def open_store(
     *,
     commit_lock: CommitLock | None = None,
 ) -> Store:
-    """The store for a table's location.
+    """Return the store for a table's location.
 
     Args:
         table: a path or URL, taken literally (`%41` is three characters), or a store.
-        storage_options: credentials and settings, in the spelling of fsspec, deltalake or the
-            cloud SDKs; or a function that returns fresh ones, called again if access is denied.
-        filesystem: an fsspec or pyarrow file system, in which `table` is a path.
-        commit_lock: makes a lock that all writers of the table share, for file systems that
-            cannot create a file atomically.
+        storage_options: credentials and settings, by their names in fsspec, deltalake or the cloud
+            SDKs; or a function that returns them, which is called again if access is denied.
+        filesystem: an fsspec or pyarrow file system; `table` is then a path in it.
+        commit_lock: function that makes a lock that all writers of the table share; required for
+            commits to file systems that cannot create a file atomically.
 
     Raises:
         InvalidInputError: `table` is not a location, or `filesystem` is not a file system.
@@ -103,15 +103,15 @@ class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
     Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused. A log is not trusted:
-    it could make its reader fetch files that only the reader may see. The option
-    `trusted_locations` allows such paths, as for the files of a shallow clone. A second file system
-    with the same options then reads them.
+    it could make its reader fetch files that only the reader may access. The option
+    `trusted_locations` allows such paths, for example for shallow clones. Another file system with
+    the same options reads them.
 
     Args:
         location: path or URL of the table.
-        storage_options: as in `open_store`.
-        filesystem: as in `open_store`.
-        commit_lock: as in `open_store`.
+        storage_options: see `open_store`.
+        filesystem: see `open_store`.
+        commit_lock: see `open_store`.
         within: the directory that the caller named, if it is a parent of the table. If it is local,
             no directory between the two may be a link.
     """
@@ -126,7 +126,7 @@ class FsspecStore:
         within: str | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
-        # Determined once, not at every request: Python would look up each method of the protocol.
+        # Cached, because `isinstance` with a protocol looks up each of its methods.
         self._expiring = storage_options if isinstance(storage_options, ExpiringOptions) else None
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
@@ -149,21 +149,21 @@ class FsspecStore:
 
     @property
     def has_settings(self) -> bool:
-        """Whether the store needs more than the environment to be reached: options, credentials."""
+        """Whether the store was opened with options or a file system."""
         return self._given is not None or bool(self._options)
 
     @property
     def native_home(self) -> Home | None:
-        """Where local files may be written and deleted."""
+        """The directory in which local files may be written and deleted."""
         return self._home
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """The files directly in `directory` whose name is at least `first`, by name ascending."""
+        """Yield the files directly in `directory` from name `first` on, in order of their names."""
         found = self._run("list", directory, lambda files, path: files.list_directory(path, first))
         return _below(directory, sorted(found, key=lambda file: file.path))
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """Return all files directly in a directory; may be None if there are more than `most`."""
+        """Return a directory's files; may return None if there are more than `most`."""
         found = self._run("list", directory, lambda files, path: files.list_short(path, most))
         if found is None:
             return None
@@ -171,30 +171,30 @@ class FsspecStore:
         return list(_below(directory, found))
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """Every file at any depth below `directory`, in no order."""
+        """Yield every file at any depth below `directory`, in no order."""
         found = self._run("list", directory, lambda files, path: list(files.list_tree(path)))
         return _below(directory, found)
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """The files and the directories directly in a directory; paths relative to the root."""
+        """Return files and directories directly in a directory; paths are relative to the root."""
         files, directories = self._run("list", directory, lambda files, p: files.list_level(p))
         return list(_below(directory, files)), [_prefix(directory) + name for name in directories]
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of one file."""
+        """Return size and time of one file."""
         found = self._run("stat", path, lambda files, full: files.stat(full))
         return FileInfo(path, found.size_bytes, found.modified_ms)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         return self._run("read", path, lambda files, full: files.read(full))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file, `[start, end)` each, in the requested order; sent together."""
+        """Return ranges `[start, end)` of a file, in the requested order, fetched concurrently."""
         return self._run("read", path, lambda files, full: files.read_ranges(full, ranges))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files, in the requested order; sent together."""
+        """Return whole files, in the requested order, fetched concurrently."""
         results: list[bytes] = [b""] * len(paths)
         read = self._run_many("read", paths, lambda files, own: files.read_many(own))
         for numbers, found in read:
@@ -203,9 +203,10 @@ class FsspecStore:
         return results
 
     def open(self, path: str) -> BinaryIO:
-        """A seekable file for reading.
+        """Return a seekable file for reading.
 
-        Cost: unless local, a `stat` now and one ranged read per megabyte that is read.
+        Cost: nothing for local files; otherwise a `stat` now and one range request per megabyte
+            read.
         """
         native = self.native_path(path)
         if native is not None:
@@ -213,10 +214,10 @@ class FsspecStore:
         return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it.
+        """Create a file atomically, or raise `AlreadyExistsError`.
 
         Raises:
-            UnsafePathError: a link leads out of the table.
+            UnsafePathError: the path leaves the table through a link.
         """
         options = self._options if isinstance(self._options, Mapping) else {}
         if (objection := commit_objection(self._kind, options)) is not None:
@@ -232,13 +233,13 @@ class FsspecStore:
         """Create or replace a file.
 
         Raises:
-            UnsafePathError: a link leads out of the table.
+            UnsafePathError: the path leaves the table through a link.
         """
         self._run("write", path, lambda files, full: files.put(full, data))
 
     @property
     def syncs(self) -> bool:
-        """Whether local files are on the disk, name and all, before a write returns."""
+        """Whether writes of local files sync data and name to the disk before they return."""
         options = self._options if isinstance(self._options, Mapping) else {}
         return self._may_sync and truth(FSYNC, options.get(FSYNC, True))
 
@@ -252,9 +253,9 @@ class FsspecStore:
         """Delete files; a file that is already deleted is not an error.
 
         Raises:
-            UnsafePathError: a link leads out of the table; no file is deleted.
+            UnsafePathError: a path leaves the table through a link; no file is deleted.
         """
-        if self._home is not None:  # before the first one is deleted
+        if self._home is not None:  # check all paths before deleting the first file
             self._home.check(paths)
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
@@ -309,7 +310,7 @@ class FsspecStore:
         except AccessDeniedError:
             if not callable(self._options):
                 raise
-        # The credentials may have expired: request new ones, once.
+        # The credentials may have expired: request new credentials, and try again once.
         if self._expiring is not None:
             self._expiring.refuse()
         with self._lock:
@@ -328,7 +329,7 @@ class FsspecStore:
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
-            # A foreign message that contains a secret must not appear in a traceback either.
+            # If the foreign message contains a secret, drop the cause, which tracebacks would show.
             raise mapped from (None if holds_secret(error, self._secrets) else error)
 
     def _run_many(
@@ -339,7 +340,7 @@ class FsspecStore:
     ) -> list[tuple[list[int], _Result]]:
         """Call `act` once per file system; return the indices of its paths and each result."""
         absolute = absolute_numbers(paths)
-        relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all
+        relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all paths
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
         for number in absolute:
             groups.setdefault(self._place(paths[number]), []).append(number)
@@ -347,7 +348,7 @@ class FsspecStore:
         for place, numbers in groups.items():
 
             def act_on_all(files: Files, _: str, numbers: list[int] = numbers) -> _Result:
-                if self._kind.is_native and not absolute:  # without a call for each path
+                if self._kind.is_native and not absolute:  # one call for all paths
                     return act(files, [base + paths[number] for number in numbers])
                 return act(files, [self._own_path(paths[number]) for number in numbers])
 
@@ -378,10 +379,10 @@ class FsspecStore:
         return Home(given, self._base.removeprefix(given).strip("/"))
 
     def _is_trusted(self, path: str) -> bool:
-        """Whether the caller allows files of another store at this place."""
+        """Whether `trusted_locations` allows this path in another store."""
         if (
             self._trusted is None
-        ):  # cached: this runs for each file, and a function of options may ask a vault
+        ):  # cached, because this runs for each file, and options may come from a slow function
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
@@ -404,7 +405,7 @@ class FsspecStore:
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
-            self._forget_files()  # event loops and sockets do not survive a fork
+            self._forget_files()  # event loops and sockets cannot be used after a fork
         is_due = self._expiring is not None and self._expiring.is_due()
         with self._lock:
             if is_due:
@@ -463,7 +464,7 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     if kind.address is Address.PATH:
         return f"{kind.name}://{inner}", inner
     if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
-        # These file systems accept only the name of a bucket, and would show it with the keys.
+        # These file systems use the whole authority as the bucket, and would show keys in errors.
         raise InvalidInputError(
             f"cannot open {redact(location)!r}: a table's location must not contain keys; pass "
             "them as storage_options"

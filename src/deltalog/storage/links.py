@@ -1,8 +1,8 @@
-"""Links in a local table: nothing outside the table is written or deleted through them.
+"""Protection against links in a local table: files outside the table are not written or deleted.
 
-Owns this one rule. The path of the root itself may contain links if the caller gave it so. If the
-operating system can open files relative to an open directory, the check stays valid until the work
-is done, even if the path changes meanwhile.
+The path of the root may contain links if the caller passed it so. If the operating system can open
+files relative to an open directory, the check remains valid until the operation ends, even if
+another process replaces a directory by a link meanwhile.
 
 Protocol: none
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# A directory on the way need not be readable; macOS has no such flag.
+# O_PATH opens parent directories without read permission; macOS does not have it.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
@@ -41,8 +41,8 @@ class Home:
     """The directory in which the files of a local table may be written and deleted.
 
     Args:
-        given: the directory that the caller named, with links resolved.
-        below: the table's directory relative to it; no part of this path may be a link.
+        given: the directory that the caller passed, with links resolved.
+        below: the table's directory relative to `given`; no part of this path may be a link.
     """
 
     given: str
@@ -60,21 +60,21 @@ class Home:
 
     @property
     def parent(self) -> Home:
-        """The directory above the table's."""
+        """The parent of the table's directory."""
         if not self.below:
             return Home(os.path.dirname(self.given))  # noqa: PTH120  # a string
         return Home(self.given, self.below.rpartition("/")[0])
 
     def check(self, paths: Sequence[str]) -> None:
-        """Refuse files that are outside of the table because of a link.
+        """Raise for paths that leave the table through a link.
 
-        A vacuum deletes files by name, and a name does not show where it leads.
+        A vacuum deletes files by name, and a name does not show whether it contains a link.
 
         Args:
             paths: decoded paths relative to the root; absolute paths are not checked.
 
         Raises:
-            UnsafePathError: a link leads out of the table.
+            UnsafePathError: a path leaves the table through a link.
 
         Cost: a few system calls for each directory.
         """
@@ -89,15 +89,15 @@ class Home:
 
     @contextlib.contextmanager
     def open(self, directory: str, *, makes: bool = False, syncs: bool) -> Iterator[atomic.Folder]:
-        """Open a directory for the time of a `with` block.
+        """Open a directory within a `with` block.
 
         Args:
             directory: an absolute path. The caller is responsible for paths outside of the root.
-            makes: whether a missing directory is created.
+            makes: whether to create a missing directory.
             syncs: whether the names of created directories are synced to the disk.
 
         Raises:
-            UnsafePathError: a link on the path leads out of the table.
+            UnsafePathError: the path leaves the table through a link.
             FileNotFoundError: the directory does not exist.
         """
         home, inner = self, self._inner(directory)
@@ -127,7 +127,7 @@ class Home:
         try:
             return _walk(home, inner, makes=makes, syncs=syncs)
         except _LinkFoundError:
-            # A link inside the table is followed: its target also has a path without links.
+            # Follow a link whose target is in the table: open the target by its path without links.
             real = self._real()
             way = os.path.relpath(self._real_below(real, inner), real)
             try:
@@ -224,7 +224,7 @@ def _step(here: int, part: str, *, makes: bool, syncs: bool) -> int:
         if error.errno in _NO_DIRECTORY and _is_link(part, here):
             raise _LinkFoundError(part) from None
         raise
-    with contextlib.suppress(FileExistsError):  # another writer makes it at the same time
+    with contextlib.suppress(FileExistsError):  # another writer has created it meanwhile
         os.mkdir(part, dir_fd=here)
     if syncs:
         atomic.Folder("", here).sync()

@@ -1,9 +1,8 @@
-"""Storage options: translating the names of deltalake and the cloud SDKs to fsspec's.
+"""Storage options: translating the names of deltalake and the cloud SDKs to those of fsspec.
 
-`AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … have
-the same meaning as in deltalake; case does not matter. An unknown option is passed to fsspec
-unchanged, so the names of s3fs, adlfs and gcsfs work too. The module of a store kind lists its
-option names.
+`AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … mean
+the same as in deltalake; case is ignored. An unknown option is passed to fsspec unchanged, so the
+names of s3fs, adlfs and gcsfs are valid, too. The module of each store kind lists its option names.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from deltalog._util.store_kinds import StoreKind, split_option
 from deltalog.errors import InvalidInputError
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
-"""The option by which callers allow a log to name files of other stores."""
+"""The option with which callers allow a log to refer to files in other stores."""
 FSYNC: Final = "fsync"
 """The option that sets whether local files are synced to the disk; True by default."""
-# The least length of names compared for misspellings; `endpoint_url_s3` and `_sts` differ more.
+# Minimum similarity of a misspelt name; `endpoint_url_s3` and `endpoint_url_sts` are less similar.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
@@ -36,21 +35,21 @@ class ExpiringOptions(Protocol):
     """Options that expire, such as temporary credentials."""
 
     def __call__(self) -> Mapping[str, Any]:
-        """Return the options, renewed if they are about to expire or were refused."""
+        """Return the options; renew them if they expire soon or were refused."""
         ...
 
     def is_due(self) -> bool:
-        """Whether the options returned last are about to expire."""
+        """Whether the last returned options expire soon."""
         ...
 
     def refuse(self) -> None:
-        """Record that the store refused the options returned last."""
+        """Record that the store refused the last returned options."""
         ...
 
 
 @contextmanager
 def sent_to_tasks() -> Iterator[None]:
-    """Allow temporary credentials in pickles, which go to tasks of the caller's job."""
+    """Allow pickles to contain temporary credentials, for tasks of the caller's job."""
     token = _SENT.set(True)
     try:
         yield
@@ -59,7 +58,7 @@ def sent_to_tasks() -> Iterator[None]:
 
 
 def is_sent_to_tasks() -> bool:
-    """Whether pickles go to tasks now; see `sent_to_tasks`."""
+    """Whether pickles may contain temporary credentials now; see `sent_to_tasks`."""
     return _SENT.get()
 
 
@@ -71,14 +70,15 @@ def translate(
     Args:
         kind: the kind of the store.
         names: the argument for each option of this kind as `outer.inner!conversion`; the conversion
-            is `bool`, `seconds` or missing. `!name` is left for the kind's own `finish`. An empty
-            string means that the option has no counterpart.
+            is `bool`, `seconds` or missing. `finish` of the kind must replace arguments of the form
+            `!name`. An empty string means that the option is ignored.
         options: the user's options.
-        own: whether the user gave these options for this kind; otherwise unknown ones are ignored.
+        own: whether the user passed these options for this kind; otherwise unknown options are
+            ignored.
 
     Raises:
-        InvalidInputError: a value is not the expected duration or boolean, or a name is nearly a
-            known one.
+        InvalidInputError: a value is not the expected duration or boolean, or a name is probably a
+            misspelt known name.
     """
     arguments: dict[str, Any] = {}
     for name, value in options.items():
@@ -98,15 +98,15 @@ def translate(
 
 
 def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
-    """Refuse a probably misspelt name: its value, perhaps a key, would have no effect.
+    """Raise for a probably misspelt name, whose value would have no effect.
 
     Args:
-        name: the name as the user gave it.
+        name: the name that the user passed.
         short: the name in lower case without its prefix.
         names: the known names without prefixes.
 
     Raises:
-        InvalidInputError: the name differs from a known one by one typing error.
+        InvalidInputError: the name differs from a known name by one typing error.
     """
     known = list(names)
     close = [one for one in known if _is_slip(one, short)]
@@ -130,7 +130,7 @@ def _is_slip(one: str, other: str) -> bool:
 
 
 def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the locations outside of a table's own store whose files its log may name.
+    """Return the locations in other stores to which the table's log may refer.
 
     Raises:
         InvalidInputError: the option is neither a string nor a list of strings.
@@ -146,7 +146,7 @@ def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
-    """Return the reason why these options forbid commits, or None; see `StoreKind.lock_options`."""
+    """Return why these options forbid commits, or None; see `StoreKind.lock_options`."""
     chosen = {split_option(name)[1]: value for name, value in options.items()}
     for name in kind.lock_options:
         if chosen.get(name):
@@ -162,7 +162,7 @@ _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_e
 
 
 def names_credentials(options: Mapping[str, Any]) -> bool:
-    """Return whether options set credentials for a store, or state that it needs none."""
+    """Return whether options contain credentials, or state that the store needs no credentials."""
     names = {split_option(name)[1] for name in options}
     return (
         not names.isdisjoint(_WITHOUT_SECRETS)
@@ -172,7 +172,7 @@ def names_credentials(options: Mapping[str, Any]) -> bool:
 
 
 def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the secret values of the options, which no message may show, longest first."""
+    """Return the secret values of the options, longest first, to remove them from messages."""
     found: list[str] = []
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -183,7 +183,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def merge(arguments: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Merge `more` into `arguments`, nested too; the user's dictionaries are copied."""
+    """Merge `more` into `arguments` recursively; dictionaries of the user are copied."""
     for name, value in more.items():
         present = arguments.get(name)
         if isinstance(present, dict) and isinstance(value, Mapping):
@@ -210,7 +210,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 _SECRET_NAME: Final = re.compile(r"(?i)key|secret|token|password|credential|sas|connection")
-# Settings of deltalake's HTTP client without a counterpart; they change no result.
+# Settings of deltalake's HTTP client that fsspec does not have; ignoring them changes no result.
 _WITHOUT_EFFECT: Final = (
     "allow_http allow_invalid_certificates connect_timeout timeout http1_only http2_only"
     " http2_keep_alive_interval http2_keep_alive_timeout http2_keep_alive_while_idle"

@@ -1,26 +1,28 @@
-"""The threads of the process: for sending requests, reading ahead and encoding files.
+"""The threads of the process: for sending requests, reading in advance and encoding files.
 
-There are three pools, and a few threads beside the first. An appender has its own thread. deltalog
-has no other threads.
+There are three pools, and a few extra threads for requests. An appender has its own thread.
+deltalog has no other threads.
 
-The first pool waits for stores; it has many threads, independent of the cores. `map_in_pool` uses
-it for requests that a file system can only send one by one, and `read_ahead` for opening the next
-files of a remote store. `send_together` has a few extra threads for requests of those threads.
+The first pool sends requests; its number of threads does not depend on the number of cores.
+`map_in_pool` uses it for file systems that block a thread per request, and `read_ahead` for opening
+the next files of a remote store. `send_together` has a few extra threads for requests that are sent
+from a thread of this pool.
 
-The second pool computes; it has about as many threads as cores. `read_ahead` uses it to decode the
-next files while the caller processes the current batches, and `Background` to encode files while
-the caller makes the next rows.
+The second pool computes; it has about one thread per core. `read_ahead` uses it to decode the next
+files while the caller processes the current batches. `Background` uses it to encode files while the
+caller makes the next rows.
 
-The third pool runs parts of one computation at the same time (`compute_together`). Its work waits
-for no other thread.
+The third pool runs parts of one computation concurrently (`compute_together`). Its threads never
+wait for other threads.
 
-To avoid deadlocks, no thread waits for a pool whose threads may wait for it. Threads of the second
-pool may wait for the first, and all may wait for the third. Arrow's own pools come first: Arrow,
-DuckDB and Polars call the generator of a dataset in Arrow's threads, which then wait for the second
-pool. So nothing that runs here may wait for a thread of Arrow: Parquet is decoded without
-pre-buffering and without threads, and so on (`tests/architecture/test_pools.py` has the list).
+To avoid deadlocks, threads wait only in this order: Arrow's threads, second pool, first pool, third
+pool. Arrow's threads are first, because Arrow, DuckDB and Polars call the generator of a dataset in
+them, and the generator waits for the second pool. So no thread of these pools may wait for a thread
+of Arrow. For example, Parquet is decoded without pre-buffering and without Arrow's threads
+(`tests/architecture/test_pools.py` has the list).
 
-A forked child creates its own threads. Inside `alone`, a thread does all work itself, in order.
+A forked child creates its own threads. Within `alone`, the calling thread does all work itself, in
+order.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ def map_in_pool(
     """Return the results of `function` for all items, in order; raise the first exception.
 
     Args:
-        function: sends one request. If it calls `map_in_pool` itself, that call runs in its own
-            thread, because waiting for other threads of the pool could be a deadlock.
+        function: sends one request. A nested call of `map_in_pool` runs in the same thread, because
+            waiting for other threads of the pool could be a deadlock.
         items: the arguments of the calls.
-        batch_size: the number of items that one thread takes at a time.
+        batch_size: the number of items that a thread processes per task.
     """
     if len(items) <= batch_size or _REQUESTS.is_inside():
         return [function(item) for item in items]
@@ -60,10 +62,10 @@ def map_in_pool(
 
 
 def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """`map_in_pool` for single requests, which wait only for the store.
+    """Like `map_in_pool`, for functions that wait only for the store.
 
-    In a thread of the first pool, extra threads send the requests; `map_in_pool` would send them
-    one after the other there.
+    If the caller is a thread of the first pool, extra threads send the requests concurrently;
+    `map_in_pool` would send them one after the other.
     """
     if not _REQUESTS.is_inside():
         return map_in_pool(function, items)
@@ -75,8 +77,8 @@ def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) 
 def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """Return the results of `function` for all items, in order, computed on all cores.
 
-    The calling thread computes too: it takes items that no other thread has begun. So a busy pool
-    delays nobody, and any thread may call this. The first exception is raised.
+    The calling thread also computes items that no other thread has begun, so it makes progress even
+    if the pool is busy. Any thread may call this. The first exception is raised.
 
     Args:
         function: computes, or reads a local file. It must not wait for other threads.
@@ -87,7 +89,7 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
     futures = [_DECODERS.submit(function, item) for item in items[1:]]
     try:
         results = [function(items[0])]
-        # From the end, because the pool's threads begin at the start.
+        # The caller starts at the end, because the pool's threads start at the beginning.
         late = [
             function(item) if future.cancel() else future.result()
             for item, future in zip(reversed(items[1:]), reversed(futures), strict=True)
@@ -102,8 +104,8 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
 def interruptibly(wait: Callable[[], _Result]) -> _Result:
     """Return the result of `wait`, for clients that ignore signals while they wait for a store.
 
-    The main thread lets another thread call `wait`, so that Ctrl-C works. That thread is not from a
-    pool, because a process waits for its pools when it ends.
+    In the main thread, `wait` is called in another thread, so that Ctrl-C works. That thread does
+    not belong to a pool, because a process waits for its pools when it ends.
     """
     if threading.current_thread() is not threading.main_thread() or _REQUESTS.is_inside():
         return wait()
@@ -113,9 +115,9 @@ def interruptibly(wait: Callable[[], _Result]) -> _Result:
 
 
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
-    """Return the result of `wait`, which waits for a store; this thread runs `work` meanwhile.
+    """Return the result of `wait`, which waits for a store; this thread calls `work` meanwhile.
 
-    A thread of the pool skips `work`, so `work` must be optional.
+    In a thread of the first pool, `work` is not called, so it must be optional.
     """
     if _REQUESTS.is_inside():
         return wait()
@@ -129,9 +131,10 @@ def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _R
 
 @contextmanager
 def meanwhile(ask: Callable[[], object]) -> Iterator[None]:
-    """Let another thread call `ask`, which waits for a store, while the caller runs the block.
+    """Call `ask`, which waits for a store, in another thread while the `with` block runs.
 
-    A thread of the pool skips `ask`, so `ask` must be optional. Its exceptions are dropped.
+    In a thread of the first pool, `ask` is not called, so it must be optional. Its exceptions are
+    dropped.
     """
     if _REQUESTS.is_inside():
         yield
@@ -152,21 +155,22 @@ def read_ahead(
     sends_requests: bool = False,
     bytes_of: Callable[[_Item], int] | None = None,
 ) -> Iterator[_Result]:
-    """Yield the results of `function` for all items, in order, with up to `depth` computed ahead.
+    """Yield the results of `function` for all items, in order; compute up to `depth` in advance.
 
-    The first exception is raised in place of its result. If the caller stops early, items that have
-    not begun are dropped.
+    An exception is raised when its result would be yielded. If the caller stops early, items that
+    have not begun are dropped.
 
     Args:
         function: computes a result; it must not call `read_ahead`.
-        items: the arguments; the caller's thread takes them one by one, only as far as needed.
+        items: the arguments; the caller's thread iterates over them, only as far as needed.
         depth: the maximum number of results that are computed before they are requested.
-        sends_requests: whether `function` mostly waits for a store. It must not call `Background`
-            then.
-        bytes_of: returns the memory of an item's result. All calls together compute results ahead
-            only within `MOST_BYTES`, but each call always computes one.
+        sends_requests: whether `function` mostly waits for a store. Then it must not use
+            `Background`.
+        bytes_of: returns the size of an item's result. All calls together compute at most
+            `MOST_BYTES` of results in advance, but each call always computes one result.
     """
-    # As in `Background`: no thread may wait for its own pool, or from the first for the second.
+    # To avoid deadlocks, a thread must not wait for its own pool, or a thread of the first pool for
+    # the second.
     if _REQUESTS.is_inside() or (_FILES.is_inside() and not sends_requests):
         yield from map(function, items)
         return
@@ -208,7 +212,7 @@ def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterato
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let the calling thread do the work of the pools' threads itself, in order."""
+    """Within the `with` block, the calling thread does the work of the pools itself, in order."""
     with (
         _REQUESTS.as_inside(),
         _SENDERS.as_inside(),
@@ -219,10 +223,10 @@ def alone() -> Iterator[None]:
 
 
 class Background(Generic[_Result]):
-    """Work done by other threads while the caller prepares the next.
+    """Runs work in other threads while the caller prepares more work.
 
-    Work begins in the order of submission. In a thread of a pool it runs immediately, because
-    waiting for other threads could be a deadlock.
+    Work begins in the order of submission. In a thread of a pool, `submit` runs the work itself,
+    because waiting for other threads could be a deadlock.
 
     Args:
         depth: the maximum number of unfinished submissions before `submit` waits.
@@ -233,7 +237,7 @@ class Background(Generic[_Result]):
         self._waiting: deque[Future[_Result]] = deque()
 
     def submit(self, work: Callable[[], _Result]) -> list[_Result]:
-        """Add work; raises the exceptions of earlier work.
+        """Add work; raise the first exception of earlier work.
 
         Returns:
             The results of finished work that were not returned before, in the order of submission.
@@ -247,14 +251,14 @@ class Background(Generic[_Result]):
         return results
 
     def wait(self) -> list[_Result]:
-        """Wait until all work is done, and return its results; raises the first exception."""
+        """Wait until all work is done, and return its results; raise the first exception."""
         results = []
         while self._waiting:
             results.append(self._waiting.popleft().result())
         return results
 
     def cancel(self) -> None:
-        """Drop work that has not begun, and wait for the rest; exceptions are dropped."""
+        """Drop work that has not begun, and wait for running work; ignore exceptions."""
         for future in self._waiting:
             future.cancel()
         wait_for(self._waiting)
@@ -262,7 +266,7 @@ class Background(Generic[_Result]):
 
 
 class _BytesAhead:
-    """The bytes of results that were computed ahead."""
+    """Counter of the bytes that scans have fetched but not yet used, in all threads."""
 
     def __init__(self) -> None:
         self.forget()
@@ -274,7 +278,7 @@ class _BytesAhead:
         self._held = 0
 
     def has_space(self, num_bytes: int) -> bool:
-        """Whether this number of further bytes fits now; another thread may take them."""
+        """Whether so many further bytes are available now; another thread may reserve them."""
         return self._held + num_bytes <= MOST_BYTES
 
     def take(self, num_bytes: int) -> None:
@@ -287,10 +291,10 @@ class _BytesAhead:
 
 
 class HeldBytes:
-    """A share of the bytes that scans may fetch; freed with this object.
+    """A part of the bytes that scans may fetch; released when this object is deleted.
 
     Args:
-        most: the maximum number of bytes.
+        most: the maximum number of bytes of this part.
     """
 
     def __init__(self, most: int) -> None:
@@ -299,7 +303,7 @@ class HeldBytes:
         finalize(self, _give_back, self._held, os.getpid())
 
     def take(self, num_bytes: int) -> bool:
-        """Take this number of further bytes, if the budget allows it; return whether it does."""
+        """Reserve further bytes, if available; return whether they were reserved."""
         if self._held[0] + num_bytes > self._most or not _AHEAD.has_space(num_bytes):
             return False
         _AHEAD.take(num_bytes)
@@ -308,12 +312,12 @@ class HeldBytes:
 
 
 def _give_back(held: list[int], process: int) -> None:
-    if process == os.getpid():  # a forked child has its own count
+    if process == os.getpid():  # a forked child has its own counter
         _AHEAD.give_back(held[0])
 
 
 class _Threads:
-    """A pool that is made when first used, and again after a fork."""
+    """A thread pool that is created when first used, and again after a fork."""
 
     def __init__(self, name: str, workers: int) -> None:
         self._name = name
@@ -324,8 +328,8 @@ class _Threads:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        # The parent's threads do not exist in a child, where a lock held by the parent is never
-        # freed.
+        # After a fork, the parent's threads do not exist, and a locked lock would never be
+        # released.
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -338,16 +342,16 @@ class _Threads:
             return self._pool
 
     def submit(self, function: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
-        """Let a thread call `function`; while the interpreter ends, the calling thread does."""
+        """Call `function` in a thread of the pool, or here if the interpreter is shutting down."""
         try:
             return self.pool().submit(function, *arguments)
-        except RuntimeError:  # the interpreter is ending, so no thread can start
+        except RuntimeError:  # no thread can start while the interpreter is shutting down
             answer: Future[_Result] = Future()
             _answer(answer, lambda: function(*arguments))
             return answer
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """Return the results for all items, in order; an exception stops further items."""
+        """Return the results for all items, in order; after an exception, skip further items."""
         futures = [self.submit(function, item) for item in items]
         try:
             return [future.result() for future in futures]
@@ -356,12 +360,12 @@ class _Threads:
                 future.cancel()
 
     def is_inside(self) -> bool:
-        """Whether the calling thread is one of these."""
+        """Whether the calling thread belongs to this pool."""
         return getattr(self._inside, "yes", False)
 
     @contextmanager
     def as_inside(self) -> Iterator[None]:
-        """Count the calling thread as one of these, for a while."""
+        """Within the `with` block, treat the calling thread as a thread of this pool."""
         before, self._inside.yes = self.is_inside(), True
         try:
             yield
@@ -386,7 +390,7 @@ CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
 """The maximum number of concurrent requests."""
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""The bytes that scans may fetch before they decode them."""
+"""The maximum number of bytes that scans fetch before they decode them."""
 _AHEAD: Final = _BytesAhead()
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _SENDERS: Final = _Threads("deltalog-send", 16)

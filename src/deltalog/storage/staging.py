@@ -1,7 +1,7 @@
-"""Staging directories: another writer completes local files there before they join a table.
+"""Staging directories: another program writes local files there, which are then moved to a table.
 
-Owns the names of such directories. They begin with a dot below the table's root: no reader looks
-into them, and a full vacuum deletes the files that a killed writer left there.
+This module owns the names of these directories. They are in the table's root and begin with a dot:
+readers ignore them, and a full vacuum deletes files that a killed writer left there.
 
 Protocol: none
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 STAGING_NAME: Final = r"\.staged\.[0-9a-f]{32}\.tmp"
-"""A regular expression for the names of `staging_directory`."""
+"""Matches the names that `staging_directory` returns."""
 
 
 def staging_directory() -> str:
@@ -35,12 +35,12 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
     Args:
         store: the local store of the table.
         directory: the result of `staging_directory`.
-        names: the names of complete files in it.
+        names: the names of the complete files in the directory.
 
     Raises:
         StorageError: the directory does not exist.
-        OSError: a file cannot be moved, such as FileExistsError for a name that is taken. Files
-            moved before are deleted.
+        OSError: a file cannot be moved; FileExistsError if its name exists in the table. Files that
+            were moved before are deleted.
     """
     home, syncs = native_home(store), syncs_files(store)
     moved: list[str] = []
@@ -62,7 +62,7 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
                 "them on another machine; keep the table where all machines can reach it"
             ) from error
         raise
-    # A task attempt that Spark gave up may still write a file there: a vacuum deletes it.
+    # A task attempt that Spark has abandoned may write another file there, which a vacuum deletes.
     discard_staged(store, directory)
 
 

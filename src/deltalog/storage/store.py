@@ -1,7 +1,7 @@
 """The interface of a store: the methods through which deltalog reads and writes files.
 
-Any object with these methods is a store: `FsspecStore`, the counting and failing stores of
-`deltalog.testing`, or a user's own class.
+Any object with these methods is a store: `FsspecStore`, the stores of `deltalog.testing` that count
+requests or fail, or a user's own class.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ByteRange = tuple[int, int]
 class Store(Protocol):
     """Reads and writes the files of one table.
 
-    Paths are decoded (never percent-encoded), with `/` between parts: relative to the table's
-    root, or absolute URLs and absolute paths where the log names files elsewhere. Listings are
-    never cached. Every method raises `deltalog.errors` only: `ObjectNotFoundError` for a missing
-    file, `AccessDeniedError`, `AlreadyExistsError`, else `StorageError`. Stores are
-    thread-safe, picklable and survive a fork.
+    Paths are decoded (never percent-encoded), with `/` between parts. They are relative to the
+    table's root; if the log refers to files elsewhere, they are absolute URLs or paths. Listings
+    are never cached. Methods raise only `deltalog.errors`: `ObjectNotFoundError` for a missing
+    file, `AccessDeniedError`, `AlreadyExistsError`, otherwise `StorageError`. Stores are
+    thread-safe and picklable, and can be used after a fork.
     """
 
     @property
@@ -35,39 +35,41 @@ class Store(Protocol):
         ...
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """The files directly in `directory` whose name is at least `first`, by name ascending.
+        """Yield the files directly in `directory` from name `first` on, in order of their names.
 
-        `FileInfo.path` is relative to the root (`directory/name`). A directory that does not
-        exist has no files. Cost: one listing (paginated by the store).
+        `FileInfo.path` is relative to the root (`directory/name`). A directory that does not exist
+        has no files.
+
+        Cost: one listing (paginated by the store).
         """
         ...
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """Every file at any depth below `directory`, in no order."""
+        """Yield every file at any depth below `directory`, in no order."""
         ...
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of one file."""
+        """Return size and time of one file."""
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         ...
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file, `[start, end)` each, in the requested order; sent together."""
+        """Return ranges `[start, end)` of a file, in the requested order, fetched concurrently."""
         ...
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files, in the requested order; sent together."""
+        """Return whole files, in the requested order, fetched concurrently."""
         ...
 
     def open(self, path: str) -> BinaryIO:
-        """A seekable file for reading."""
+        """Return a seekable file for reading."""
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
+        """Create a file atomically, or raise `AlreadyExistsError`."""
         ...
 
     def put(self, path: str, data: bytes) -> None:
@@ -92,7 +94,7 @@ class NativeStore(Store, Protocol):
 
 
 def native_path(store: Store, path: str) -> str | None:
-    """The operating system's path of a file, if the store is a `NativeStore` and has one."""
+    """Return the operating system's path of a file; None for a remote file."""
     tell = getattr(store, "native_path", None)
     return cast("str | None", tell(path)) if tell is not None else None
 
@@ -113,7 +115,7 @@ def native_home(store: Store) -> Home:
 
 
 def is_local(store: Store) -> bool:
-    """Whether a table's files are local; with other stores, each call waits for a request."""
+    """Whether a table's files are local; with a remote store, each call waits for a request."""
     return native_path(store, "") is not None
 
 
@@ -128,14 +130,15 @@ class WholeFileStore(Store, Protocol):
 
 def fetches_whole(store: Store, path: str) -> bool:
     """Whether a file is fetched whole, if the store is a `WholeFileStore`."""
-    # Called several times per file: `isinstance` of a protocol takes 40 times as long.
+    # `isinstance` with a protocol takes 40 times as long, and this is called several times per
+    # file.
     tell = getattr(store, "fetches_whole", None)
     return tell is not None and bool(tell(path))
 
 
 @runtime_checkable
 class DurableStore(Store, Protocol):
-    """A store that controls syncing to the disk; others are as durable as their service."""
+    """A store that can sync local files to the disk."""
 
     @property
     def syncs(self) -> bool:
@@ -154,34 +157,37 @@ def syncs_files(store: Store) -> bool:
 
 def unsynced(store: Store) -> Store:
     """Return the same store without syncing to the disk."""
-    without_sync = getattr(store, "without_sync", None)  # faster than `isinstance` of the protocol
+    # Faster than `isinstance` with the protocol.
+    without_sync = getattr(store, "without_sync", None)
     return cast("Store", without_sync()) if without_sync is not None else store
 
 
 @runtime_checkable
 class LevelStore(Store, Protocol):
-    """A store that lists one level of directories, so that workers can divide a large listing."""
+    """A store that can list a single level of directories, so that workers can share a listing."""
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """The files and the directories directly in a directory; paths relative to the root.
+        """Return files and directories directly in a directory; paths are relative to the root.
 
-        A directory that does not exist has neither. Cost: one listing.
+        For a directory that does not exist, both lists are empty.
+
+        Cost: one listing.
         """
         ...
 
 
 @runtime_checkable
 class PeekingStore(Store, Protocol):
-    """A remote store that can find out with one request whether a listing is short."""
+    """A remote store that needs only one request to list a small directory."""
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """Return the files in a directory; may be None if more than `most`."""
+        """Return a directory's files; may return None if there are more than `most`."""
         ...
 
 
 @runtime_checkable
 class SigningStore(Store, Protocol):
-    """A store that may have signed URLs for its files."""
+    """A store that may support signed URLs for its files."""
 
     @property
     def can_sign(self) -> bool:
@@ -189,5 +195,5 @@ class SigningStore(Store, Protocol):
         ...
 
     def signed_url(self, path: str, seconds: int) -> str:
-        """Return a URL with which anybody can read one file for a while."""
+        """Return a URL with which anybody can read one file for a limited time."""
         ...

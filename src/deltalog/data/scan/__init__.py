@@ -1,14 +1,14 @@
-"""Scans: from a snapshot to rows, by planning, pruning and reading.
+"""Scans: reading the rows of a snapshot, by planning, pruning and decoding.
 
 Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) uses this package.
 
-- `plan`: a lazy read of one version, and its tasks; `task`: one file to read, as a value.
-- `prune`: files that may match, by the log; `row_groups`: row groups and pages that may match.
-- `reader`: open files and read ahead; `pieces`: masked and filtered rows of an open file.
+- `plan`: a lazy read of one version, and its tasks; `task`: the description of one file to read.
+- `prune`: skips files by the log; `row_groups`: skips row groups and pages by the Parquet footer.
+- `reader`: opens and reads files, in advance; `pieces`: masks and filters rows of an open file.
 - `transform`: physical to logical columns; loads deletion vectors.
-- `changes`: the change data feed; `top_rows`: the first rows of an order.
+- `changes`: the change data feed; `top_rows`: the first rows by a sort order.
 - `rows`: conversions of results to tables and data frames.
-- `dataset`, `polars`: a version for pyarrow datasets and for Polars.
+- `dataset`, `polars`: a version as a pyarrow dataset and as a lazy frame of Polars.
 - `file_reports`: paths, partitions and statistics of live files.
 
 `dataset` is not imported here, because importing `pyarrow.dataset` takes half a second.

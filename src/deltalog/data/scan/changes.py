@@ -1,8 +1,8 @@
 """The change data feed: inserted, deleted and updated rows, version by version.
 
-Owns which files contain the changes of a version, and which ranges can be read. The changes are in
-the version's change files, if it has any; else in its added and removed files, whose deletion
-vectors are compared.
+This module finds the files that contain the changes of a version, and checks that a range can be
+read. If a version has change files, its changes are only there. Otherwise, they are the rows of its
+added and removed files, whose deletion vectors are compared.
 
 Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 """
@@ -65,9 +65,9 @@ class Changes(Rows):
     """The changes of a range of versions; no data is read until rows are requested.
 
     Args:
-        snapshot: the version whose schema the rows have.
+        snapshot: the version whose schema the rows get.
         first: snapshot of the first version of the range.
-        end: the last version, inclusive.
+        end: the last version of the range.
         commits: the log files of the range, ascending.
         file_times_ms: times of the commit files by version.
         spec: columns and predicate.
@@ -91,17 +91,18 @@ class Changes(Rows):
         return self.snapshot.configuration.schema
 
     def __repr__(self) -> str:
-        """Table and versions."""
+        """Return table and versions."""
         return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
 
     def tasks(self) -> Iterator[ScanTask]:
-        """Yield a picklable task per file, versions ascending.
+        """Yield a picklable task per file, in ascending order of versions.
 
         Raises:
-            ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
-            IncompatibleChangesError: the schema changed, and no schema fits the whole range.
+            ChangeDataFeedNotEnabledError: the feed was disabled in a version of the range.
+            IncompatibleChangesError: the schema changed, and no schema is valid for the whole
+                range.
 
-        Cost: every commit of the range.
+        Cost: reads every commit of the range.
         """
         table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
         times = self._check_versions(table)
@@ -109,11 +110,11 @@ class Changes(Rows):
             yield from self._tasks_of(file.version, table, times[file.version])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows in batches, versions ascending."""
+        """Yield the changed rows in batches, in ascending order of versions."""
         return read_tasks(self.tasks())
 
     def _check_versions(self, table: CommitTable) -> dict[int, int]:
-        """Check that each version has the feed on and a compatible schema; return commit times."""
+        """Check that all versions have the feed and a compatible schema; return commit times."""
         protocol, metadata = self.first.protocol, self.first.metadata
         protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
         metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
@@ -169,7 +170,7 @@ class Changes(Rows):
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return a remove with partition values; if it lacks them, those of the removed file."""
+        """Return a remove with partition values; missing values come from the file's add action."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
         before = load_snapshot(self.snapshot.context, version=version - 1)
@@ -190,14 +191,14 @@ def change_tasks(
     """Yield tasks for the files that contain the changes of one version.
 
     Args:
-        snapshot: the version whose schema the rows have.
-        spec: from `changes_spec`.
-        cdc: rows of the version's change files; if there are any, adds and removes are ignored.
-        adds: rows of its added files that change data.
-        removes: rows of its removed files that change data, with their partition values.
-        constants: columns that are the same for all changes of the version.
+        snapshot: the version whose schema the rows get.
+        spec: the result of `changes_spec`.
+        cdc: the version's change files; if there are any, `adds` and `removes` are ignored.
+        adds: the version's added files with `dataChange`.
+        removes: the version's removed files with `dataChange`, with their partition values.
+        constants: columns with one value for all changes of the version.
     """
-    # Protocol: the changes of a version with cdc actions are only in their files.
+    # Protocol: if a version has cdc actions, all of its changes are in their files.
     if cdc:
         own = replace(spec, reads_change_type=True)
         for row in cdc:
@@ -207,7 +208,7 @@ def change_tasks(
     deleted = (*constants, (CHANGE_TYPE, pa.array(["delete"])))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
-        """Return a task for the rows that one deletion vector marks and the other does not."""
+        """Return a task for the rows that `vector` marks and `without` does not mark."""
         row = {**row, "deletionVector": vector}
         rest = descriptor_of(without)
         return make_task(snapshot, spec, row, without=rest, only_deleted=True, constants=kind)
@@ -219,7 +220,8 @@ def change_tasks(
         if before is None:
             yield make_task(snapshot, spec, row, constants=inserted)
             continue
-        # The same file before and after: its deletion vector gained rows, lost rows, or both.
+        # The file was removed and added again with another deletion vector. Rows that only the new
+        # vector marks were deleted; rows that only the old vector marks were restored.
         new, old = row["deletionVector"], before["deletionVector"]
         if new is not None:
             yield between(row, new, old, deleted)
@@ -238,21 +240,22 @@ def open_changes(
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
 ) -> Changes:
-    """Open the changes of a range of versions, both ends inclusive.
+    """Return the changes of a range of versions, including both ends.
 
     With column mapping, the rows have the schema of the range's last version; otherwise the schema
     of `latest`.
 
     Args:
         latest: the newest version that may be read.
-        start: the first version, or the first one at or after a timestamp.
-        end: the last version, or the last one at or before a timestamp; None is `latest`.
-        columns: columns of the table and of `CHANGE_COLUMNS`; None is all of both.
-        predicate: over the same columns.
-        allow_out_of_range: treat versions after `latest` as empty instead of raising.
+        start: the first version, or a time: then the first version at or after it.
+        end: the last version, or a time: then the last version at or before it. None means
+            `latest`.
+        columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
+        predicate: a condition on these columns.
+        allow_out_of_range: treat versions after `latest` as empty instead of raising an error.
 
     Raises:
-        InvalidInputError: unknown columns, or an end before the start.
+        InvalidInputError: a column is unknown, or the range ends before it starts.
         VersionNotFoundError: a version of the range is not in the log.
         UnsupportedFeatureError: deltalog cannot read the table's rows.
 
@@ -312,7 +315,7 @@ def _check_range(
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    # Count down from the end: a range may have billions of versions, of which few exist.
+    # Count down from the end: a requested range may have billions of versions, but few exist.
     start = last + 1
     while start > first and start - 1 in times:
         start -= 1
@@ -331,12 +334,12 @@ def changes_spec(
     """Resolve columns and predicate of a change feed against a snapshot.
 
     Args:
-        snapshot: the version whose schema the rows have.
-        columns: columns of the table and of `CHANGE_COLUMNS`; None is all of both.
-        predicate: over the same columns.
+        snapshot: the version whose schema the rows get.
+        columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
+        predicate: a condition on these columns.
 
     Raises:
-        InvalidInputError: an unknown column, or a metadata column, which change files lack.
+        InvalidInputError: a column is unknown, or is a metadata column.
     """
     own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
     spec = read_spec(
@@ -345,7 +348,8 @@ def changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    if spec.metadata_columns:  # change files have no row ids, and positions in them mean nothing
+    # Change files have no row ids, and their row positions are meaningless.
+    if spec.metadata_columns:
         raise InvalidInputError(
             f"cannot read {list(spec.metadata_columns)!r} of the changes of "
             f"{snapshot.store.root}: a change feed has the table's columns and "
@@ -376,8 +380,8 @@ def incompatibility(
 ) -> str | None:
     """Return the reason why rows of type `then` cannot be read as `shown`; None if they can.
 
-    Fields added later are NULL in earlier rows. Any other difference (a column dropped, renamed,
-    retyped, no longer nullable) would misrepresent earlier rows.
+    Fields that were added later are NULL in earlier rows. Any other difference (a dropped or
+    renamed column, another type, a column that is no longer nullable) is a reason.
     """
     match then, shown:
         case StructType(), StructType():

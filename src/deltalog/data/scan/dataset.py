@@ -1,11 +1,12 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and pyarrow itself can scan.
 
-Owns the translation: the projection and filter that an engine pushes down become a `Scan`, so that
-deletion vectors, column mapping and partition values are applied. Filters need exact column names.
+The projection and filter that an engine pushes down are translated to a `Scan`, so that deletion
+vectors, column mapping and partition values are applied. Column names in filters are
+case-sensitive.
 
-pyarrow's C++ cannot call back into a Python dataset. C++ code that scans a dataset (a union of
-datasets, `Scanner.from_dataset`, acero) would follow a null pointer. So there is a C++ dataset
-behind this one: a single file that cannot be opened, and whose error states what to do instead.
+The C++ code of pyarrow cannot call methods of a Python dataset: C++ code that scans a dataset (a
+union of datasets, `Scanner.from_dataset`, acero) would follow a null pointer. So this class has a
+C++ dataset with a single placeholder file. Opening that file raises an error with advice.
 
 Protocol: none
 """
@@ -51,14 +52,14 @@ class DeltaDataset(ds.FileSystemDataset):
 
     Args:
         snapshot: the version.
-        predicate: keeps only rows for which it is true; not yet resolved.
-        arrow_filter: the same as a pyarrow expression.
-        schema: the schema of the rows; names and types of the snapshot's columns, in any order.
+        predicate: an unresolved condition; the dataset has only rows for which it is true.
+        arrow_filter: another such condition, as a pyarrow expression.
+        schema: the Arrow schema of the rows; columns of the snapshot, in any order.
 
-        Cost: no I/O until the dataset is scanned.
+    Cost: no I/O until the dataset is scanned.
 
     Attributes:
-        failure: the error of the last failed scan; C++ engines keep only its message.
+        failure: the error of the last failed scan, because C++ engines preserve only its message.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class DeltaDataset(ds.FileSystemDataset):
         make([fragment], self._shown, form, nowhere)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; attributes of file datasets do not exist."""
+        """Return an attribute; raise AttributeError for attributes of file datasets."""
         if name in _OF_FILES:
             raise AttributeError(
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files"
@@ -107,12 +108,12 @@ class DeltaDataset(ds.FileSystemDataset):
         return self._snapshot.configuration.schema
 
     def estimated_rows(self) -> int | None:
-        """The approximate number of rows, for engines that order joins; None is unknown."""
+        """The approximate number of rows, for engines that order joins; None if unknown."""
         return estimate_rows(self._snapshot)
 
     @property
     def partition_expression(self) -> ds.Expression:
-        """Always true: a table may contain any row."""
+        """Return `true`, because the dataset has no partition expression."""
         return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
 
     def scanner(  # type: ignore[override]  # pyarrow's other options are hints
@@ -122,7 +123,7 @@ class DeltaDataset(ds.FileSystemDataset):
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """Make a pyarrow scanner over the rows; pyarrow's other options are hints, and ignored."""
+        """Return a pyarrow scanner of the rows; other options of pyarrow are ignored, as hints."""
         del options
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
@@ -137,7 +138,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
-        """Return the filter as a pyarrow expression; None if the scan itself applies all of it."""
+        """Return the filter that pyarrow must apply; None if the scan applies the whole filter."""
         try:
             return for_arrow(wanted)
         except InvalidInputError:
@@ -155,27 +156,27 @@ class DeltaDataset(ds.FileSystemDataset):
     def _needed(
         self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None
     ) -> list[str]:
-        """Return the columns to read: the selected ones, and those that the filter names."""
+        """Return the columns to read: the selected columns and the columns of the filter."""
         every = self._shown.names
         if columns is None or not isinstance(columns, list):
             return every
         unknown = [name for name in columns if name not in every]
         if unknown:
-            return every  # a nested reference such as `a.b`: pyarrow projects, or raises
+            return every  # such as `a.b`: read everything, and let pyarrow project or raise
         used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
         return [name for name in every if name in used]
 
     def _scan(self, names: list[str], wanted: ds.Expression | None) -> Scan:
         predicate = self._predicate
         if wanted is not None:
-            # None, or a weaker condition, is safe: pyarrow filters the rows itself.
+            # A weaker condition or None is correct, because pyarrow also filters the rows.
             pushed = weaker_than_arrow_expression(wanted, self._shown)
             if pushed is not None and (understood := self._understood(pushed)) is not None:
                 predicate = understood if predicate is None else predicate & understood
         return self._plan(predicate, names)
 
     def _understood(self, pushed: Expression) -> Expression | None:
-        """Resolve a filter to the table's types; None if only its engine understands it."""
+        """Resolve a filter to the table's types; return None if only the engine can evaluate it."""
         schema = self._snapshot.configuration.schema
         if self._asks_of_collations(pushed):
             return None
@@ -183,7 +184,7 @@ class DeltaDataset(ds.FileSystemDataset):
         if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
             try:
                 resolve_predicate(found, schema)
-            except InvalidInputError:  # a filter on months, which Arrow treats as numbers
+            except InvalidInputError:  # such as a filter on months, which are numbers in Arrow
                 return None
         return found
 
@@ -246,7 +247,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
-        """Refuse: a pyarrow fragment cannot leave out deleted rows."""
+        """Raise InvalidInputError, because a pyarrow fragment cannot leave out deleted rows."""
         del filter
         raise InvalidInputError(
             "cannot return pyarrow fragments of a Delta table: they would show deleted rows and "
@@ -274,10 +275,10 @@ class DeltaDataset(ds.FileSystemDataset):
 
 
 class _Nowhere(pafs.FileSystemHandler):
-    """The file system of a placeholder file, which stands for a table's rows but never opens.
+    """The file system of the placeholder file, which cannot be opened.
 
     Args:
-        table: location, for the error message.
+        table: location of the table, for the error message.
     """
 
     def __init__(self, table: str) -> None:
@@ -319,9 +320,9 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
-    """Return the columns that a pyarrow filter may name; perhaps more, but never fewer."""
+    """Return the columns that a pyarrow filter uses, and possibly more."""
     text = str(wanted)
-    if "FieldPath(" in text:  # names columns by position, so all columns must stay
+    if "FieldPath(" in text:  # the filter refers to columns by position, so keep all columns
         return set(every)
     return {name for name in every if name in text}
 
@@ -335,7 +336,7 @@ def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordB
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows in other types, also intervals and months, which Arrow cannot cast."""
+    """Return rows in other types, including intervals and months, which Arrow cannot cast."""
     for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
         if pt.is_interval(wanted.type) and pt.is_duration(part.type):
             spans = calendar_intervals(batch.column(place))

@@ -1,7 +1,7 @@
 """Reports on the live files of a version: paths, partitions, statistics, selection vectors.
 
-Owns the result shapes, which are those of the deltalake package. Reads no data files; selection
-vectors read deletion vectors.
+The results have the form of the deltalake package. No data files are read; selection vectors read
+deletion vectors.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
@@ -34,11 +34,11 @@ _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.lis
 
 
 def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
-    """Return locations of the files that may have a matching row.
+    """Return the locations of the files that may have a matching row.
 
     Raises:
-        UnsupportedFeatureError: the table has a reader feature that deltalog does not support;
-            this holds for all functions here.
+        UnsupportedFeatureError: the table has a reader feature that deltalog does not support. All
+            functions of this module raise this error.
     """
     check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
@@ -67,7 +67,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
         snapshot: the version to report on.
         flatten: return columns such as `null_count.x` and `min.s.x` instead of structs.
 
-    Cost: every statistic of every file.
+    Cost: reads all statistics of all files.
     """
     check_rows_readable(snapshot)
     configuration = snapshot.configuration
@@ -160,7 +160,7 @@ def _typed_partitions(
 
 
 def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
-    """Return, for each file with a deletion vector, its location and which rows are live.
+    """Return for each file with a deletion vector its location and a mask of the live rows.
 
     Cost: one request per deletion vector.
     """

@@ -1,8 +1,8 @@
-"""Read the rows of an open file, piece by piece: mask, filter, and make logical columns.
+"""Reading the rows of an open file in pieces: mask, filter, and make logical columns.
 
-Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
-applied before any predicate. The predicate's columns are read first; the other columns are read
-only from row groups and pages with a match. The reader decides which steps run ahead.
+This module owns the order of these steps. Deletion vectors and row indices refer to physical rows,
+so they are applied before any predicate. The predicate's columns are read first; the other columns
+are read only from row groups and pages with a match. `reader` decides which steps run in advance.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     Columns = Mapping[str, pa.ChunkedArray[Any]]
 
 _PIECE_ROWS: Final = 1 << 20
-"""Row groups are read together up to this many rows, which bounds the memory for decoding."""
+"""The maximum number of rows of a piece with several row groups, to limit memory."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""Up to this size, all columns are fetched together, because waiting twice takes longer."""
+"""Up to this size in bytes, all columns are fetched at once: two requests would take longer."""
 AT_ONCE_ROWS: Final = 32 * 1024
-"""Up to this many rows, all columns are read together, because most pages have a match."""
+"""Up to this number of rows, all columns are read at once, because most pages have a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """An open file: its footer, deletion vector and matched columns are loaded.
+    """An open file, whose footer and deletion vector are loaded and whose columns are matched.
 
     Args:
-        decoded: the part of the rows that is being read, if the rows need many bytes.
+        decoded: the part of the rows that is being read, if rows are large.
     """
 
     task: FileTask
@@ -68,10 +68,10 @@ class OpenTask:
     decoded: DecodedRows | None = None
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield rows of adjacent row groups, each small enough to be decoded at once."""
+        """Yield pieces of adjacent row groups, each small enough to be decoded at once."""
         starts = self.reader.row_group_starts
         piece: list[RowRange] = []
-        first = last = 0  # row groups of the piece
+        first = last = 0  # range of row groups of the piece
         for run in within_groups(self.runs, starts):
             group = bisect_right(starts, run[0]) - 1
             too_long = starts[group + 1] - starts[first] > _PIECE_ROWS
@@ -86,7 +86,7 @@ class OpenTask:
             yield Piece(self, tuple(merged(piece)))
 
     def keep_mask(self, runs: Sequence[RowRange]) -> pa.BooleanArray | None:
-        """Return a mask of the physical rows that the task returns; None is all."""
+        """Return a mask of the physical rows that the task returns; None means all rows."""
         if self.marked is None:
             return None
         parts = [self._keep_mask(start, end - start) for start, end in runs]
@@ -116,9 +116,9 @@ class Piece:
     runs: tuple[RowRange, ...]
 
     def read(self) -> Iterable[pa.RecordBatch]:
-        """Read the logical batches of these rows, masked and filtered.
+        """Return the logical batches of these rows, masked and filtered.
 
-        Rows that need many bytes are read in parts, each when its batches are requested.
+        Large rows are read in parts, each when its batches are requested.
         """
         if (parts := self.in_parts(self.leaves(), None)) is not None:
             return parts
@@ -131,12 +131,12 @@ class Piece:
     def in_parts(
         self, leaves: Sequence[int], segments: Segments | None
     ) -> Iterator[pa.RecordBatch] | None:
-        """Return the result of `read` in parts; None if the rows fit into memory at once.
+        """Return the result of `read` in parts; None if the rows can be decoded at once.
 
         Args:
-            leaves: numbers of the columns about to be decoded.
-            segments: with their column chunks. If None and the file is not in memory, strings count
-                as empty.
+            leaves: numbers of the leaf columns to decode.
+            segments: the fetched column chunks of these columns. If None and the file is not in
+                memory, strings are assumed to be empty.
         """
         if self.file.decoded is not None:
             return None
@@ -170,7 +170,7 @@ class Piece:
         """Read the predicate's columns, and return the rows to keep; None if no row is kept.
 
         Args:
-            segments: with the column chunks of these columns; None fetches them.
+            segments: the fetched column chunks of these columns; None fetches them.
         """
         with noting(self.file.task):
             return self._decide(segments)
@@ -228,15 +228,15 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows, kept or not."""
+        """The number of physical rows."""
         return sum(end - start for start, end in self.runs)
 
     def _is_short(self) -> bool:
-        """Whether there are so few rows that reading all columns at once is faster."""
+        """Whether there are few rows, so that reading all columns at once is faster."""
         return self.num_rows <= AT_ONCE_ROWS
 
     def _row_bytes(self) -> int:
-        """Return the approximate bytes of a row, over all columns."""
+        """Return the approximate size of a row of all columns in bytes."""
         reader = self.file.reader
         first = reader.metadata.row_group(
             bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
@@ -246,12 +246,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FirstFetch:
-    """The column chunks that decide which rows of a piece are kept, before they are fetched.
+    """The fetch of the column chunks that decide which rows of a piece are kept.
 
     Args:
-        piece: the piece that they belong to.
-        ranges: their byte ranges, which may include a few bytes of other columns.
-        has_all: whether these are the column chunks of all columns.
+        piece: the piece of the file.
+        ranges: the byte ranges to fetch, which may include a few bytes of other columns.
+        has_all: whether the ranges contain the column chunks of all columns.
     """
 
     piece: Piece
@@ -260,7 +260,7 @@ class FirstFetch:
 
     @classmethod
     def of(cls, piece: Piece) -> FirstFetch:
-        """Return what to fetch first of a piece. Cost: none."""
+        """Return the first fetch for a piece, without any I/O."""
         file, paged = piece.file, piece.file.paged
         with noting(file.task):
             ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
@@ -272,7 +272,7 @@ class FirstFetch:
         return cls(piece, sorted({*ranges, *others}), has_all=True)
 
     def num_bytes(self) -> int:
-        """The number of bytes to fetch, or fetched with the footer."""
+        """The number of bytes to fetch, including bytes that were fetched with the footer."""
         tail = self.piece.file.reader.footer.tail
         fetched = sum(end - start for start, end in self.ranges)
         return fetched if tail is None else fetched + len(tail.data)
@@ -285,20 +285,20 @@ class FirstFetch:
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """The batches of rows that need too many bytes to be decoded at once.
+    """The batches of rows that are too large to be decoded at once.
 
     Args:
-        batches: made on request.
+        batches: the batches, which are decoded when they are requested.
     """
 
     batches: Iterator[pa.RecordBatch]
 
     def num_bytes(self) -> int:
-        """0: no batch is in memory."""
+        """0, because no batch is in memory."""
         return 0
 
     def fetch(self) -> RowParts:
-        """Return itself: its batches fetch what they need."""
+        """Return itself, because requesting a batch fetches its data."""
         return self
 
     def read(self) -> Iterable[pa.RecordBatch]:
@@ -311,7 +311,7 @@ def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | Ro
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
-    if file.paged.is_at_hand:  # then nothing else must be fetched
+    if file.paged.is_at_hand:  # no other column must be fetched
         first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
@@ -328,16 +328,16 @@ def read_fetched(fetched: tuple[Piece, Segments, bool]) -> Iterable[pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """The rows of a piece that are kept, before their other columns are read.
+    """The rows to keep of a piece, before their other columns are read.
 
     Args:
-        piece: the piece that the rows belong to.
-        found: the predicate's columns, for all rows of the piece.
-        mask: which rows are kept; None is all.
+        piece: the piece of the file.
+        found: the predicate's columns, with all rows of the piece.
+        mask: the rows to keep; None means all rows.
         has_all: whether `found` includes the other columns.
-        segments: with the column chunks of the other columns; None fetches them.
+        segments: the fetched column chunks of the other columns; None fetches them.
         ranges: the ranges that must still be fetched.
-        is_bare: whether only the metadata and the constants are read.
+        is_bare: whether to return only metadata columns and constants, without table columns.
     """
 
     piece: Piece
@@ -349,7 +349,7 @@ class KeptRows:
     is_bare: bool = False
 
     def with_ranges(self) -> KeptRows:
-        """Find the other columns, in row groups and pages that have kept rows."""
+        """Return the same rows with the byte ranges of their other columns."""
         if self.is_bare:
             return self
         file = self.piece.file
@@ -358,7 +358,7 @@ class KeptRows:
             return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
 
     def num_bytes(self) -> int:
-        """The size of these rows, with the bytes fetched for them."""
+        """The size of these rows and of the bytes that were fetched for them."""
         own = sum(column.nbytes for column in self.found.values())
         return own + sum(end - start for start, end in self.ranges)
 
@@ -387,7 +387,7 @@ class KeptRows:
         return output.to_batches()
 
     def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:
-        """Return the runs around the kept rows, and a mask of the kept rows; None is all."""
+        """Return runs of rows around the kept rows, and a mask of the kept rows; None means all."""
         if self.mask is None:
             return self.piece.runs, None
         return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
@@ -395,7 +395,7 @@ class KeptRows:
     def _rest(self) -> Columns:
         """Read the columns that the predicate does not need, for the kept rows.
 
-        Cost: reads the row groups, or only the pages, that have kept rows.
+        Cost: reads the row groups, or only the pages, with kept rows.
         """
         projection = self.piece.file.of_others
         if not projection.schema.names or self.has_all or self.is_bare:
@@ -411,7 +411,7 @@ def _bare(task: FileTask) -> pa.Schema:
     return pa.schema([field for field in task.spec.output if field.name in names])
 
 
-# --- rows that need too many bytes to be decoded at once
+# --- rows that are too large to be decoded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,9 +419,9 @@ class DecodedRows:
     """A decoded part of the rows.
 
     Args:
-        first_row: its number in the file.
+        first_row: the number of the first row in the file.
         num_rows: the number of rows.
-        rows: the requested columns; without rows if no column is requested.
+        rows: the requested columns; a table without rows if no column is requested.
     """
 
     first_row: int
@@ -441,9 +441,9 @@ def decoded_parts(
 
     Args:
         paged: reads the file.
-        leaves: numbers of the columns to decode.
-        group: the row group.
-        rows: numbers of its rows in the file.
+        leaves: numbers of the leaf columns to decode.
+        group: number of the row group.
+        rows: the row group's rows, numbered in the file.
         most_rows: the maximum number of rows in a part.
     """
     first, end = rows
@@ -458,13 +458,13 @@ def decoded_parts(
 
 
 def clipped(runs: Iterable[RowRange], first: int, end: int) -> tuple[RowRange, ...]:
-    """Return the parts of runs of rows that are within others."""
+    """Return the parts of the runs that are between `first` and `end`."""
     cut = ((max(first, start), min(end, stop)) for start, stop in runs)
     return tuple((start, stop) for start, stop in cut if start < stop)
 
 
 def null_bytes(projection: FileProjection) -> int:
-    """Return a row's size in columns that a file does not have, or has only in part."""
+    """Return the size per row of columns that a file does not contain completely."""
     return sum(
         _width(field.type)
         for (name, adapter), field in zip(projection.columns, projection.schema, strict=True)
@@ -479,12 +479,12 @@ def _width(kind: Any) -> int:
         return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
     try:
         return max(1, int(kind.bit_width) // 8)
-    except ValueError:  # strings and lists: an offset
+    except ValueError:  # strings and lists: the size of an offset
         return 4
 
 
 def constant_bytes(task: FileTask) -> int:
-    """Return a row's size in columns that have one value for all rows of a file."""
+    """Return the size per row of columns that have one value for all rows of a file."""
     spec = task.spec
     wanted = {*spec.output.names, *spec.physical_names}
     size = sum(
@@ -501,18 +501,18 @@ def constant_bytes(task: FileTask) -> int:
 
 
 _MOST: Final = 0.97
-"""If at least this share of rows is kept, filtering column by column is faster."""
+"""If at least this share of rows is kept, filtering each column separately is faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """The columns of runs of physical rows, of which `mask` keeps some.
+    """The columns of the kept rows in runs of physical rows.
 
     Args:
-        task: the task that the rows belong to.
+        task: the task to which the rows belong.
         found: columns with all rows of the runs.
-        runs: physical positions of each run's first row and of the row after its last; ascending.
-        mask: which rows are kept; None is all.
+        runs: ascending ranges of physical row numbers (first row, end).
+        mask: the rows to keep; None means all rows.
         kept: columns with only the kept rows.
     """
 
@@ -544,7 +544,8 @@ class TaskRows:
         constants = dict(self.task.constants)
         if name in constants:
             return _repeat(constants[name][0], self.count)
-        if name in self.task.spec.physical_names:  # whatever the column is called
+        # A partition column, even if it has the name of a metadata column.
+        if name in self.task.spec.physical_names:
             return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
@@ -558,7 +559,8 @@ class TaskRows:
             case metadata_columns.ROW_INDEX:
                 return self._row_index()
             case metadata_columns.ROW_ID:
-                # Row Tracking: a materialized id wins; else baseRowId plus the physical position.
+                # Row Tracking: the materialized row id, or if it is NULL, baseRowId plus the row
+                # index.
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
@@ -589,7 +591,7 @@ def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[
     if not data:
         return {}
     if mask.true_count >= _MOST * len(mask):
-        # Column by column, Arrow copies long runs between few gaps as they are.
+        # If few rows are dropped, Arrow copies long runs of each column.
         return {name: column.filter(mask) for name, column in data.items()}
     return dict(zip(data, _table(data).filter(mask).columns, strict=True))
 

@@ -1,6 +1,7 @@
-"""Plan a scan: which columns, files and rows a read of a snapshot needs.
+"""Planning a scan: the columns, files and rows that a read of a snapshot needs.
 
-Owns `Scan` and how its tasks are made. Planning reads only the log; `scan.reader` reads data files.
+This module owns `Scan` and makes its tasks. Planning reads only the log; `scan.reader` reads data
+files.
 
 Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -56,14 +57,13 @@ class Scan(Rows):
     """A lazy read of one snapshot: no data is read until a result is requested.
 
     A scan can be read any number of times, from any thread. It is picklable, and so are its tasks.
-    It supports the Arrow C stream interface, so any library that accepts Arrow data accepts a
-    scan.
+    It supports the Arrow C stream interface, so any library that accepts Arrow data can read it.
 
     Args:
         snapshot: the version to read.
         spec: columns and predicate, checked against the snapshot's schema.
         limit: maximum number of rows.
-        order: the order of the rows; only with a limit.
+        order: the order of the rows; requires a limit.
     """
 
     snapshot: Snapshot
@@ -83,14 +83,14 @@ class Scan(Rows):
 
     @cached_property
     def pruned(self) -> Pruned:
-        """The files that may have matching rows, and why the others do not.
+        """The files that may have matching rows, and the reasons for skipping other files.
 
-        Cost: the statistics of the predicate's columns, from the log.
+        Cost: reads the statistics of the predicate's columns from the log.
         """
         return prune(self.snapshot, self.spec.predicate)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
-        """Return the same scan with a known result of pruning."""
+        """Return the same scan with a result of pruning that was computed before."""
         scan = replace(self)
         Scan.pruned.set(scan, pruned)
         return scan
@@ -99,14 +99,15 @@ class Scan(Rows):
         """Yield a picklable task per file that may have matching rows; ignores limit and order.
 
         Args:
-            with_rows: whether tasks contain their maximum number of rows (`most_rows`), for callers
-                who distribute the work.
+            with_rows: whether to set the maximum number of rows of each task (`most_rows`), for
+                callers that distribute the work.
 
         Raises:
-            MalformedLogError: with `with_rows`, a file's number of rows in the log is impossible.
+            MalformedLogError: with `with_rows`, the log contains an invalid number of rows for a
+                file.
 
-        Cost: the log's columns for the files that survive pruning; with `with_rows` their
-        `numRecords`, too.
+        Cost: reads the log's columns for the files that remain after pruning; with `with_rows`,
+            also their `numRecords`.
         """
         tasks = make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
         if not with_rows:
@@ -116,7 +117,7 @@ class Scan(Rows):
             yield replace(task, most_rows=most_rows.as_py())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches; memory is bounded for any size of the table."""
+        """Yield the rows in batches; the required memory does not depend on the table's size."""
         missing = self.limit
         if missing == 0:
             return
@@ -126,7 +127,7 @@ class Scan(Rows):
         if missing is None:
             yield from read_tasks(self.tasks())
             return
-        # The first file may suffice: do not open others in advance.
+        # Do not open files in advance, because the first file may have enough rows.
         for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):
             yield batch.slice(0, missing)
             missing -= min(missing, batch.num_rows)
@@ -162,9 +163,10 @@ class Scan(Rows):
     def count(self) -> int:
         """Count the rows.
 
-        Cost: only the log is read if every file has `numRecords` and pruning has decided the
-        predicate exactly. Then deletion vectors in files count by their cardinality, and those in
-        the log are checked. Otherwise reads footers, or the predicate's columns.
+        Cost: if every file has `numRecords`, and partition values and statistics decide the
+            predicate exactly, only the log is read. The number of deleted rows is then the
+            cardinality of each deletion vector; inline vectors are checked. Otherwise footers or
+            the predicate's columns are read.
         """
         total = self._count_unlimited()
         return total if self.limit is None else min(total, self.limit)
@@ -177,13 +179,13 @@ class Scan(Rows):
                 _check_inline_vectors(pruned)
                 return known
         bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
-        Scan.pruned.set(bare, pruned)  # the same predicate prunes the same files
+        Scan.pruned.set(bare, pruned)  # the result is the same, because the predicate is the same
         return sum(batch.num_rows for batch in bare.to_batches())
 
     def explain(self) -> Explanation:
-        """Explain what the scan would read and why: a string, with its `facts`.
+        """Return an explanation of what the scan would read and why: a string with `facts`.
 
-        Cost: that of planning.
+        Cost: see `pruned`.
         """
         lines = [f"Scan of {self.spec.table} at version {self.snapshot.version}"]
         names = ", ".join(self.schema.names) or "no column"
@@ -205,7 +207,7 @@ class Scan(Rows):
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the result of pruning, which the receiver computes again if it needs it."""
+        """Pickle without the result of pruning, which is computed again on demand."""
         return {
             key: value
             for key, value in self.__dict__.items()
@@ -218,8 +220,8 @@ class RowOrder:
     """The order of rows.
 
     Args:
-        keys: of the order.
-        spec: the read of the scan's columns and the keys' columns.
+        keys: the sort keys.
+        spec: the read of the scan's columns and of the keys' columns.
     """
 
     keys: tuple[SortKey, ...]
@@ -240,18 +242,18 @@ def plan_scan(
 
     Args:
         snapshot: the version to read.
-        columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
-            of `METADATA_COLUMNS` add location and identity. None is every column of the table.
-        predicate: only rows for which it is true; its names and types are resolved here.
-        hidden: as for `read_spec`.
+        columns: names in output order. `a.b` selects only the field `b` of the struct `a`. Names of
+            `METADATA_COLUMNS` add file and row metadata. None means every column of the table.
+        predicate: only rows for which it is true are returned; names and types are resolved here.
+        hidden: see `read_spec`.
         limit: maximum number of rows, 0 or more.
-        order_by: the order of the rows, see `sort_keys`; with a limit only.
-        is_resolved: whether the predicate was resolved before, for the columns of this table and
-            those of `_metadata`.
+        order_by: the order of the rows, see `sort_keys`; requires a limit.
+        is_resolved: whether the predicate was resolved before, for the columns of this table and of
+            `_metadata`.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
-        InvalidInputError: an unknown column, or a predicate that does not fit the schema.
+        InvalidInputError: a column is unknown, or the predicate is invalid for the schema.
         DeltaProtocolError: row ids or row commit versions are requested, but the table has none.
     """
     check_rows_readable(snapshot)
@@ -284,7 +286,7 @@ def plan_scan(
 
 
 def check_rows_readable(snapshot: Snapshot) -> None:
-    """Refuse a snapshot whose rows deltalog cannot read, before any data is read."""
+    """Raise, before any data is read, if deltalog cannot read the rows of a snapshot."""
     check_readable(
         snapshot.configuration,
         table=snapshot.store.root,
@@ -294,13 +296,13 @@ def check_rows_readable(snapshot: Snapshot) -> None:
 
 
 def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
-    """Refuse a read of row ids or row commit versions of a table whose rows have none.
+    """Raise for a read of row ids or row commit versions of a table without them.
 
     Raises:
         DeltaProtocolError: the table has no row tracking.
     """
     configuration = snapshot.configuration
-    # If row tracking is supported but not enabled, rows have ids, which may change.
+    # If row tracking is supported but not enabled, rows have ids, but these may change.
     if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 
@@ -308,7 +310,7 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
 def make_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
 ) -> Iterator[ScanTask]:
-    """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few exist at a time."""
+    """Yield the tasks of `files`, which must have `TASK_COLUMNS`; tasks are made on request."""
     for row in _rows(files):
         yield make_task(snapshot, spec, row, footers=footers)
 
@@ -325,12 +327,12 @@ def make_numbered_tasks(
     """Yield tasks whose rows have the number of their file in the column `FILE_NUMBER`.
 
     Args:
-        snapshot: the version that the files belong to.
-        spec: the spec of the read; the number comes last.
-        files: with at least `TASK_COLUMNS`.
-        are_read: which files get a task; None is all of them.
-        along: for all tasks; see `FileTask`.
-        footers: for all tasks; see `FileTask`.
+        snapshot: the version of the files.
+        spec: the spec of the read; the file number is appended as the last column.
+        files: the files, with at least the columns `TASK_COLUMNS`.
+        are_read: for each file, whether to yield a task; None means all files.
+        along: see `FileTask`; shared by all tasks.
+        footers: see `FileTask`; shared by all tasks.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
@@ -340,9 +342,9 @@ def make_numbered_tasks(
 
 
 def _check_inline_vectors(pruned: Pruned) -> None:
-    """Check the deletion vectors in the log: they are readable, and mark existing rows.
+    """Check that the deletion vectors in the log are readable, and mark existing rows.
 
-    A count that reads no file must not trust a number that the log itself refutes.
+    Otherwise a count that reads no file could return a number that contradicts the log.
 
     Raises:
         DeletionVectorError: a vector is damaged, or marks a row that its file does not have.
@@ -374,7 +376,7 @@ def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: Any) -> ScanTask:
-    """Make the task of one row of `TASK_COLUMNS`."""
+    """Return the task for a row of a table with `TASK_COLUMNS`."""
     path = decode_path(row["path"])
     check_confined(path)
     vector = descriptor_of(row["deletionVector"])
@@ -397,14 +399,14 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
 
 
 def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
-    """Return partition values with the schema's keys, even if written in another case."""
+    """Return partition values with the schema's keys; the log may have keys in another case."""
     values: dict[str, str | None] = dict(pairs or ())
     missing = [name for name in names if name not in values]
     return {**values, **{name: value_of(values, name) for name in missing}} if missing else values
 
 
 def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """The descriptor in one row of a `deletionVector` column; None without a vector."""
+    """Return the descriptor in a row of the column `deletionVector`; None without a vector."""
     # A checkpoint may contain a struct of nulls instead of a null struct.
     if row is None or row["storageType"] is None:
         return None
@@ -423,31 +425,31 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     )
 
 
-# --- explain which files a scan reads: text for people, facts for programs
+# --- explanations of the files that a scan reads
 
 
 class Explanation(str):
-    """The text of `Scan.explain`; its repr is the text itself.
+    """The result of `Scan.explain`: a string whose `repr` is the plain text.
 
     Args:
-        text: the explanation's text.
-        pruned: the explained result.
+        text: the text of the explanation.
+        pruned: the result of pruning that it explains.
     """
 
     __slots__ = ("_pruned",)
     _pruned: Pruned
 
     def __new__(cls, text: str, pruned: Pruned) -> Self:
-        """Keep the explained result with the string."""
+        """Return a string with the result of pruning."""
         made = super().__new__(cls, text)
         made._pruned = pruned
         return made
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Numbers of files, the conditions that dropped them, and the remaining bytes.
+        """Numbers of read and skipped files, the reasons for skipping, and the bytes to read.
 
-        Cost: the sizes of the remaining files, from the log.
+        Cost: reads the sizes of the remaining files from the log.
         """
         exact = self._pruned.counted()
         return {
@@ -474,5 +476,5 @@ class Explanation(str):
         return card(title, plain("\n".join(rest)))
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Pickle the string: the explained result may be large."""
+        """Pickle only the string, because the result of pruning may be large."""
         return str, (str(self),)

@@ -1,8 +1,8 @@
 """A version of a table as a lazy frame of Polars.
 
-Owns the interface that Polars requires of a source: columns, a filter, a number of rows. The filter
-prunes files as far as deltalog has an exact counterpart. Polars also applies the filter to each
-batch, so that its own rules for nulls and NaN apply.
+This module implements the interface that Polars requires of a source: columns, a filter, a number
+of rows. The parts of the filter that have exactly the same meaning in deltalog prune files. Polars
+also applies the filter to each batch, with its own semantics of nulls and NaN.
 
 Protocol: none
 """
@@ -36,14 +36,14 @@ def lazy_frame(
 
     Args:
         snapshot: the version.
-        columns: as for `plan_scan`.
-        predicate: resolved; keeps only rows for which it is true.
+        columns: see `plan_scan`.
+        predicate: a resolved condition; only rows for which it is true are returned.
 
     Raises:
         InvalidInputError: Polars is not installed, or a column is unknown.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
-    Cost: no I/O on data before the frame is collected.
+    Cost: no data is read before the frame is collected.
     """
     require_library("polars")
     from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow
@@ -59,12 +59,12 @@ def lazy_frame(
 
 @dataclass(frozen=True, slots=True)
 class PolarsSource:
-    """The rows of one version, for Polars' engines; can be pickled.
+    """A source of Polars with the rows of one version; picklable.
 
     Args:
         snapshot: the version.
-        columns: the name of each column for Polars → the column for `plan_scan`.
-        predicate: resolved; keeps only rows for which it is true.
+        columns: for each column name in Polars, the column for `plan_scan`.
+        predicate: a resolved condition; only rows for which it is true are returned.
     """
 
     snapshot: Snapshot
@@ -81,10 +81,10 @@ class PolarsSource:
         """Yield the rows for which a filter is true, in frames.
 
         Args:
-            with_columns: the requested columns, in that order; None is all.
+            with_columns: the requested columns, in this order; None means all.
             predicate: the filter.
-            n_rows: maximum number of rows; None is all.
-            batch_size: a hint, which is ignored: a scan bounds its batches.
+            n_rows: maximum number of rows; None means all.
+            batch_size: ignored, because scans limit the size of their batches.
         """
         del batch_size
         used = None if with_columns is None else set(with_columns)
@@ -94,7 +94,7 @@ class PolarsSource:
             self.snapshot,
             columns=[asked for name, asked in self.columns if used is None or name in used],
             predicate=self._narrowed(predicate),
-            # If Polars filters, the limit applies after its filter.
+            # With a filter, the limit must be applied after Polars has filtered.
             limit=n_rows if predicate is None else None,
             is_resolved=True,
         )

@@ -1,8 +1,8 @@
-"""File pruning: find the files of a snapshot that may have a matching row.
+"""File pruning: finding the files of a snapshot that may have a matching row.
 
-Owns which parts of the log are read for pruning, and the explanation of the result. The checkpoint
-of a large table is read row group by row group, on several cores. A row group is skipped if its
-footer rules out all its files. The cache of row groups is bounded.
+This module chooses the parts of the log to read for pruning, and explains the result. The
+checkpoint of a large table is read row group by row group, on several cores. A row group is skipped
+if its footer shows that none of its files can match. The cache of row groups has a limit.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
+_LARGE_BYTES: Final = 4 << 20  # size of a checkpoint with about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
 MANY_ROWS: Final = 1_000_000_000
 """The estimated number of rows of a table with a large checkpoint, for rough estimates."""
-_PIECES_AHEAD: Final = 1  # besides the current piece
+_PIECES_AHEAD: Final = 1  # pieces that are read in advance
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class PruningParts:
-    """The parts of a predicate that pruned files; `lines` converts them to strings on request.
+    """The parts of a predicate that pruned files.
 
     Args:
-        of_partitions: decided by partition values.
-        of_statistics: decided by statistics, for files that the first part left.
+        of_partitions: the parts that partition values decided.
+        of_statistics: the parts that statistics decided, for the remaining files.
     """
 
     of_partitions: Expression | None = None
@@ -60,7 +60,7 @@ class PruningParts:
 
     @property
     def number(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return (self.of_partitions is not None) + (self.of_statistics is not None)
 
     def lines(self, configuration: TableConfiguration) -> tuple[str, ...]:
@@ -79,11 +79,12 @@ class Pruned:
     """The result of pruning a snapshot.
 
     Args:
-        snapshot: the version that the files belong to.
-        keep: one boolean per live file, in the order of `snapshot.files`; None keeps all.
-        num_files: live files.
-        num_by_partition: files pruned by partition values.
-        num_by_statistics: files pruned by statistics, of the others.
+        snapshot: the version of the files.
+        keep: for each live file, in the order of `snapshot.files`, whether it may match; None means
+            all.
+        num_files: number of live files.
+        num_by_partition: number of files that partition values pruned.
+        num_by_statistics: number of other files that statistics pruned.
         is_exact: whether every row of every remaining file matches the predicate.
         parts: the parts of the predicate that pruned files.
     """
@@ -98,29 +99,29 @@ class Pruned:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The conditions that pruned, as strings."""
+        """The conditions that pruned files, as strings."""
         return self.parts.lines(self.snapshot.configuration)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of the files that are kept."""
+        """Return columns of the remaining files."""
         table = self.snapshot.files(names)
         return table if self.keep is None else _kept(table, self.keep)
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Return statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        """Return statistics of the remaining files; see `Snapshot.stats` for `schema`."""
         table = self.snapshot.stats(schema)
         return table if self.keep is None else table.filter(self.keep)
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """Return the physical rows of each file that is kept; NULL without statistics."""
+        """Return the number of physical rows of each remaining file; NULL without statistics."""
         counts: pa.ChunkedArray[Any] = self.stats(_NUM_RECORDS).column("numRecords")
         return counts
 
     def num_live_rows(self) -> int | None:
-        """Return the live rows of the files that are kept; None if a file lacks `numRecords`.
+        """Return the number of live rows of the remaining files; None if a file lacks `numRecords`.
 
         Raises:
-            MalformedLogError: as for `live_rows`.
+            MalformedLogError: see `live_rows`.
         """
         left = self.live_rows()
         if left.null_count:
@@ -128,11 +129,11 @@ class Pruned:
         return exact_sum(left)
 
     def live_rows(self) -> Any:
-        """Return the live rows of each kept file, as an Arrow array; NULL without `numRecords`.
+        """Return the number of live rows of each remaining file; NULL without `numRecords`.
 
         Raises:
-            MalformedLogError: a file's number of rows is negative, by its statistics or after its
-                deletion vector.
+            MalformedLogError: a file's `numRecords` is negative, or less than its number of deleted
+                rows.
 
         Protocol: Per-file Statistics (`numRecords` counts physical rows)
         """
@@ -153,7 +154,7 @@ class Pruned:
 
     @property
     def num_left(self) -> int:
-        """The number of files that are kept."""
+        """The number of remaining files."""
         return self.num_files - self.num_by_partition - self.num_by_statistics
 
     def counted(self) -> Pruned:
@@ -172,16 +173,16 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class _PrunedInPieces(Pruned):
-    """The result for a large snapshot, piece by piece.
+    """The result for a large snapshot, in pieces.
 
-    The numbers also count adds that later commits replace, unless these might match.
+    The numbers of files also count adds that later commits replace, unless these adds may match.
 
     Args:
         predicate: the predicate that pruned.
-        state: the state of the log, to which the pieces belong.
-        left: the results of pieces that have files left, in order.
+        state: the state of the log with the pieces.
+        left: the results of pieces that have remaining files, in order.
         read: the pieces whose statistics were read.
-        skipped: pieces that were not read.
+        skipped: the pieces that were not read.
     """
 
     predicate: Expression = field(kw_only=True)
@@ -191,12 +192,12 @@ class _PrunedInPieces(Pruned):
     skipped: tuple[SnapshotPiece, ...] = field(kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of the files that are kept."""
+        """Return columns of the remaining files."""
         none = pa.schema([FILE_SCHEMA.field(name) for name in names]).empty_table()
         return pa.concat_tables([none, *self._of_each(lambda one: one.files(names))])
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Return statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        """Return statistics of the remaining files; see `Snapshot.stats` for `schema`."""
         return pa.concat_tables(
             [schema.empty_table(), *self._of_each(lambda one: one.stats(schema))]
         )
@@ -204,15 +205,15 @@ class _PrunedInPieces(Pruned):
     def explain(self) -> list[str]:
         """Explain the result, as lines of a string.
 
-        Cost: if commits after the checkpoint name files, all paths, and a second evaluation of the
-        statistics that were read.
+        Cost: if commits after the checkpoint add or remove files, reads all paths, and evaluates
+            the statistics that were read again.
         """
         skipped = self._num_skipped
         more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
         return Pruned.explain(self.counted()) + more
 
     def counted(self) -> Pruned:
-        """Return the same result with exact numbers of files. Cost: as `explain`."""
+        """Return the same result with exact numbers of files. Cost: see `explain`."""
         if not self.state.names_files:
             return self
         return self._summed(
@@ -240,7 +241,7 @@ class _PrunedInPieces(Pruned):
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
         def run(state: LogState) -> list[_Result]:
             pruned: _PrunedInPieces = self
-            if state is not self.state:  # other files of the log replace damaged ones
+            if state is not self.state:  # a damaged log file was replaced by another
                 pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
             pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
             found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
@@ -250,14 +251,14 @@ class _PrunedInPieces(Pruned):
 
 
 def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """Prune the files of a snapshot that cannot have rows for which `predicate` is true.
+    """Return the files of a snapshot that may have rows for which `predicate` is true.
 
     Args:
         snapshot: the version to prune.
-        predicate: resolved against the snapshot's schema; None keeps all files.
+        predicate: a condition, resolved against the snapshot's schema; None returns all files.
 
-    Cost: the log's columns that the predicate needs: partition values, and the statistics of its
-    columns only. From a large checkpoint, only the row groups that its footers do not rule out.
+    Cost: reads the log's columns that the predicate needs: partition values, and the statistics of
+        its columns. From a large checkpoint, reads only row groups that may match by their footers.
     """
     if predicate is None or snapshot.is_piece:
         return _prune_at_once(snapshot, predicate)
@@ -269,9 +270,9 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
 
 
 def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield columns of all files on request, from a large checkpoint row group by row group.
+    """Yield columns of all files on request; from a large checkpoint, row group by row group.
 
-    Cost: the requested columns; they are not cached here.
+    Cost: reads the requested columns, and does not cache them.
     """
     seen: list[pa.Table] = []
     begun: LogState | None = None
@@ -283,7 +284,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         if not _is_large(state) or begun not in {None, state}:
             return None
         if begun is None and state.checkpoint is not None and state.checkpoint.holds_columns:
-            return None  # all of them were read before
+            return None  # all pieces were yielded before
         begun = state
         pieces = live_pieces(snapshot, state)
         if len(seen) == len(pieces):
@@ -301,7 +302,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         seen.append(files)
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
-    if seen:  # other files of the log replace damaged ones
+    if seen:  # a damaged log file was replaced by another
         root = snapshot.store.root  # another writer may have encoded a path differently
         known = canonical_paths(pa.concat_tables(seen).column("path"), root)
         paths = canonical_paths(rest.column("path"), root)
@@ -310,11 +311,11 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
 
 def estimate_rows(snapshot: Snapshot) -> int | None:
-    """Estimate the number of rows of a table by the log; None if the log does not record it.
+    """Return an estimate of a table's number of rows by the log; None if the log lacks it.
 
-    A table with a large checkpoint gets a fixed large number.
+    For a table with a large checkpoint, a fixed large number is returned.
 
-    Cost: `numRecords` of all files.
+    Cost: reads `numRecords` of all files.
     """
     if snapshot.read_log(_is_large):
         return MANY_ROWS
@@ -365,16 +366,16 @@ def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
 
 
 def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: bool) -> Pruned:
-    """Prune a piece; only files that may match are checked against later commits.
+    """Prune a piece; only for files that may match, check whether later commits replace them.
 
     Args:
         piece: a piece of a version.
-        predicate: as for `prune`.
-        bounds_first: whether to read other statistics only if the bounds leave files.
+        predicate: see `prune`.
+        bounds_first: whether to read other statistics only if files remain after evaluating bounds.
     """
     if piece.row_group is None:
         return _prune_at_once(piece, predicate)
-    # Columns that are read repeatedly are cached; the statistics of a few files are not.
+    # Cache only columns that are read repeatedly, not the statistics of a few files.
     is_first = bounds_first and not piece.held_bytes
     written = piece.in_checkpoint
     num_files = written.num_files
@@ -403,7 +404,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
     skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
     found: list[Pruned] = []
-    # Bounds decide if files are sorted; if they leave files, the rest is read as well.
+    # If files are sorted, bounds suffice; if files remain, the other statistics are read, too.
     bounds_first = True
     results = read_ahead(
         lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
@@ -412,7 +413,8 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     )
     bound = _bounded(read)
     for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
-        if is_new:  # other pieces need more columns, and stay cached while they are read
+        # The piece was not cached before, so keep only its statistics.
+        if is_new:
             piece.forget(statistics=False)
         next(bound)
         found.append(pruned)
@@ -435,7 +437,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
 
 
 def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
-    """After each piece was read, drop its columns if all pieces cache too many."""
+    """After each piece was read, drop its cached columns if all pieces exceed the cache's limit."""
     held = 0
     for piece in pieces:
         size = piece.held_bytes
@@ -447,7 +449,7 @@ def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
 
 
 def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
-    """Return the kept rows, without a copy of adjacent rows, as in sorted tables."""
+    """Return the kept rows; adjacent kept rows are not copied."""
     kept = compute.indices_nonzero(keep)
     count = len(kept)
     first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
@@ -458,7 +460,7 @@ def _num_adds(piece: SnapshotPiece) -> int:
     return 0 if piece.row_group is None else piece.row_group.num_actions("add")
 
 
-# --- decide which files may have a row for which a predicate is true
+# --- evaluating a predicate for files
 
 
 _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
@@ -469,8 +471,9 @@ class Judged:
     """Which files may match a predicate, according to the log.
 
     Args:
-        by_partition: files whose partition values can match; None if no condition needs them.
-        keep: which files may have a matching row; None is all of them.
+        by_partition: for each file, whether its partition values may match; None if no condition
+            uses partition values.
+        keep: for each file, whether it may have a matching row; None means all.
         is_exact: whether every row of every kept file matches.
         parts: the parts of the predicate that pruned files.
     """
@@ -494,14 +497,14 @@ def judge(
     """Decide for each file whether it may have rows for which `predicate` is true.
 
     Args:
-        predicate: resolved against the table's schema.
+        predicate: a condition, resolved against the table's schema.
         configuration: the table's configuration.
         num_files: the number of files.
-        partition_values: returns the `partitionValues` of each.
-        stats: returns the statistics of each, restricted to the leaves of a schema.
+        partition_values: returns the `partitionValues` of all files.
+        stats: returns the statistics of all files, restricted to the leaves of a schema.
         time_zone: the time zone of partition values without a zone.
-        stats_where: returns the statistics of some files. With it, the bounds are read first, and
-            the other statistics only for the remaining files.
+        stats_where: returns the statistics of some files. If given, bounds are read first, and the
+            other statistics only for the remaining files.
     """
     partition_columns = set(configuration.partition_columns)
     by_partition: list[Expression] = []
@@ -509,7 +512,8 @@ def judge(
     for part in conjuncts(predicate):
         used = {path[0] for path in columns(part)}
         (by_partition if used and used <= partition_columns else others).append(part)
-    # Conditions on both kinds of columns go to the statistics pass, with typed partition values.
+    # Conditions on both partition and data columns are evaluated with statistics and typed
+    # partition values.
     named = sorted({path[0] for path in columns(predicate)} & partition_columns)
     partitions: pa.Table | None = None
     if named:
@@ -533,7 +537,7 @@ def judge(
     bounds = skipping.keep(stats(asked), partitions)
     decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
     if stats_where is not None and asked != schema and decided.true_count:
-        # Unread statistics are unknown: more statistics can rule out more files, never fewer.
+        # The other statistics count as unknown here; reading them can only rule out more files.
         of_rest = None if partitions is None else partitions.filter(decided)
         rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))
@@ -546,7 +550,7 @@ def _bounds_alone(schema: pa.Schema) -> pa.Schema:
 
 
 def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
-    """Combine a boolean column into one array."""
+    """Return a boolean column as one array."""
     whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
     return whole  # type: ignore[no-any-return]  # booleans
 

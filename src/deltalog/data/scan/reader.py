@@ -1,9 +1,9 @@
-"""Read files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
+"""Reading files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
 
-Owns how files are opened, and which threads do which steps ahead of others; `pieces` reads their
-rows. For a store that is reached by requests, some threads wait for a file's bytes and others
-decode them. They fetch the predicate's columns, decide which rows are kept, fetch the other
-columns, and read the rows. For a local file these are one step.
+This module opens files, and distributes the steps to threads; `pieces` reads rows. For a remote
+store, some threads wait for bytes and other threads decode them. The steps are: fetch the
+predicate's columns, decide which rows are kept, fetch the other columns, read the rows. For a local
+file, all of this is one step.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from deltalog.data.scan.pieces import KeptRows, RowParts
     from deltalog.protocol.deletion_vectors import DeletionBitmap
 
-# Pickles of 0.2 name `ReadSpec` beside `ScanTask`.
+# Pickles of deltalog 0.2 refer to `ReadSpec` in this module.
 __all__ = ["ReadSpec", "ScanTask", "read_pieces", "read_task", "read_tasks"]
 
 _FEW_FILES: Final = 2
-"""Up to this many local files with few requested rows are read without other threads."""
+"""Up to this number of local files with few rows are read in the calling thread."""
 _NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
@@ -58,9 +58,9 @@ def read_tasks(
     """Yield the batches of all tasks, in the order of the tasks.
 
     Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
-    `pieces_ahead` decoded pieces of up to about a million rows. If the store is reached by
-    requests, up to 64 files are opened ahead, and column chunks of up to 256 MiB are fetched ahead
-    (or those of one piece, if it has more).
+        `pieces_ahead` decoded pieces of up to about a million rows. For a remote store, up to 64
+        files are opened in advance, and up to 256 MiB of column chunks (at least one piece) are
+        fetched in advance.
     """
     tasks = iter(tasks)
     first = next(tasks, None)
@@ -72,17 +72,17 @@ def read_tasks(
         return
     some = list(islice(tasks, 2))
     if len(some) == 1 and fetches_whole(first.store, first.path):
-        yield from read_task(first)  # no other request could run at the same time
+        yield from read_task(first)  # there is nothing to run concurrently
         return
     tasks = chain(some, tasks)
-    # A scan that may need only a few rows opens no files ahead, and fetches no bytes ahead.
+    # A scan that may need only a few rows opens no files and fetches no bytes in advance.
     depth = MOST_REQUESTS if files_ahead else 0
     opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
     wanted = (FirstFetch.of(piece) for file in opened for piece in file.pieces())
     fetched = read_ahead(
         FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=FirstFetch.num_bytes
     )
-    if first.spec.predicate is None:  # nothing else must be fetched
+    if first.spec.predicate is None:  # all columns are fetched at once
         for batches in read_ahead(read_fetched, fetched, depth=pieces_ahead):
             yield from batches
         return
@@ -101,9 +101,9 @@ def _fetch(rows: KeptRows | RowParts) -> KeptRows | RowParts:
 def _read_local(
     tasks: Iterator[ScanTask], files_ahead: int, pieces_ahead: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of local files; a few rows are read by this thread alone.
+    """Yield the batches of local files; read a few rows in the calling thread.
 
-    Handing a file or a piece to another thread takes longer than reading a few rows of it.
+    Passing a file or a piece to another thread takes longer than reading a few rows.
     """
     most = _FEW_FILES if files_ahead else 1
     some = list(islice(tasks, most + 1))
@@ -123,25 +123,25 @@ def _read_local(
 
 
 def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of one task, read in this thread."""
+    """Yield the batches of one task, read in the calling thread."""
     for piece in _open(task).pieces():
         yield from piece.read()
 
 
 def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
-    """Return the batches of one task, already decoded unless the rows need many bytes."""
+    """Return the batches of one task; they are decoded, except large rows."""
     return [piece.read() for piece in _open(task).pieces()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask(FileTask):
-    """One logical file to read: a data file without the rows that its deletion vector marks."""
+    """A file to read: a data file without the rows that its deletion vector marks."""
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that the predicate and the deletion vector leave, in batches.
+        """Yield the rows that match the predicate and are not deleted, in batches.
 
-        Cost: the footer, and the columns' chunks of the row groups that may match; memory for one
-        piece of up to about a million rows.
+        Cost: reads the footer, and the requested column chunks of row groups that may match; memory
+            for one piece of up to about a million rows.
         """
         return read_task(self)
 
@@ -171,7 +171,7 @@ def _open(task: ScanTask) -> OpenTask:
         runs = pruning.rows(groups, paged)
         if marked is not None:
             every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
-            if spec.predicate is None and runs != every:  # long parts of row groups are left out
+            if spec.predicate is None and runs != every:  # long runs of rows are skipped
                 paged.load_index(groups, leaves)
         return OpenTask(
             task=task,
@@ -186,12 +186,12 @@ def _open(task: ScanTask) -> OpenTask:
 
 
 def _tail_bytes(task: ScanTask) -> int:
-    """Return how many bytes to fetch on opening a file: all of a small file."""
+    """Return the number of bytes to fetch when a file is opened; a small file is fetched whole."""
     return tail_bytes(task.store, task.path, task.size_bytes or 0)
 
 
 def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
-    """Split the data columns into those that the predicate needs, and the others."""
+    """Return the data columns of the predicate, and the other data columns."""
     if spec.predicate is None:
         return spec.data_columns, StructType(())
     needed = {path[0] for path in columns(spec.predicate)}
@@ -202,7 +202,7 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
-    """Return columns outside the table's schema; column mapping does not apply to them."""
+    """Return the projection of columns that are not in the table's schema, without mapping."""
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
         wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
@@ -220,7 +220,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 def _with_rows(
     groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
-    """Return the row groups with live rows, or with deleted rows if only those are requested."""
+    """Return the row groups that have live rows; with `only_deleted`, deleted rows."""
     starts = reader.row_group_starts
 
     def has_rows(group: int) -> bool:

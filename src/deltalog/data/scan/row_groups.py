@@ -1,12 +1,11 @@
-"""Prune inside a file: which row groups, and which of their rows, may match a predicate.
+"""Pruning within a file: the row groups, and the rows in them, that may match a predicate.
 
 `may_hold_matches` prunes the row groups of a checkpoint.
 
-Uses the bounds in the Parquet footer and column index like the statistics in the log, by the same
-rule: a missing bound keeps the rows. Pages of different columns begin at different rows. So a
-page's bounds apply to each run of rows that lies in one page of every column. Bounds of
-floating-point columns are not used: writers leave NaN out of them, and Spark orders NaN as the
-largest value.
+The bounds in the Parquet footer and column index are used like the statistics in the log: without a
+bound, rows may match. Pages of different columns begin at different rows, so rows are divided into
+runs that lie in one page of every column. Bounds of floating-point columns are not used, because
+writers exclude NaN from bounds, and NaN is the largest value in Spark.
 
 Protocol: none (Parquet column statistics and page index)
 """
@@ -53,12 +52,12 @@ _PARTS: Final = ("minValues", "maxValues", "nullCount")
 
 
 class FooterPruning:
-    """The parts of a file that its footer and page index rule out for a predicate.
+    """Pruning of a file by its footer and page index.
 
     Args:
-        predicate: resolved; conditions on other columns than data columns prune nothing.
-        data_columns: logical columns that are read from the file.
-        leaf_of: index of the file's leaf, for each column that is a leaf there.
+        predicate: a resolved condition; only conditions on data columns prune.
+        data_columns: the logical columns to read from the file.
+        leaf_of: for each column that is a leaf in the file, the number of the leaf.
         reader: the file's reader.
     """
 
@@ -75,7 +74,8 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        # Cached: most files have the same columns, and a plan for a long IN list is slow.
+        # Cache plans, because most files have the same columns, and planning a long IN list is
+        # slow.
         plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
         if data_columns not in plans:
             plans[data_columns] = _plan(predicate, data_columns)
@@ -97,10 +97,10 @@ class FooterPruning:
         """Return the numbers of the row groups that may have a matching row.
 
         Args:
-            paged: a reader of the file; pages known from earlier reads are used at once.
+            paged: a reader of the file; pages that it has loaded before are used at once.
 
-        Cost: for a local file, a read of the footer's bytes; for others no I/O. Some microseconds
-        per row group and column of the predicate.
+        Cost: for a local file, one read of the footer; for a remote file, no request. Some
+            microseconds per row group and column of the predicate.
         """
         every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
@@ -115,8 +115,8 @@ class FooterPruning:
         """Return the rows of row groups that may match, by the bounds of their pages.
 
         Args:
-            groups: numbers, ascending.
-            paged: a reader of the file, with its index loaded if there is one.
+            groups: numbers of row groups, ascending.
+            paged: a reader of the file, which has loaded the page index, if there is one.
 
         Cost: some microseconds per page and column of the predicate, unless `row_groups` has
         inspected these pages before.
@@ -145,8 +145,8 @@ class FooterPruning:
 
         Args:
             skipping: the plan of the predicate.
-            groups: numbers, ascending.
-            known: row groups whose pages are used; for the others, the bounds of all rows.
+            groups: numbers of row groups, ascending.
+            known: row groups whose page bounds are used; for other row groups, the footer is used.
             paged: a reader of the file.
         """
         kept_facts = self._reader.footer.page_facts
@@ -195,7 +195,7 @@ class FooterPruning:
         counts: Sequence[int],
         chunks: Mapping[int, Sequence[ColumnChunk]],
     ) -> pa.Table:
-        """Return the statistics of runs of rows: their number, and those of each column."""
+        """Return the statistics of runs of rows: number of rows, and bounds of each column."""
         found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
         for path, kind in leaves_of_schema(skipping.stats_schema):
             values: pa.Array[Any] | None = None
@@ -210,7 +210,7 @@ class FooterPruning:
 
 
 def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
-    """Plan how to skip rows of a file with some columns, by conditions on these alone."""
+    """Return a plan for skipping rows of a file, by the conditions on these columns only."""
     known = set(data_columns.names)
     parts = tuple(
         part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
@@ -223,7 +223,7 @@ def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
 def _of_cells(
     cells: Sequence[RowRange], pages: Pages, bounds: Sequence[ColumnChunk]
 ) -> Iterator[ColumnChunk]:
-    """Return the statistics of the rows of each cell, which lies in one page."""
+    """Yield the statistics of each cell: those of the page in which it lies."""
     for start, end in cells:
         page = pages.around((start, end))[0]
         found, page_rows = bounds[page], pages.rows[page + 1] - pages.rows[page]
@@ -243,7 +243,7 @@ class _FileFacts:
 
 
 def _stats(found: Sequence[tuple[tuple[str, ...], pa.Array[Any]]], count: int) -> pa.Table:
-    """Return statistics as a table with a row for each run of rows."""
+    """Return statistics as a table with one row per run of rows."""
     shown = schema_of_leaves([(path, values.type) for path, values in found])
     by_path = dict(found)
     arrays = [_nested(field, (field.name,), by_path) for field in shown]
@@ -282,11 +282,11 @@ def _part_of(
             arrow_type=reader.arrow_schema.field(reader.leaves[leaf][0]).type,
         )
         return None if bounds is None else bounds.cast(kind)
-    except (pa.ArrowException, OverflowError):  # the bounds are not of the column's type
+    except (pa.ArrowException, OverflowError):  # the bounds do not have the column's type
         return None
 
 
-# --- skip row groups of a checkpoint whose footers rule out all their files
+# --- skipping row groups of a checkpoint
 
 
 _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
@@ -295,14 +295,14 @@ _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
 def may_hold_matches(
     predicate: Expression, configuration: TableConfiguration, groups: Sequence[PartialCheckpoint]
 ) -> list[bool]:
-    """Mark row groups that may have a file with a row for which `predicate` is true.
+    """Return for each row group whether a file in it may have rows for which `predicate` is true.
 
     Args:
-        predicate: resolved against the table's schema.
+        predicate: a condition, resolved against the table's schema.
         configuration: the table's configuration.
-        groups: one row group each.
+        groups: parts of a checkpoint with one row group each.
 
-    Cost: their footers, if they were not read yet.
+    Cost: reads the footers that were not read yet.
     """
     columns = _Columns(configuration.schema, configuration.column_mapping_mode)
     skipping = plan_skipping(predicate, columns)
@@ -329,7 +329,7 @@ def may_hold_matches(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The table's columns, none of which is exact: a row group has many partition values."""
+    """The table's columns; none is exact, because a row group has many partition values."""
 
     schema: StructType
     column_mapping_mode: Mode
@@ -339,7 +339,7 @@ class _Columns:
 def _sources(
     schema: pa.Schema, configuration: TableConfiguration
 ) -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    """Return the checkpoint's leaf for each minimum or maximum of a column."""
+    """Return the checkpoint's leaf column for each minimum and maximum of a column."""
     mode = configuration.column_mapping_mode
     partitions = {}
     for name in configuration.partition_columns:
@@ -357,5 +357,5 @@ def _sources(
 
 
 def _is_read_alike(kind: Any) -> bool:
-    """Whether all writers parse a string to the same value; not true for times without a zone."""
+    """Whether all writers parse strings of this type equally; False for times without a zone."""
     return pt.is_integer(kind) or pt.is_date(kind) or pt.is_decimal(kind) or pt.is_string(kind)

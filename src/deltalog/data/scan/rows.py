@@ -1,6 +1,6 @@
 """Conversions of rows to batches, tables, data frames and Arrow streams.
 
-Scans and change feeds share these conversions. Some also have the method names of
+Scans and change feeds share these conversions. Some methods have the names of those of
 `pyarrow.RecordBatchReader`. Data-frame libraries are imported only when they are used.
 
 Protocol: none
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Base of results that yield batches of one schema, any number of times.
+    """Base class of results that can be read any number of times.
 
-    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: they share one position.
+    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: the object has one
+    position.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments name this class."""
+        """Use the subclass's name in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
 
@@ -40,7 +41,7 @@ class Rows:
         raise InvalidInputError(f"{type(self).__name__} has no schema")
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, batch by batch; memory stays bounded for any number of rows."""
+        """Yield the rows in batches; the required memory does not depend on the number of rows."""
         raise InvalidInputError(f"{type(self).__name__} has no rows")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -64,8 +65,8 @@ class Rows:
         """Return all rows as a pandas data frame.
 
         Args:
-            dtype_backend: as for `DeltaTable.to_pandas`.
-            options: those of `pyarrow.Table.to_pandas`.
+            dtype_backend: see `DeltaTable.to_pandas`.
+            options: options of `pyarrow.Table.to_pandas`.
         """
         require_library("pandas")
 
@@ -77,7 +78,7 @@ class Rows:
         return frame
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """Return all rows as a DuckDB relation; by default on a new connection in memory."""
+        """Return all rows as a DuckDB relation, by default of a new in-memory connection."""
         return duckdb_relation(self.to_table(), connection)
 
     def read_all(self) -> pa.Table:
@@ -97,7 +98,7 @@ class Rows:
         return self._position.read_next_batch()
 
     def close(self) -> None:
-        """Release the position and resources of `read_next_batch`."""
+        """Reset `read_next_batch` to the start, and release its resources."""
         held = self.__dict__.pop("_position", None)
         if held is not None:
             held.close()
@@ -112,11 +113,11 @@ class Rows:
 
 
 def duckdb_relation(source: Any, connection: Any = None) -> Any:
-    """Make a DuckDB relation over a dataset or a table.
+    """Return a DuckDB relation over a dataset or a table.
 
     Args:
         source: the data for DuckDB to read.
-        connection: a connection of DuckDB; None is a new one in memory.
+        connection: a connection of DuckDB; None makes a new in-memory connection.
     """
     connection = require_library("duckdb").connect() if connection is None else connection
     return connection.from_arrow(source)
@@ -127,10 +128,10 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
 
     Args:
         name: the module's name.
-        extra: the extra of deltalog that installs it; None is the one of this name.
+        extra: the extra of deltalog that installs the library; None means the extra `name`.
 
     Raises:
-        InvalidInputError: it is not installed; the message states how to install it.
+        InvalidInputError: the library is not installed; the message states how to install it.
     """
     try:
         return import_module(name)
@@ -144,7 +145,7 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
-"""The kind of dtypes of a frame, under the names of pandas' readers."""
+"""The kind of dtypes of a data frame, as named in pandas' readers."""
 
 _NULLABLE: Final = {
     pa.bool_(): "BooleanDtype",
@@ -157,7 +158,7 @@ _NULLABLE: Final = {
     pa.string(): "StringDtype",
     pa.large_string(): "StringDtype",
 }
-"""pandas' dtypes with a mask for NA, by name."""
+"""The masked (nullable) dtypes of pandas."""
 
 
 def to_frame(
@@ -167,12 +168,12 @@ def to_frame(
 
     Args:
         table: the rows.
-        dtype_backend: None uses the dtypes of pyarrow.
-        options: those of `pyarrow.Table.to_pandas`.
+        dtype_backend: the kind of dtypes; None uses pyarrow's default dtypes.
+        options: options of `pyarrow.Table.to_pandas`.
 
     Raises:
-        InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or a value
-            that the pandas dtype cannot represent, such as a year after 9999.
+        InvalidInputError: the backend is unknown, or both a backend and `types_mapper` are given;
+            or the pandas dtype cannot represent a value, such as a year after 9999.
     """
     is_mapped = options.get("types_mapper") is not None
     if dtype_backend is not None:
@@ -186,7 +187,7 @@ def to_frame(
     except pa.ArrowMemoryError:
         raise
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
-        if is_mapped:  # by the caller, who may have caused the error
+        if is_mapped:  # the caller's mapper may have caused the error
             raise
         raise InvalidInputError(
             f"cannot make a data frame of {table.num_rows:,} rows with "
@@ -196,7 +197,7 @@ def to_frame(
 
 
 def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
-    """Return the column that pandas cannot represent, or all of them."""
+    """Return a description of the column that pandas cannot represent, or of all columns."""
     for place, name in enumerate(table.column_names):
         try:
             table.select([place]).to_pandas(**options)
@@ -209,13 +210,13 @@ def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:
     """Return a function from Arrow types to dtypes that represent their values and NULL exactly.
 
     Args:
-        dtype_backend: `pyarrow`: an Arrow dtype for every type. `numpy_nullable`: pandas' masked
-            dtypes for numbers, booleans and strings; NumPy's for timestamps, and Python's values
-            for the rest, as in pandas' readers. Nested types use Arrow's dtypes, because NumPy
-            would make their numbers floating-point beside a NULL.
+        dtype_backend: `pyarrow`: an Arrow dtype for every type. `numpy_nullable`: masked dtypes of
+            pandas for numbers, booleans and strings, NumPy dtypes for timestamps, and Python
+            objects for other types, as in pandas' readers. Nested types have Arrow dtypes, because
+            NumPy would convert integers to floating-point numbers if there is a NULL.
 
     Raises:
-        InvalidInputError: there is no such backend.
+        InvalidInputError: the backend is unknown.
     """
     import pandas as pd  # noqa: PLC0415  # optional
 

@@ -1,7 +1,7 @@
-"""Scan tasks: the description of one file to read, as picklable values.
+"""Scan tasks: picklable descriptions of one file to read.
 
-Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
-`reader` adds the methods that read a task.
+A task can be read in any thread, in another process or on a Spark worker. `reader` adds the methods
+that read a task.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
-"""Columns that have one value for all rows of a file, as arrays of that value.
+"""Columns with one value for all rows of a file: names, and arrays with that value.
 
-Arrow's scalars are pickled as Python values, which lack some types.
+Arrow's scalars are not used: they are pickled as Python values, which lack some types.
 """
 
 
@@ -62,16 +62,16 @@ class ReadSpec:
 
     Args:
         table: location, for messages.
-        data_columns: logical columns to read from the files, pruned to the leaves needed.
+        data_columns: logical columns to read from the files, with only the required nested fields.
         partition_columns: logical columns whose values are in the log.
         metadata_columns: names of `METADATA_COLUMNS`.
-        output: schema of the batches; its columns are among the three kinds above.
-        predicate: resolved; keeps only rows for which it is true.
-        mode: the table's column mapping.
+        output: schema of the batches; its columns are of the three kinds above.
+        predicate: a resolved condition; only rows for which it is true are returned.
+        mode: the table's column mapping mode.
         physical_names: the physical names of the partition columns, by logical name.
         time_zone: the time zone of partition values without a zone.
-        row_id_column: materialized row id column; rewritten files keep row ids there.
-        row_commit_version_column: the same for the version that last changed a row.
+        row_id_column: the materialized row id column, in which rewritten files store row ids.
+        row_commit_version_column: the materialized column of row commit versions.
         reads_change_type: whether the files are change files, which have the column `_change_type`.
     """
 
@@ -89,7 +89,7 @@ class ReadSpec:
     reads_change_type: bool = False
 
     def without_output(self) -> ReadSpec:
-        """Return the same read without output, to count rows: it reads the predicate's columns."""
+        """Return the same read without output columns, for counting rows."""
         used = (
             {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
         )
@@ -100,7 +100,7 @@ class ReadSpec:
         )
 
     def with_columns(self, names: Sequence[str]) -> ReadSpec:
-        """Return the same read of some of its columns: names of `output`, in the given order."""
+        """Return the same read with only these columns of `output`, in this order."""
         paths = columns(self.predicate) if self.predicate is not None else ()
         used = {*names, *(path[0] for path in paths), *(".".join(path) for path in paths)}
         return replace(
@@ -116,19 +116,19 @@ class FileTask:
     """The description of a `ScanTask`: a data file without the rows of its deletion vector.
 
     Args:
-        path: decoded.
-        partition_values: physical name → serialised value.
-        base_row_id: row id of the first physical row.
+        path: the decoded path.
+        partition_values: serialised values by physical column name.
+        base_row_id: the file's `baseRowId`.
         only_deleted: return only the rows that `deletion_vector` marks and `without` does not; for
             the change data feed, and for changes of rows by position.
         without: marks rows to remove from `deletion_vector`.
-        constants: columns with one value for all rows, appended after the others.
-        along: how many bytes of table columns may be read with the metadata and constants. Once
-            they are spent, batches lack the table's columns. None always reads all columns.
-        footers: collects the footers of files with requested rows, for reading the files again.
-        most_rows: the task returns this many rows, or fewer if there is a predicate; None if that
-            is unknown, or was not requested.
-        size_bytes: the size of the whole file, as it is stored.
+        constants: columns with one value for all rows, which are appended to the other columns.
+        along: the number of bytes of table columns that may be read in addition to metadata and
+            constants. When it is used up, batches have no table columns. None means no limit.
+        footers: cache of footers, for files that will be read again.
+        most_rows: the number of rows without the predicate; None if it is unknown or was not
+            requested.
+        size_bytes: the size of the file.
     """
 
     store: Store
@@ -157,10 +157,10 @@ class FileTask:
 
 
 class Allowance:
-    """The bytes of columns that a search of rows may read along with their positions; thread-safe.
+    """A thread-safe budget of bytes of table columns for a search of row positions.
 
     Args:
-        num_bytes: the initial number.
+        num_bytes: the initial budget.
     """
 
     def __init__(self, num_bytes: int) -> None:
@@ -169,11 +169,11 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the budget is used up."""
         return self._left <= 0
 
     def take(self, num_bytes: int) -> bool:
-        """Subtract this many bytes, or all that are left; return whether enough were left."""
+        """Subtract bytes, down to zero; return whether the budget was sufficient."""
         with self._lock:
             is_enough = num_bytes <= self._left
             self._left -= min(num_bytes, self._left)
@@ -182,7 +182,7 @@ class Allowance:
 
 @contextmanager
 def noting(task: FileTask) -> Iterator[None]:
-    """Add a note to errors with the file and table that was read."""
+    """Add a note with the file and the table to errors."""
     try:
         yield
     except DeltaError as error:
@@ -206,16 +206,16 @@ def read_spec(
 
     Args:
         snapshot: the version to read.
-        columns: as for `plan_scan`.
-        predicate: likewise.
-        hidden: names of `METADATA_COLUMNS`, appended to the output. Operations use them even if a
-            table column `_metadata` hides these names in `columns` and `predicate`.
-        more_columns: columns that the tasks supply (`FileTask.constants`).
-        is_resolved: as for `plan_scan`.
+        columns: see `plan_scan`.
+        predicate: see `plan_scan`.
+        hidden: names of `METADATA_COLUMNS` to append to the output. They are valid even if the
+            table has a column `_metadata`, which hides these names in `columns` and `predicate`.
+        more_columns: types of the columns in `FileTask.constants`.
+        is_resolved: see `plan_scan`.
 
     Raises:
-        InvalidInputError: an unknown column; or a column of the table has one of the names in
-            `hidden`, with the dot in it.
+        InvalidInputError: a column is unknown; or a table column has a name in `hidden` (with a
+            dot).
     """
     configuration = snapshot.configuration
     schema = configuration.schema
@@ -262,7 +262,7 @@ def _output(
     asked: Sequence[str],
     metadata: Mapping[str, pa.DataType],
 ) -> pa.Schema:
-    """Return the Arrow schema of the requested columns, each once, in that order."""
+    """Return the Arrow schema of the requested columns, without duplicates, in this order."""
     fields = {field.name: field for field in to_arrow_schema(shown)}
     fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
     order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
@@ -293,7 +293,7 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
     return found
 
 
-# --- runs of physical rows: those that are read, and the kept rows among them
+# --- runs of physical rows
 
 
 _GAP_ROWS: Final = 1024
@@ -318,11 +318,11 @@ def positions(runs: Sequence[RowRange]) -> pa.Array[Any]:
 
 
 def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[RowRange]:
-    """Yield the runs, cut where row groups begin.
+    """Yield the runs, divided at the starts of row groups.
 
     Args:
-        runs: to cut.
-        starts: each row group's first row, and the number of rows.
+        runs: the runs to divide.
+        starts: the first row of each row group, followed by the number of rows.
     """
     for first, end in runs:
         start = first
@@ -335,12 +335,12 @@ def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[R
 def live_runs(
     runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
 ) -> Sequence[RowRange]:
-    """Return the runs without long parts of deleted rows.
+    """Return the runs without long sequences of deleted rows.
 
     Args:
         runs: the runs that may match.
-        marked: the rows that the vector marks.
-        only_deleted: whether to keep the marked rows instead of the others.
+        marked: the rows that the deletion vector marks.
+        only_deleted: whether to return the marked rows instead of the other rows.
     """
     if not runs:
         return runs
@@ -352,7 +352,7 @@ def live_runs(
         return runs
     marks = marked.between(first, end).to_arrow()
     starts, ends = _near(marks, _GAP_ROWS if only_deleted else 1)
-    if not only_deleted:  # only long deleted parts are worth skipping
+    if not only_deleted:  # skip only long sequences of deleted rows
         is_long = compute.greater_equal(compute.subtract(ends, starts), _GAP_ROWS)
         starts, ends = starts.filter(is_long), ends.filter(is_long)
     if len(starts) > _MOST_RUNS:
@@ -371,11 +371,11 @@ def hits(
 
     Args:
         runs: the runs that were read.
-        mask: which of their rows are kept, at least one.
-        starts: each row group's first row, and the number of rows.
+        mask: the rows of the runs to keep, at least one.
+        starts: the first row of each row group, followed by the number of rows.
     """
     places = _near_places(mask)
-    if places is None:  # kept rows are nearly everywhere: only leave out whole row groups
+    if places is None:  # kept rows are on nearly all pages, so skip only whole row groups
         cut = list(within_groups(runs, starts))
         ends = list(accumulate(end - start for start, end in cut))
         every = zip([0, *ends[:-1]], ends, strict=True)
@@ -392,7 +392,7 @@ def hits(
 
 
 def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
-    """Return runs of places at or near true values; None if they cover nearly all of the mask."""
+    """Return runs of positions near true values; None if they cover nearly the whole mask."""
     if mask.true_count > len(mask) // 2:
         return None
     kept: Any = compute.indices_nonzero(mask)
@@ -403,7 +403,7 @@ def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
 
 
 def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Join ascending numbers with short gaps to runs; return the runs' first numbers and ends."""
+    """Join ascending numbers with short gaps to runs; return the starts and ends of the runs."""
     count = len(numbers)
     steps = compute.subtract(numbers.slice(1), numbers.slice(0, max(0, count - 1)))
     lasts = compute.indices_nonzero(compute.greater(steps, gap))
@@ -418,7 +418,7 @@ def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[RowRange]:
 
 
 def _common(some: Sequence[RowRange], others: Sequence[RowRange]) -> list[RowRange]:
-    """Return the rows that are in both."""
+    """Return the rows that are in both lists of runs."""
     found: list[RowRange] = []
     position = 0
     for start, end in some:

@@ -1,7 +1,7 @@
-"""Read the first rows of an order, and stop when no other file can have a better row.
+"""Reading the first rows of a sort order, without reading files that cannot contain such rows.
 
-Owns the order in which files are read, and when to stop. Bounds only choose which files to try
-first. Pruning decides which files to skip, with the last of the best rows as a condition.
+Files are read in the order of their bounds. After each step, the last of the best rows so far
+becomes a condition, with which pruning skips the remaining files.
 
 Protocol: Per-file Statistics
 """
@@ -61,14 +61,14 @@ def first_rows(
     Args:
         snapshot: the version to read.
         spec: the spec of the read, with all columns of the keys in its output.
-        keys: the order's keys.
+        keys: the sort keys.
         limit: the number of rows, 1 or more.
         pruned: the files that may have rows for `spec`.
         names: the log's columns that `tasks` needs.
         tasks: makes the tasks of some files.
 
-    Cost: the files whose bounds do not rule out such a row, the best bounds first. Memory for a
-    few times `limit` rows.
+    Cost: reads files that may contain such a row, the best bounds first. Memory for a few times
+        `limit` rows.
     """
     best = _Best(spec, keys, limit)
     waiting = _by_bound(pruned, names, keys[0])
@@ -91,7 +91,7 @@ def first_rows(
 
 
 class _Best:
-    """The first rows of an order among the added rows."""
+    """Collects the first rows of a sort order from batches."""
 
     def __init__(self, spec: ReadSpec, keys: Sequence[SortKey], limit: int) -> None:
         self._schema = spec.output
@@ -109,13 +109,13 @@ class _Best:
             self._keep(self.rows())
 
     def rows(self) -> pa.Table:
-        """The first rows, in order."""
+        """Return the first rows, in order."""
         rows = pa.Table.from_batches(self._held, schema=self._schema).combine_chunks()
         columns = [_values(rows, key) for key in self._keys]
         return arranged(rows, self._keys, columns).slice(0, self._limit)
 
     def bound(self) -> Expression | None:
-        """A condition that is true for all rows that may come before the last of the best rows."""
+        """Return a condition that is true for all rows before the last of the best rows."""
         rows = self.rows()
         self._keep(rows)
         if rows.num_rows < self._limit:
@@ -134,7 +134,7 @@ def _values(rows: pa.Table, key: SortKey) -> Any:
 
 
 def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
-    """Return the files with `numRecords`, ordered by their bounds: the best files first."""
+    """Return the files with `numRecords`, in the order of their bounds, the best files first."""
     files = pruned.files(names)
     files = files.append_column("numRecords", pruned.num_records())
     bounds = _bounds(pruned, files, key)
@@ -146,7 +146,7 @@ def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
 
 
 def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
-    """Return a bound of each file's first value, NULL if unknown; None if all are unknown."""
+    """Return for each file a bound of its first value, or NULL; None if no file has bounds."""
     configuration = pruned.snapshot.configuration
     path = physical_path(configuration.schema, key.path, configuration.column_mapping_mode)
     if key.path[0] in configuration.partition_columns:
@@ -181,6 +181,6 @@ def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
 
 
 def _files_for(files: pa.Table, limit: int) -> int:
-    """Return how many of the first files probably contain `limit` rows."""
+    """Return the number of first files that probably contain `limit` rows."""
     rows = compute.cumulative_sum(compute.fill_null(files.column("numRecords"), 1))
     return int(compute.sum(compute.less(rows, limit)).as_py() or 0) + 1

@@ -1,9 +1,9 @@
-"""Transform physical batches into logical ones.
+"""Transforming physical batches into logical batches.
 
-Owns how columns of a data file are matched to the table's columns (by name, by physical name or by
-field id), which Parquet leaves are read for them, and how the arrays are assembled: missing columns
-and nested fields become NULL, widened types are promoted, old calendars are rebased, shredded
-variants are reassembled.
+This module matches the columns of a data file to the table's columns (by name, physical name or
+field id), selects the Parquet leaves to read, and makes the logical arrays: missing columns and
+nested fields are NULL, widened types are promoted, old calendars are rebased, shredded variants are
+reassembled.
 
 Protocol: Column Mapping (Reader Requirements for Column Mapping), Type Widening, Variant Shredding
 """
@@ -68,11 +68,11 @@ class FileProjection:
 
     Args:
         leaves: indices of the Parquet leaf columns, ascending.
-        columns: for each logical column its name in the file (None: missing), and the function
-            that adapts its arrays (None: not needed).
+        columns: for each logical column, its name in the file (None if missing), and the function
+            that converts its arrays (None if not needed).
         schema: the schema of the logical columns.
-        leaf_of: index of the file's leaf, for each logical column that is a single leaf and is
-            not rebased, so that the footer's bounds apply to its values.
+        leaf_of: the number of the file's leaf for each logical column whose values have the
+            footer's bounds: columns with a single leaf, without rebasing.
     """
 
     leaves: tuple[int, ...]
@@ -98,9 +98,9 @@ class FileProjection:
 def kept_projection(
     columns: StructType, reader: ParquetReader, mode: Mode, path: str, time_zone: str
 ) -> FileProjection:
-    """Return `project_file` for an open file, kept with its footer for other such scans.
+    """Return `project_file` for an open file, cached with its footer.
 
-    `time_zone` is for files whose writer did not record its own.
+    `time_zone` is used for files that do not contain the writer's time zone.
     """
     known, key = reader.footer.projections, (columns, mode, path, time_zone)
     found: FileProjection | None = known.get(key)
@@ -118,7 +118,7 @@ def kept_projection(
 
 
 class _RecentProjections:
-    """Recent projections without conversions, reused for files with the same columns.
+    """Cache of projections without conversions, for files with the same columns.
 
     Most files of a table have the same columns, and matching thousands of columns by name takes
     longer than comparing two schemas.
@@ -128,17 +128,18 @@ class _RecentProjections:
         self._kept: tuple[tuple[StructType, Mode, pa.Schema, FileProjection], ...] = ()
 
     def get(self, columns: StructType, mode: Mode, schema: pa.Schema) -> FileProjection | None:
-        """Return the projection of these columns in files of this schema, if known."""
+        """Return the cached projection of these columns for files with this schema, or None."""
         for known_columns, known_mode, known_schema, projection in self._kept:
             is_same = known_mode is mode and known_columns == columns
-            if is_same and known_schema.equals(schema, check_metadata=True):  # with ids of fields
+            # The metadata contains field ids.
+            if is_same and known_schema.equals(schema, check_metadata=True):
                 return projection
         return None
 
     def keep(
         self, columns: StructType, mode: Mode, schema: pa.Schema, found: FileProjection
     ) -> None:
-        """Cache a projection that converts nothing; others contain their file's path for errors."""
+        """Cache a projection without conversions, which would contain the file's path."""
         if all(adapter is None for _, adapter in found.columns):
             self._kept = ((columns, mode, schema, found), *self._kept[: _MOST_KEPT - 1])
 
@@ -157,15 +158,15 @@ def project_file(
     """Match the table's `columns` to the columns of the file at `path`.
 
     Args:
-        columns: requested logical columns, pruned to the requested nested leaves.
+        columns: the requested logical columns, with only the requested nested fields.
         file_schema: the schema of the Parquet file, with field ids in the fields' metadata.
         mode: the table's column mapping.
         path: for messages.
-        rebase: for a file in the hybrid calendar.
+        rebase: the rebasing, for a file in the hybrid calendar.
 
     Raises:
-        DataFileUnreadableError: a column's type cannot be read as the table's type, two columns
-            match one name, or the table maps by id and the file has no ids.
+        DataFileUnreadableError: a column's type cannot be read as the table's type, two columns of
+            the file match one column, or the table maps columns by id and the file has no ids.
 
     Protocol: Reader Requirements for Column Mapping
     """
@@ -224,7 +225,7 @@ class _Fields:
 
 @dataclass(slots=True)
 class _ColumnMatcher:
-    """Builds adapters for matched columns, and collects the leaves that they need."""
+    """Matches columns, makes functions that convert their arrays, and collects their leaves."""
 
     mode: Mode
     path: str
@@ -279,7 +280,8 @@ class _ColumnMatcher:
         promote = promotion(found, wanted)
         if self.rebase is None:
             return promote
-        if pt.is_date32(found):  # a date that was widened to a timestamp is rebased as a date
+        # Rebase a date as a date, even if the column's type was widened to a timestamp.
+        if pt.is_date32(found):
             old = self.rebase.adapter(leaf, found)
             steps = (old, promote)
         else:
@@ -310,7 +312,8 @@ class _ColumnMatcher:
             inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
             parts.append((match.name, inner))
         if len(self.leaves) == before and fields:
-            # The file has no requested field: read a leaf to learn which structs are NULL.
+            # The file has none of the requested fields; read any leaf to determine which structs
+            # are NULL.
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
@@ -322,7 +325,7 @@ class _ColumnMatcher:
     def _map(self, name: str, wanted: MapType, found: Any, first: int) -> Adapter | None:
         key_type, item_type = found.key_type, found.item_type
         keys = self.adapt(f"{name}.key", wanted.key_type, key_type, first)
-        # Without all leaves of its key, Arrow would read the map as a list.
+        # Read all leaves of the key; otherwise Arrow would read the map as a list.
         self._take(key_type, first)
         items = self.adapt(
             f"{name}.value", wanted.value_type, item_type, first + _num_leaves(key_type)
@@ -405,7 +408,7 @@ class _MapAdapter:
 
 
 def with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
-    """Replace the values of lists or maps; validity and offsets are shared."""
+    """Return lists or maps with other values, and the same validity and offsets."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         kind, len(array), [validity, offsets], -1, array.offset, children=[child]
@@ -421,7 +424,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _num_leaves(kind: Any) -> int:
-    """The number of Parquet leaf columns of a type; they are ordered depth first."""
+    """Return the number of Parquet leaf columns of a type."""
     if pt.is_map(kind):
         return _num_leaves(kind.key_type) + _num_leaves(kind.item_type)
     if _is_list(kind):
@@ -434,13 +437,13 @@ def _num_leaves(kind: Any) -> int:
 
 
 def _first_leaf_type(kind: Any) -> Any:
-    """Return the type of the first leaf or map below: a map cannot be read in part."""
+    """Return the type of the first leaf or map in a type; a map must be read completely."""
     while pt.is_struct(kind) or _is_list(kind):
         kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type
     return kind
 
 
-# --- leaf values of a data file in the table's current type
+# --- conversions of leaf values to the table's current type
 
 
 def promotion(found: Any, wanted: Any) -> Adapter | None:
@@ -459,7 +462,8 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    if isinstance(found, pa.BaseExtensionType):  # an extension type that some library registered
+    # An extension type that another library has registered.
+    if isinstance(found, pa.BaseExtensionType):
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
     if pt.is_null(wanted):
@@ -480,7 +484,7 @@ def _then(array: Any, adapter: Adapter | None) -> pa.Array[Any]:
 
 
 def _timestamps(found: Any, wanted: Any) -> Adapter:
-    # A file's zone is only a label: instants are stored as UTC, and wall-clock times as if in UTC.
+    # The file's zone does not matter: timestamps with and without a zone are stored as if in UTC.
     naive = pa.timestamp(found.unit)
     target_unit = pa.timestamp(wanted.unit)
 
@@ -488,7 +492,7 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
         plain = array.view(naive)
         if (
             naive.unit == "ns" and wanted.unit != "ns"
-        ):  # Spark and the protocol only have microseconds
+        ):  # Spark and the protocol have only microseconds
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)
@@ -500,7 +504,8 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
 
 def _is_promotion(found: Any, wanted: Any) -> bool:
     if pt.is_integer(found):
-        # Narrowing: some writers leave the integer width out of the file; the cast is checked.
+        # Narrowing is possible, because some writers do not annotate small integers; the cast
+        # checks values.
         return pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_decimal(wanted)
     if pt.is_floating(found):
         return pt.is_floating(wanted)
@@ -521,20 +526,20 @@ _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 _ZONE: Final = b"org.apache.spark.timeZone"
 _FIRST_ISO_DAY: Final = -141_427
-"""1582-10-15 in days since 1970: from this day on, both calendars agree."""
+"""1582-10-15 in days since 1970; from this day on, both calendars are equal."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900: before it, Java's legacy time zones only have today's standard offset."""
+"""1900-01-01 in microseconds; before it, Java's old time zone API has only standard offsets."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The settings to rebase the values of one file.
+    """The settings for rebasing the values of one file.
 
     Args:
         datetimes: whether dates and INT64 timestamps are in the hybrid calendar.
-        int96: whether INT96 timestamps are.
+        int96: whether INT96 timestamps are in the hybrid calendar.
         zone: the writer's time zone.
         int96_leaves: indices of the Parquet leaf columns that are INT96.
     """
@@ -545,9 +550,9 @@ class Rebase:
     int96_leaves: frozenset[int]
 
     def adapter(self, leaf: int, kind: Any) -> Adapter | None:
-        """Return a function that rebases the leaf's arrays of type `kind`; None if not needed.
+        """Return a function that rebases arrays of a leaf; None if not needed.
 
-        `kind` is a date, or a timestamp in microseconds; without a zone it is not rebased.
+        `kind` is a date or a timestamp in microseconds. A timestamp without a zone is not rebased.
         """
         if pt.is_date32(kind):
             return rebase_dates if self.datetimes else None
@@ -558,14 +563,14 @@ class Rebase:
 
 
 def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
-    """Read the calendar from the footer; None (nearly every file) if no rebase is needed.
+    """Return the rebasing that the footer requires; None for nearly every file.
 
     Args:
         metadata: the footer's metadata.
-        time_zone: used if the writer did not record its own.
+        time_zone: used if the footer does not contain the writer's time zone.
     """
     notes: Mapping[bytes, bytes] = metadata.metadata or {}
-    if _VERSION not in notes:  # as in Spark: files without Spark's version are not rebased
+    if _VERSION not in notes:  # as in Spark, do not rebase files without Spark's version
         return None
     version = _version(notes[_VERSION].decode(errors="replace"))
     datetimes = version < (3, 0) or _LEGACY in notes
@@ -584,7 +589,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Return major and minor version; Spark builds may have any suffix."""
+    """Return major and minor version of Spark, which may be followed by any suffix."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
@@ -600,11 +605,11 @@ def rebase_dates(dates: Any) -> pa.Array[Any]:
 
 
 def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
-    """Rebase instants: keep the wall-clock time of the hybrid calendar in `zone`.
+    """Rebase instants: keep the local date and time of the hybrid calendar in `zone`.
 
     Args:
         instants: microseconds, UTC.
-        zone: the zone of the writer, as Java spells it.
+        zone: the zone of the writer, as named in Java.
     """
     micros = instants.view(pa.int64())
     if not _any_before(micros, _FIRST_JAVA_US):
@@ -626,7 +631,7 @@ def _any_before(values: Any, first: int) -> bool:
 
 
 def _shift(days: Any) -> Any:
-    """Return the days to add to days of the hybrid calendar to rebase them."""
+    """Return for each day of the hybrid calendar the number of days to add to rebase it."""
     shift = pa.scalar(2, pa.int64())
     for first, later in _switches():
         shift = compute.if_else(compute.greater_equal(days, first), later, shift)
@@ -635,10 +640,10 @@ def _shift(days: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _switches() -> tuple[tuple[int, int], ...]:
-    """Return the days of the hybrid calendar at which its offset to ISO changes, with the offset.
+    """Return the days at which the hybrid calendar's offset to ISO changes, and the new offsets.
 
-    The days ascend. The calendar has a 29 February in years such as 1500; from the next day on, the
-    offset is one day more.
+    The days ascend. The hybrid calendar has a 29 February in years such as 1500, which changes the
+    offset by one day.
     """
     found = []
     for century in range(1, 16):
@@ -672,9 +677,9 @@ def _winter_offset_us(zone: str) -> int:
 
 
 def _instants(shown: Any, zone: str) -> Any:
-    """Return the instants of wall-clock times in a zone; the later one if there are two.
+    """Return the instants of local times in a zone; for an ambiguous time, the later instant.
 
-    As in Java, a time skipped when clocks were put forward is read with the earlier offset.
+    For a local time that a DST change skips, the offset before the change is used, as in Java.
     """
     texts = shown.view(pa.timestamp("us"))
     near = compute.assume_timezone(texts, zone, ambiguous="latest", nonexistent="earliest")
@@ -693,15 +698,15 @@ def load_bitmap(
     Args:
         store: the table's store.
         descriptor: the vector's descriptor.
-        num_rows: physical rows of its data file, from the footer or, if that is not read,
-            `numRecords`. None if neither is known; then the file's reader checks the rows.
+        num_rows: number of physical rows of the data file, from the footer or `numRecords`. None if
+            unknown; then the file's reader must check the positions.
 
     Raises:
-        DataFileMissingError: its file does not exist.
-        DeletionVectorError: it is truncated, corrupt, does not match its descriptor, or marks a row
-            that the data file does not have.
+        DataFileMissingError: the file of the deletion vector does not exist.
+        DeletionVectorError: the vector is damaged, does not match its descriptor, or
+            marks a row that the data file does not have.
 
-    Cost: one request of two ranges for a vector in a file, none for an inline one.
+    Cost: one request of two ranges for a vector in a file, nothing for an inline vector.
     """
     bitmap = _load(store, descriptor)
     check_rows(bitmap, descriptor, num_rows)

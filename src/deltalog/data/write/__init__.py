@@ -1,10 +1,10 @@
-"""Write rows to data files, and return their add actions: the worker's side of every write.
+"""Writing rows to data files, and returning their add actions; used by workers of every write.
 
 `write_files` runs these steps:
 
-- `source`: open any kind of rows as Arrow batches.
-- `enforce`: complete and check rows; `fit` matches columns, `rules` evaluates SQL rules.
-- `encode`: convert logical rows to the columns of data files.
+- `source`: opens rows of any kind as Arrow batches.
+- `enforce`: completes and checks rows; `fit` matches columns, `rules` evaluates SQL rules.
+- `encode`: converts logical rows to the columns of data files.
 - `rows_to_files`, `open_files`: write batches to Parquet files, and collect statistics.
 
 Other files:
@@ -13,11 +13,11 @@ Other files:
 - `options`: Parquet options and `WriteSpec`, the settings of a write.
 - `written`: the result, `WrittenFiles`.
 - `spliced_files`, `patched_groups`, `copied_stats`: copy row groups of existing files.
-- `adopted_files`: describe files that another writer has made.
-- `changes`, `deletion_vectors`: change data files, and deletion vectors of existing files.
+- `adopted_files`: describes files that another writer has made.
+- `changes`, `deletion_vectors`: write change data files, and deletion vectors of existing files.
 
-`WrittenFiles` can be pickled or serialised as JSON and committed by another process; until then the
-files are not part of the table. The package does not depend on transactions.
+`WrittenFiles` can be pickled or serialised as JSON, and committed by another process. Until the
+commit, the files do not belong to the table. This package does not depend on transactions.
 
 Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
 """

@@ -1,4 +1,4 @@
-"""Write changed rows as change data files, and the new rows of `replaceWhere`.
+"""Writing changed rows to change data files, and writing the new rows of `replaceWhere`.
 
 Protocol: Change Data Files, Add CDC File
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ChangeWriter:
-    """Writes changed rows to change data files; on error, the context manager deletes its files.
+    """Writes changed rows to change data files; after an error, the context manager deletes them.
 
     Args:
         spec: the table's write spec.
@@ -54,9 +54,9 @@ class ChangeWriter:
         """Add changed rows.
 
         Args:
-            batch: in the table's logical schema.
-            change_type: `insert`, `update_preimage`, `update_postimage` or `delete`; one for all
-                rows, or one per row.
+            batch: rows in the table's logical schema.
+            change_type: `insert`, `update_preimage`, `update_postimage` or `delete`; a string for
+                all rows, or an array with a value per row.
         """
         if isinstance(change_type, str):
             change_type = pa.repeat(pa.scalar(change_type), batch.num_rows)
@@ -85,7 +85,7 @@ class ChangeWriter:
             self.abandon()
 
 
-# --- rows that must all match a predicate, for `replaceWhere`
+# --- writing rows that must match the predicate of `replaceWhere`
 
 
 _EXAMPLES: Final = 5
@@ -94,17 +94,19 @@ _EXAMPLES: Final = 5
 def write_where(
     spec: WriteSpec, rows: pa.RecordBatchReader, predicate: Expression, *, tells_changes: bool
 ) -> WrittenFiles:
-    """Write rows as `write_files` does, and raise if one of them does not match.
+    """Write rows like `write_files`, and raise if a row does not match the predicate.
 
     Args:
         spec: the table's write spec.
-        rows: read once.
-        predicate: resolved against the table's schema.
-        tells_changes: whether change data files are written as well.
+        rows: the rows, which are read once.
+        predicate: a condition, resolved against the table's schema.
+        tells_changes: whether to write change data files, too.
 
     Raises:
         ConstraintViolationError: a row does not match, or violates a constraint of the table.
-        SchemaMismatchError: the rows do not fit the table. After any error, no file is left.
+        SchemaMismatchError: the rows' columns or types are invalid for the table.
+
+        After any error, the files are deleted.
     """
     with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
         enforcer = Enforcer.of_spec(spec, rows.schema)
@@ -123,7 +125,7 @@ def _matching(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches; raise if a row does not match.
 
-    NULL is not a match, because the same overwrite would not replace such a row the next time.
+    NULL is not a match: the next overwrite with this predicate would not replace such a row.
     """
     from deltalog.expressions import filter_mask, to_sql  # noqa: PLC0415  # few writes need them
 

@@ -1,9 +1,9 @@
-"""Compute statistics of existing row groups, as if their rows were written now.
+"""Computing Delta statistics of existing row groups.
 
-The row groups are copied into another file, or their whole file is added to a table. A footer's
-bounds are used if they are exact. Other columns are decoded: strings that may be truncated, strings
-that a collation orders, floating-point numbers (footers leave NaN out), geometries (their box needs
-all values), lists and maps (footers count their elements).
+The row groups are copied into another file, or their file is added to a table. Exact bounds in the
+footer are used. Other columns are decoded: strings that may be truncated or have a collation,
+floating-point numbers (footers ignore NaN), geometries (bounding boxes need all values), lists and
+maps (footers count elements).
 
 Protocol: Per-file Statistics
 """
@@ -44,13 +44,13 @@ def collect_copied(
     """Add the statistics of some row groups of a file.
 
     Args:
-        stats: collects them.
-        reader: a reader of the file; only for this thread.
+        stats: the collector.
+        reader: a reader of the file, for this thread only.
         footer: the file's footer.
-        groups: numbers.
+        groups: numbers of the row groups.
         schema: the schema of the file, with the types of the table.
-        segments: with all column chunks of these row groups; None fetches the decoded ones.
-        cuts_nothing: whether bounds are known to be exact; otherwise the footer decides.
+        segments: the fetched column chunks of these row groups; None fetches chunks to decode.
+        cuts_nothing: whether all bounds are exact; otherwise the footer's flags are used.
 
     Returns:
         Row group and leaf column of each column chunk that was decoded.
@@ -58,8 +58,8 @@ def collect_copied(
     Raises:
         DataFileUnreadableError: a column that must be decoded is damaged.
 
-    Cost: none beyond the footer for columns with exact bounds; the others are decoded, one column
-    of one row group at a time.
+    Cost: nothing for columns with exact bounds; other columns are decoded, one column of one row
+        group at a time.
     """
     leaves = list(leaf_columns(schema))
     paths = [leaf.parts for leaf in leaves]
@@ -85,7 +85,7 @@ def collect_copied(
             if found is not None:
                 stats.update_column(number, found[0], null_count=found[1])
                 continue
-            # One at a time: files of other writers may have any number of rows.
+            # Decode one column chunk at a time, because row groups of other writers may be large.
             first = _first_leaf(paths, path)
             table = reader.read_leaves([first], [group], segments)
             decoded.add((group, first))
@@ -99,12 +99,12 @@ def collect_copied(
 def check_decoding(
     reader: ParquetReader, group: int, leaf: int, num_rows: int, segments: Segments | None
 ) -> None:
-    """Decode a column chunk before it is copied as stored, so that damage is not spread.
+    """Check that a column chunk can be decoded, before it is copied.
 
     Raises:
-        DataFileUnreadableError: it cannot be decoded, or has another number of rows.
+        DataFileUnreadableError: the chunk cannot be decoded, or does not have `num_rows` rows.
 
-    Cost: decoding it; it is in memory.
+    Cost: decodes the chunk in memory.
     """
     found = reader.read_leaves([leaf], [group], segments).num_rows
     if found != num_rows:
@@ -115,13 +115,13 @@ def check_decoding(
 
 
 def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
-    """Whether no statistics besides bounds and NULL count are collected for a column."""
+    """Whether bounds and NULL count are the only statistics of a column."""
     is_plain = isinstance(field.type, PrimitiveType) and box_of(field) is None
     return is_plain and not stats.needs_values(number)
 
 
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
-    """Return a leaf column that shows which values of a list, map or variant are NULL."""
+    """Return a leaf column from which the NULLs of a list, map or variant can be determined."""
     return next(n for n, path in enumerate(paths) if path[: len(column)] == column)
 
 

@@ -1,6 +1,6 @@
-"""Write deletion vectors of existing files: one file for all vectors of a commit, or inline.
+"""Writing deletion vectors of existing files: one file for all vectors of a commit, or inline.
 
-Owns where new vectors are stored, and the other changes of their add actions.
+This module decides where vectors are stored, and updates the add actions.
 
 Protocol: Deletion Vectors, Deletion Vector Descriptor Schema, Per-file Statistics (`tightBounds`)
 """
@@ -33,9 +33,9 @@ class MaskedFiles:
     """Existing files with new deletion vectors.
 
     Args:
-        files: rows to add again, with `FILE_SCHEMA`.
-        paths: vector files that were written, not referenced by a commit yet.
-        num_bytes: size of these files.
+        files: the files to add again, with their new vectors (schema `FILE_SCHEMA`).
+        paths: paths of the vector files, which no commit references yet.
+        num_bytes: total size of the vector files.
     """
 
     files: pa.Table
@@ -45,12 +45,12 @@ class MaskedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVectors:
-    """Deletion vectors that a commit can name.
+    """Stored deletion vectors, ready for a commit.
 
     Args:
-        descriptors: one for each vector, in the order of the vectors.
-        paths: vector files that were written, not referenced by a commit yet.
-        num_bytes: size of these files.
+        descriptors: the descriptor of each vector, in the same order.
+        paths: paths of the vector files, which no commit references yet.
+        num_bytes: total size of the vector files.
     """
 
     descriptors: tuple[DeletionVectorDescriptor, ...]
@@ -85,13 +85,14 @@ def write_deletion_vectors(
     *,
     prefix: str = "",
 ) -> MaskedFiles:
-    """Write new deletion vectors, and return the files' rows with them.
+    """Write new deletion vectors, and return the files with their new vectors.
 
     Args:
         store: the table's store.
-        files: rows of `snapshot.files`, all columns.
-        bitmaps: for each file, all deleted rows, including those of its old vector.
-        num_records: for each file, its physical rows; `numRecords` is required with a vector.
+        files: rows of `snapshot.files` with all columns.
+        bitmaps: for each file, all deleted rows, including the rows of its old vector.
+        num_records: the number of physical rows of each file; `numRecords` is required with a
+            vector.
         prefix: directory for the vector file, in tables with random file prefixes.
 
     Cost: one request, or none if the vectors are few and small enough to be inline.
@@ -123,7 +124,7 @@ def _fit_into_log(bitmaps: Sequence[DeletionBitmap]) -> bool:
     """Whether the vectors are few and small enough to be inline in the log."""
     total = 0
     for bitmap in bitmaps:
-        size = len(bitmap.encode()) * 5 // 4  # as Z85
+        size = len(bitmap.encode()) * 5 // 4  # the size in Z85 encoding
         total += size
         if size > INLINE_BYTES or total > INLINE_BYTES_PER_COMMIT:
             return False

@@ -1,8 +1,8 @@
-"""Convert logical rows to the physical columns of data files.
+"""Converting logical rows to the physical columns of data files.
 
-Owns physical names and field ids at every depth, which columns a file has (no partition columns
-unless they are materialised, no void columns, hidden columns of row tracking), and the storage of
-variants as two binary fields.
+This module owns physical names and field ids at every depth, and the storage of variants as two
+binary fields. Files have no partition columns (unless a feature requires them) and no void columns,
+but may have hidden columns of row tracking.
 
 Protocol: Column Mapping (Writer Requirements), Materialize Partition Columns, Row Tracking,
 Variant Encoding
@@ -42,17 +42,16 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import DataType, Field
 
-# Each of these requires partition columns in data files, after the other columns.
+# Features that require partition columns in data files, after the other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
 def physical_arrow_schema(
     configuration: TableConfiguration, *, with_row_ids: bool = False
 ) -> pa.Schema:
-    """Return the Arrow schema of a table's new data files; the Parquet schema follows from it.
+    """Return the Arrow schema of a table's new data files.
 
-    Every column is nullable, as Delta Spark writes it: NOT NULL is a property of the table's schema
-    and may be dropped later.
+    Every column is nullable, as in Delta Spark, because NOT NULL may be dropped later.
 
     Args:
         configuration: the table's configuration.
@@ -71,12 +70,12 @@ def to_physical(
     """Return logical rows with the columns, names and types of data files.
 
     Args:
-        batch: in the table's logical schema.
+        batch: rows in the table's logical schema.
         configuration: the table's configuration.
-        row_ids: kept row ids, NULL for new rows; None leaves the hidden columns out.
-        row_commit_versions: kept row commit versions, NULL for changed rows.
+        row_ids: row ids to preserve, NULL for new rows; None leaves the hidden columns out.
+        row_commit_versions: row commit versions to preserve, NULL for changed rows.
 
-    Cost: only variants, and structs with void fields, are copied.
+    Cost: copies only variants, and structs with void fields.
     """
     layout = Layout(configuration)
     return layout.encode(batch, row_ids=row_ids, row_commit_versions=row_commit_versions)
@@ -90,11 +89,11 @@ class _Column(NamedTuple):
 
 
 class Layout:
-    """The physical columns of a table's data files; made once, used for every batch.
+    """The physical columns of a table's data files; can be used for many batches.
 
     Args:
         configuration: the table's configuration.
-        extra: additional columns, after all others.
+        extra: additional columns, after all other columns.
 
     Raises:
         InvalidInputError: Parquet cannot store the schema: all columns are void, or a list or map
@@ -139,7 +138,7 @@ class Layout:
         return pa.schema([*self._plain, *self._hidden])
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield for each leaf column its path by logical names, and Parquet's dotted path."""
+        """Yield for each leaf column its logical path, and Parquet's dotted path."""
         for column in self._columns:
             yield from _leaves(column.source, column.field.type, (column.name,), column.field.name)
 
@@ -168,7 +167,7 @@ class Layout:
 
 
 def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
-    """Return the values; in a partition column, "" and b"" become NULL, as in the log."""
+    """Return a column's values; in a partition column, "" and b"" become NULL, as in the log."""
     values: Array = batch.column(column.name)
     if not column.is_partition or column.source not in {STRING, BINARY}:
         return values
@@ -179,7 +178,7 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
 def is_materialising(configuration: TableConfiguration) -> bool:
     """Return whether data files also contain the partition columns."""
     return (
-        # This feature is active if the protocol has it; the others need a property.
+        # This feature is active if the protocol lists it; the other features also need a property.
         configuration.supports("materializePartitionColumns")
         or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True
@@ -238,7 +237,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
     if isinstance(source, PrimitiveType):
         return _physical_values(array, source, target)
     if not _needs_copy(source):
-        # Names and ids change; the buffers are shared.
+        # Only names and ids differ, so the buffers can be shared.
         return array.view(target)
     match source:
         case VariantType():
@@ -291,7 +290,7 @@ def _variant_parts(array: Array) -> Array:
 
 
 def _needs_copy(data_type: DataType) -> bool:
-    """Whether the physical array cannot be a view: void fields, variants, special file types."""
+    """Whether a physical array needs a copy: for void fields, variants and special file types."""
     match data_type:
         case StructType():
             return any(_needs_copy(field.type) for field in data_type)
@@ -348,7 +347,7 @@ def _leaves(
             yield path, dotted
 
 
-# --- nested columns: paths that must not be NULL, and the values at a path
+# --- values of nested columns, and paths that must not be NULL
 
 
 Path = tuple[str, ...]
@@ -361,10 +360,10 @@ def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
 
     Args:
         array: the column's array.
-        path: below the column; `element`, `key` and `value` step into lists and maps.
+        path: the path below the column, with `element`, `key` and `value` for lists and maps.
 
     Returns:
-        The values; and their row numbers, or None if there is one value per row.
+        The values, and their row numbers, or None if there is one value per row.
     """
     rows: Array | None = None
     for name in path:
@@ -389,12 +388,12 @@ def not_null_paths(schema: StructType) -> Iterator[Path]:
 
 def field_of(array: Array, name: str) -> Array:
     """Return the field of a struct; NULL where the struct is NULL."""
-    # By index: Arrow parses a name such as `.x` as a path.
+    # Use the index, because Arrow would parse a name such as `.x` as a path.
     return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
 def rows_where(mask: Array, rows: Array | None) -> Array:
-    """Return the distinct rows whose values are marked, ascending.
+    """Return the distinct row numbers of the marked values, ascending.
 
     Args:
         mask: one boolean per value; NULL counts as false.
@@ -409,7 +408,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
 def _entries(maps: Array) -> Array:
     """Return maps as lists of structs, without a copy."""
-    # `view` would refuse NULL variants, whose two members are required.
+    # `view` would fail for NULL variants, whose two fields are not nullable.
     entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
     return pa.Array.from_buffers(
         pa.list_(entries.type),
@@ -423,7 +422,7 @@ def _entries(maps: Array) -> Array:
 def _parents(lists: Array) -> Array:
     """Return for each value of `lists.flatten()` the index of its list.
 
-    Arrow's kernel `list_parent_indices` differs: it also counts hidden values of NULL lists.
+    Arrow's kernel `list_parent_indices` also counts hidden values of NULL lists.
     """
     lengths: Array = pc.fill_null(pc.list_value_length(lists), pa.scalar(0, pa.int32()))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))

@@ -1,8 +1,8 @@
-"""Complete new rows, and check them against the table's constraints.
+"""Completing new rows, and checking them against the table's constraints.
 
-Owns the order of steps. First, columns are matched (`fit`). Then defaults, identity values and
-generated columns are filled in. Then NOT NULL, lengths, invariants and CHECK constraints are
-checked. `rules` evaluates the rules that are SQL.
+This module owns the order of steps. First, columns are matched (`fit`). Then defaults, identity
+values and generated columns are added. Then NOT NULL, lengths, invariants and CHECK constraints are
+checked. `rules` evaluates the constraints and expressions that are SQL.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
 """
@@ -46,24 +46,26 @@ class Enforcer:
         configuration: the table's configuration.
         source: schema of the data.
         table: location of the table, for messages.
-        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
-        identity_starts: identity column → first value to assign, instead of the next one.
-        now_ms: the value of `current_timestamp()` in defaults and rules; None is the current time.
-        keeps_identities: the rows were in the table before, and keep their identity values.
+        time_zone: zone for converting `timestamp_ntz` values to `timestamp` columns.
+        identity_starts: identity column → first value to assign, instead of the next value.
+        now_ms: the value of `current_timestamp()` in defaults and rules; None means the current
+            time.
+        keeps_identities: whether the rows were in the table before, so that identity values are
+            preserved.
         has_partitions: whether the data must have all partition columns; only MERGE leaves out
             columns on purpose.
         casts: whether columns are cast, see `fit.Fit`.
-        as_before: columns whose values are unchanged table values, which may violate NOT NULL.
+        as_before: columns whose values were not changed, and may therefore violate NOT NULL.
 
     Attributes:
         schema: the schema of the batches that `apply` returns.
         identity_marks: identity column → the last value assigned so far.
         identity_starts: identity column → the first value assigned so far.
-        sources: the number of the data's column for each column of the table, if `apply` returns
-            them unchanged; None if it fills in, converts or checks anything.
+        sources: for each column of the table, the number of the data's column, if `apply` returns
+            all columns unchanged; None if it adds, converts or checks anything.
 
     Raises:
-        SchemaMismatchError: columns are missing, unknown, or of a type that does not fit.
+        SchemaMismatchError: columns are missing, unknown, or of a wrong type.
         InvalidInputError: the data has values for an identity column that is always generated.
         UnsupportedFeatureError: an expression cannot be evaluated; the message contains it.
     """
@@ -109,7 +111,7 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Few tables have rules. Rules import the SQL evaluator, a fifth of a write's imports.
+            # Imported on demand: few tables have rules, and the SQL evaluator is slow to import.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(
@@ -122,8 +124,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Unchanged rows may be older than a rule, or of writers that treat a NULL struct as one
-        # without fields.
+        # Unchanged rows may be older than a rule, or their writer may have interpreted NOT NULL of
+        # a struct's field differently.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
@@ -148,15 +150,15 @@ class Enforcer:
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's schema, completed and checked.
 
-        Must be called with the batches in order: identity values continue from one to the next.
+        Call this with the batches in order, because identity values continue from batch to batch.
 
         Raises:
-            SchemaMismatchError: a value does not fit its column.
+            SchemaMismatchError: a value cannot be stored in its column.
             ConstraintViolationError: rows violate a constraint.
             InvalidInputError: an expression fails for a row (overflow, a failed cast), or an
                 identity column has no values left.
 
-        Cost: columns of the right type are not copied; one pass of kernels per rule.
+        Cost: one pass of kernels per rule; columns of the right type are not copied.
         """
         if self.sources is not None:
             columns = [batch.column(number) for number in self.sources]
@@ -187,7 +189,7 @@ class Enforcer:
         """The next value of each identity column that the data lacks."""
         return self._next
 
-    # --- made once
+    # --- used by the constructor
 
     def _check_explicit(
         self, identities: Mapping[str, IdentityColumn], *, keeps_identities: bool
@@ -223,8 +225,8 @@ class Enforcer:
                 continue
             is_null: Array = pc.is_null(values)
             if rows is not None:
-                # As in Delta Spark, a NOT NULL field makes its struct NOT NULL as well; but not if
-                # the struct is an element of a list, where Delta Spark does not check NOT NULL.
+                # As in Delta Spark, if a field is NOT NULL, its struct is NOT NULL, too. But Delta
+                # Spark does not check NOT NULL for elements of a list.
                 parents, _ = values_at(column, path[1:-1])
                 if pa.types.is_struct(parents.type):
                     is_null = pc.and_(is_null, pc.is_valid(parents))
@@ -260,7 +262,7 @@ def _generated(configuration: TableConfiguration) -> dict[str, str]:
 
 
 def _defaults(configuration: TableConfiguration) -> dict[str, str]:
-    """Return defaults of top-level columns; as in Delta Spark, fields of structs get none."""
+    """Return the defaults of top-level columns; as in Delta Spark, fields of structs have none."""
     if not configuration.supports("allowColumnDefaults"):
         return {}
     found = default_expressions(configuration.schema)

@@ -1,6 +1,6 @@
-"""Write rows to new data files, and return their add actions.
+"""Writing rows to new data files, and returning their add actions.
 
-This is the worker's side: nothing here commits, and a failed write deletes its files.
+Workers use this module. It never commits, and a failed write deletes its files.
 
 Protocol: Add File and Remove File
 """
@@ -32,24 +32,25 @@ if TYPE_CHECKING:
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
     """Write rows to data files, for a later commit.
 
-    Rows are completed and checked by the table's rules. The data may be larger than memory.
+    Rows are completed and checked. The data may be larger than memory.
 
     Args:
         spec: the table's write spec.
         data: anything that `open_batches` accepts.
 
     Raises:
-        SchemaMismatchError: the data's columns or types do not fit the table.
+        SchemaMismatchError: the data's columns or types are invalid for the table.
         ConstraintViolationError: a row violates a constraint of the table.
         UnsupportedFeatureError: deltalog cannot evaluate an expression of the table.
         StorageError: the store failed. After any error, the files of this call are deleted.
 
-    Cost: one pass over the data; some row groups in memory; on object stores, a request per file.
+    Cost: one pass over the data; memory for some row groups; on object stores, one request per
+    file.
     """
     reader = open_batches(data)
     with FileWriter(spec) as writer:
         if not reader.schema.names:
-            # An empty list has no columns to be checked.
+            # an empty list has no columns to check
             return writer.finish()
         enforcer = Enforcer.of_spec(spec, reader.schema)
         for batch in reader:
@@ -61,14 +62,14 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
 
 class FileWriter:
-    """Writes rows that already fit the table; on error, the context manager deletes its files.
+    """Writes checked rows; after an error, the context manager deletes its files.
 
     Args:
         spec: the table's write spec.
-        limits: on memory and open files; None uses the defaults.
+        limits: limits on memory and open files; None uses the defaults.
 
     Attributes:
-        spec: the same.
+        spec: the write spec.
     """
 
     def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
@@ -89,9 +90,9 @@ class FileWriter:
         """Add rows.
 
         Args:
-            batch: in the table's logical schema, as `Enforcer.apply` returns it.
-            row_ids: kept row ids, NULL for new rows.
-            row_commit_versions: kept row commit versions, NULL for changed rows.
+            batch: rows in the table's logical schema, as returned by `Enforcer.apply`.
+            row_ids: row ids to preserve, NULL for new rows.
+            row_commit_versions: row commit versions to preserve, NULL for changed rows.
         """
         physical = self._layout.encode(
             batch, row_ids=row_ids, row_commit_versions=row_commit_versions
@@ -99,7 +100,7 @@ class FileWriter:
         self._parts.write(physical, batch)
 
     def splice(self, *, with_row_ids: bool) -> SplicedFiles:
-        """Return the writer of files into which row groups are copied; one for all calls.
+        """Return the writer for copying row groups; all calls return the same writer.
 
         Args:
             with_row_ids: whether these files have the hidden columns of row tracking.
@@ -119,7 +120,7 @@ class FileWriter:
         row_ids: Array | None = None,
         row_commit_versions: Array | None = None,
     ) -> None:
-        """Add rows of one partition to the files of `splice`; the rest is as in `write`."""
+        """Add rows of one partition to the files of `splice`; see `write` for other arguments."""
         if self._spliced is None:
             raise InternalError("write_spliced was called before splice")
         physical = self._layout.encode(
@@ -129,7 +130,7 @@ class FileWriter:
 
     @property
     def copied(self) -> CopiedGroups:
-        """Counts of the row groups that were copied as stored."""
+        """Counts of the copied row groups."""
         from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
 
         return CopiedGroups() if self._spliced is None else self._spliced.copied
@@ -143,7 +144,7 @@ class FileWriter:
         """Close all files, and return their add actions.
 
         Args:
-            identity_marks: the last assigned identity values, for the high water marks.
+            identity_marks: the last assigned identity values, for the columns' high water marks.
             identity_starts: the first assigned identity values.
         """
         if self._spliced is not None:
@@ -176,12 +177,12 @@ def written_files(
     identity_marks: Mapping[str, int] | None = None,
     identity_starts: Mapping[str, int] | None = None,
 ) -> WrittenFiles:
-    """Return complete files in the form of a commit.
+    """Return complete files as `WrittenFiles`.
 
     Args:
         spec: the write's spec.
         parts: the files.
-        identity_marks: the last assigned identity values, for the high water marks.
+        identity_marks: the last assigned identity values, for the columns' high water marks.
         identity_starts: the first assigned identity values.
     """
     configuration = spec.configuration
@@ -214,26 +215,27 @@ def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | Non
     return dict(zip(columns, part.values, strict=True))
 
 
-# --- rows of several callers in one write, with an error for each
+# --- writing the rows of several callers together; invalid rows cause an error only for their
+# caller
 
 
 def write_parts(
     spec: WriteSpec, parts: Sequence[pa.Table]
 ) -> tuple[WrittenFiles, list[Exception | None]]:
-    """Write rows to data files, without the parts that break a rule of the table.
+    """Write the valid parts to data files, and return an error for each invalid part.
 
     Args:
         spec: the table's write spec.
-        parts: rows with columns as for any write; a part is written whole or not at all.
+        parts: rows; a part is written completely or not at all.
 
     Returns:
-        The new files, and for each part its error, or None if its rows are in the files.
+        The new files, and for each part its error, or None if the part was written.
 
     Raises:
         StorageError: the store failed; the files of this call are deleted.
 
-    Cost: as one write of all rows; if a part is refused, neighbours with the same columns are
-    checked again.
+    Cost: that of one write of all rows; if a part is invalid, adjacent parts with the same columns
+        are checked again.
     """
     errors: list[Exception | None] = []
     with FileWriter(spec) as writer:
@@ -249,7 +251,7 @@ def write_parts(
 def _write_run(
     writer: FileWriter, rules: _Rules, schema: pa.Schema, run: list[pa.Table]
 ) -> list[Exception | None]:
-    """Write parts with the same columns together; if one is refused, check each by itself."""
+    """Write parts with the same columns together; if that fails, write each part separately."""
     if not schema.names:  # an empty list has no columns to be checked
         return [None] * len(run)
     try:
@@ -264,7 +266,7 @@ def _write_run(
 
 
 class _Rules:
-    """Completes and checks the rows of parts; identity values continue from part to part."""
+    """Completes and checks the rows of parts; identity values continue in the next part."""
 
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
@@ -276,13 +278,13 @@ class _Rules:
         """Return all rows in the table's schema.
 
         Raises:
-            DeltaError: as `Enforcer.apply`.
+            DeltaError: see `Enforcer.apply`.
         """
         enforcer = Enforcer.of_spec(self._spec.starting_at(self._next), rows.schema)
         try:
             batches = rows.combine_chunks().to_batches()
             return [enforcer.apply(batch) for batch in batches if batch.num_rows]
-        finally:  # values of refused rows are not assigned again
+        finally:  # do not reuse the identity values of invalid rows
             self._next.update(enforcer.identity_next)
             self.identity_marks.update(enforcer.identity_marks)
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}

@@ -1,8 +1,8 @@
-"""Match the columns of data with those of a table.
+"""Matching the columns of data with the columns of a table.
 
-Owns matching by name (ignoring case, at every depth), which types can be stored in which other
-types, which types are cast, and the errors for missing and unknown columns. `enforce` fills in
-missing columns and checks constraints.
+Columns are matched by name, ignoring case, at every depth. This module owns the allowed type
+conversions, and the errors for missing and unknown columns. `enforce` adds missing columns and
+checks constraints.
 
 Protocol: Schema Serialization Format
 """
@@ -48,7 +48,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
-# pyarrow's name for a nameless index of a pandas DataFrame.
+# Prefix of pyarrow's names for pandas indexes without a name.
 _NAMELESS_INDEX: Final = "__index_level_"
 
 
@@ -100,16 +100,16 @@ class Fit:
     Args:
         source: schema of the data.
         schema: logical schema of the table.
-        optional: NOT NULL or partition columns that the data may lack, because their values are
-            filled in.
-        partition_columns: columns that the data must not lack.
-        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        optional: NOT NULL or partition columns that may be missing in the data, because their
+            values are computed.
+        partition_columns: columns that must not be missing in the data.
+        time_zone: zone for converting `timestamp_ntz` values to `timestamp` columns.
         casts: whether whole columns are cast by ANSI rules: strings to numbers, dates and so on,
             numbers to strings, and decimals to floating-point numbers and back. A value that
             cannot be cast is an error.
 
     Attributes:
-        missing: columns of the table that the data lacks, in the table's order.
+        missing: columns of the table that are missing in the data, in the table's order.
 
     Raises:
         SchemaMismatchError: columns are unknown, missing, duplicate, or of a type that cannot be
@@ -157,12 +157,12 @@ class Fit:
 
     @property
     def supplied(self) -> tuple[str, ...]:
-        """Columns of the table that the data has, in the table's order."""
+        """Columns of the table that are in the data, in the table's order."""
         return tuple(name for name, *_ in self._columns)
 
     @property
     def sources(self) -> tuple[int, ...] | None:
-        """The number of each column in the data, in the table's order; None if one is converted."""
+        """For each table column, its number in the data; None if any column is converted."""
         is_same = all(self._types[number] == target for _, number, _, target in self._columns)
         return tuple(number for _, number, *_ in self._columns) if is_same else None
 
@@ -201,7 +201,7 @@ class Fit:
 def _casts(
     incoming: StructType, table: StructType, time_zone: str
 ) -> dict[str, tuple[PrimitiveType, PrimitiveType]]:
-    """Return the columns of the table whose data is cast, with both types."""
+    """Return the table columns whose data must be cast, with both types."""
     known = {name_key(field.name): field for field in table}
     found: dict[str, tuple[PrimitiveType, PrimitiveType]] = {}
     for column in incoming:
@@ -210,7 +210,8 @@ def _casts(
             continue
         one, other = column.type, target.type
         if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
-            # A cast between strings and times would be in UTC, for any zone of the caller.
+            # Arrow casts between strings and timestamps in UTC, so these casts require a UTC
+            # session.
             has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
             if _is_assignable(one, other) and not has_zone:
                 found[target.name] = (one, other)
@@ -218,7 +219,7 @@ def _casts(
 
 
 def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
-    """Whether a column is cast implicitly: Spark's assignments, and strings, as in deltalake."""
+    """Whether a column is cast implicitly, as in Spark's store assignment, or from strings."""
     kinds = {one.primitive.family, other.primitive.family}
     if STRING in (one, other):
         left = other if one == STRING else one
@@ -239,31 +240,31 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
 
 
 def in_microseconds(array: Array) -> Array:
-    """Return timestamps in microseconds; smaller units are cut off."""
+    """Return timestamps in microseconds; nanoseconds are truncated."""
     return _floored(array).cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
 
 
 def is_finer(array: Array) -> bool:
-    """Return whether `in_microseconds` would lose digits."""
+    """Return whether `in_microseconds` would change values."""
     return not _floored(array).equals(array.view(pa.timestamp("ns")))
 
 
 def tell_of_cut(name: str) -> None:
-    """Log that a column's nanoseconds are lost."""
+    """Log that a column's nanoseconds are truncated."""
     logger.warning(
         "column %r: timestamps are stored in microseconds; nanoseconds were cut off", name
     )
 
 
 def _floored(array: Array) -> Array:
-    # A zone is only a label: rounding is done in UTC. Unlike the cast, it rounds down before 1970.
+    # Round in UTC, so the zone does not matter. Unlike a cast, this rounds down before 1970.
     plain: Array = array.view(pa.timestamp("ns"))
     floored: Array = compute.floor_temporal(plain, unit="microsecond")
     return floored
 
 
 def _truncated(array: Array, name: str) -> Array:
-    """Return timestamps in microseconds, the precision of a table; log a loss."""
+    """Return timestamps in microseconds, the precision of a table; log if values change."""
     if is_finer(array):
         tell_of_cut(name)
     return in_microseconds(array)
@@ -278,7 +279,7 @@ def _match_struct(
     *,
     cast_columns: Collection[str] = (),
 ) -> dict[str, int]:
-    """Return the index in the data for each column name of the table."""
+    """Return for each column name of the table its index in the data."""
     places: dict[str, int] = {}
     known = {name_key(field.name): field for field in table}
     for place, column in enumerate(incoming):
@@ -322,9 +323,9 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
 def _check_nested_moments(
     incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
 ) -> None:
-    """Report nested `timestamp_ntz` values: otherwise they would be read as UTC.
+    """Report nested `timestamp_ntz` values for `timestamp` fields, which would be stored as UTC.
 
-    Only top-level columns are converted with the time zone.
+    The time zone is applied only to top-level columns.
     """
     for column in table:
         place = supplied.get(column.name)
@@ -347,7 +348,7 @@ def _holds(data_type: DataType, *, has_zone: bool) -> bool:
 
 
 def _respelled(arrow_type: Any, table: DataType) -> Any:
-    """Return the Arrow type with nested names in the table's spelling."""
+    """Return the Arrow type with nested names as spelled in the table."""
     match table:
         case StructType() if pa.types.is_struct(arrow_type):
             known = {name_key(field.name): field for field in table}
@@ -412,5 +413,5 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
 
 
 def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that look different, each once."""
+    """Return the distinct rows, by their printed form."""
     return list({repr(row): row for row in rows}.values())

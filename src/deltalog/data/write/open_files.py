@@ -1,7 +1,7 @@
-"""Write Parquet files in the background, one after another.
+"""Writing consecutive Parquet files in the background.
 
-Owns when a file is opened and closed, its name, and the collection of its statistics while it is
-written. `rows_to_files` decides which rows go into it.
+This module opens, names and closes files, and collects their statistics while they are written.
+`rows_to_files` distributes rows to files.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -50,10 +50,10 @@ class FinishedFile:
     """A complete file.
 
     Args:
-        number: position in the order in which the write opened its files.
-        path: relative to the root, decoded.
+        number: position of the file in the order of opening.
+        path: the decoded path, relative to the root.
         values: serialised partition values, in the order of partitioning.
-        stats: JSON; None for change data files.
+        stats: statistics as JSON; None for change data files.
     """
 
     number: int
@@ -74,7 +74,7 @@ class FilePlan:
         layout: physical columns of the files.
         directory: the directory of the files; empty is the table's root.
         prefix: the prefix of their names.
-        has_stats: whether statistics are collected.
+        has_stats: whether to collect statistics.
         row_group_rows: the maximum number of rows of a row group.
 
     Attributes:
@@ -113,7 +113,7 @@ class FilePlan:
         return self.spec.store
 
     def look_at(self, rows: pa.Table) -> None:
-        """Choose the dictionary-encoded columns by the first rows; call before opening a file."""
+        """Choose columns for dictionary encoding by the first rows; call before opening a file."""
         if "use_dictionary" not in self.options:
             self.options["use_dictionary"] = dictionary_leaves(rows, self._leaves)
 
@@ -140,9 +140,9 @@ class FilePlan:
 
 
 class FileQueue:
-    """Writes rows of one partition to one file after another, in the order of `put`.
+    """Writes rows of one partition to consecutive files, in the order of `put`.
 
-    `put` is called by one thread, `run` by any.
+    Only one thread may call `put`; any thread may call `run`.
 
     Args:
         plan: the write's plan.
@@ -162,8 +162,8 @@ class FileQueue:
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
         self.size_bytes: int = 0
-        # Two counters instead of one: `put` changes the first without the lock, `run` the second
-        # under it, so no update is lost.
+        # `put` increments this counter without the lock; `run` increments the other with the lock.
+        # A single counter could lose updates.
         self._num_put = 0
         self._num_done = 0
 
@@ -178,7 +178,7 @@ class FileQueue:
         return self._file is None and self.queued == 0
 
     def put(self, rows: pa.Table | None) -> None:
-        """Queue rows, or None to close the file; `run` must be called once for each."""
+        """Queue rows, or None to close the file; `run` must be called once per `put`."""
         self._num_put += 1
         self._work.append(rows)
 
@@ -265,8 +265,7 @@ class _GrowingFile:
 def _directory(configuration: TableConfiguration, values: Values) -> str:
     """Return the directory for files of a partition; readers must not parse it.
 
-    With column mapping the name is random, as in Delta Spark: Hive directories would contain column
-    names, which may change.
+    With column mapping, the name is random, as in Delta Spark, because column names may change.
     """
     properties = configuration.properties
     if properties.randomize_file_prefixes or (
@@ -282,12 +281,12 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
 
 
 def random_prefix(properties: TableProperties) -> str:
-    """Return a random directory name, which spreads files over the prefixes of a store."""
+    """Return a random directory name, to distribute files over the prefixes of an object store."""
     return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length))
 
 
 def _moment(text: str | None) -> str | None:
-    """Return `2024-01-31T00:00:00.500000Z` in the form of directories: `2024-01-31 00:00:00.5`."""
+    """Return a timestamp as in directory names: `2024-01-31 00:00:00.5`."""
     if text is None:
         return None
     return text.removesuffix("Z").replace("T", " ").rstrip("0").removesuffix(".")
@@ -317,7 +316,7 @@ class Group(NamedTuple):
 
     Args:
         values: serialised partition values, in the order of the partition columns.
-        rows: positions in the batch, ascending; None is all.
+        rows: row numbers in the batch, ascending; None means all.
     """
 
     values: Values
@@ -328,13 +327,13 @@ def split(batch: pa.RecordBatch, columns: Sequence[Field]) -> list[Group]:
     """Group the rows of a batch by partition.
 
     Args:
-        batch: in the table's logical schema.
+        batch: rows in the table's logical schema.
         columns: the partition columns, in the order of partitioning.
 
     Raises:
         InvalidInputError: a value has no serialised form; the message names the column.
 
-    Cost: some kernels over each partition column; Python touches each distinct value once.
+    Cost: some kernels per partition column; Python code runs once per distinct value.
     """
     if not batch.num_rows:
         return []

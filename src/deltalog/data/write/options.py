@@ -1,6 +1,6 @@
-"""Parquet writer options under deltalake's names, translated to pyarrow's.
+"""Parquet writer options with deltalake's names, and their translation to pyarrow's options.
 
-Owns the options, and the defaults from table properties.
+This module also owns the defaults from table properties.
 
 Protocol: Table Properties (`delta.parquet.compression.codec`)
 """
@@ -31,7 +31,7 @@ class BloomFilterProperties:
     """A column's Bloom filter.
 
     Args:
-        set_bloom_filter_enabled: whether it has one.
+        set_bloom_filter_enabled: whether the column has a Bloom filter.
         fpp: false positive probability, between 0 and 1.
         ndv: expected number of distinct values in a row group.
     """
@@ -52,11 +52,12 @@ class ColumnProperties:
 
     Args:
         dictionary_enabled: whether to use dictionary encoding.
-        statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
-            does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
-            have a page index unless all columns set `NONE` or `CHUNK`.
+        statistics_enabled: `NONE`, `CHUNK` or `PAGE`: statistics in the Parquet footer, which Delta
+            does not use. Floating-point columns never have them, because Arrow ignores NaN in
+            bounds. Files have a page index unless all columns set `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
-        encoding: without a dictionary: `PLAIN`, `RLE` (truth values), `DELTA_BINARY_PACKED`, …
+        encoding: the encoding without a dictionary: `PLAIN`, `RLE` (booleans),
+            `DELTA_BINARY_PACKED`, …
     """
 
     dictionary_enabled: bool | None = None
@@ -79,22 +80,25 @@ class ColumnProperties:
 class WriterProperties:
     """Options of Parquet files; None uses the table's property or pyarrow's default.
 
-    They can be changed afterwards, and are checked again when files are written.
+    Attributes can be changed, and are checked again when files are written.
 
     Args:
-        data_page_size_limit: bytes of a data page.
-        dictionary_page_size_limit: bytes of a dictionary; beyond it, values are encoded plainly.
-        data_page_row_count_limit: rows of a data page; 5,000 by default (20,000 before pyarrow 23).
-        write_batch_size: values that are encoded at a time.
-        max_row_group_size: rows of a row group.
-        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; if it
-            has levels, the attribute also contains the level: `ZSTD(3)`.
-        compression_level: for `GZIP` (0 to 10; pyarrow supports 1 to 9), `BROTLI` and `ZSTD`.
+        data_page_size_limit: maximum size of a data page in bytes.
+        dictionary_page_size_limit: maximum size of a dictionary in bytes; further values are
+            encoded without it.
+        data_page_row_count_limit: maximum number of rows of a data page; 5,000 by default (20,000
+            before pyarrow 23).
+        write_batch_size: number of values that are encoded at a time.
+        max_row_group_size: maximum number of rows of a row group.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; if the
+            codec has levels, the attribute contains the level, too: `ZSTD(3)`.
+        compression_level: the level for `GZIP` (0 to 10; pyarrow supports 1 to 9), `BROTLI` and
+            `ZSTD`.
         statistics_truncate_length: accepted for compatibility with deltalake, without effect:
-            pyarrow leaves long values out of the footer, and a table property truncates Delta's
-            statistics.
-        default_column_properties: the properties of columns that `column_properties` does not name.
-        column_properties: by column name; a dotted path names a field of a struct.
+            pyarrow leaves long values out of the footer, and a table property sets the truncation
+            of Delta's statistics.
+        default_column_properties: the properties of columns that are not in `column_properties`.
+        column_properties: properties by column name; a dotted path is a field of a struct.
     """
 
     data_page_size_limit: int | None = None
@@ -161,8 +165,8 @@ def parquet_options(
     Args:
         writer: options of the caller.
         table: properties of the table.
-        leaves: path by logical names → Parquet's dotted path, for every leaf column; used to
-            resolve options of single columns.
+        leaves: logical path and Parquet's dotted path of every leaf column, to resolve options of
+            single columns.
 
     Raises:
         InvalidInputError: an option is for an unknown column, or not supported by pyarrow.
@@ -170,12 +174,11 @@ def parquet_options(
     codec = codec_of(writer, table)
     options: dict[str, Any] = {
         "compression": codec,
-        # Without the Arrow schema: it would contain logical names and types, which readers must
-        # not use.
+        # The stored Arrow schema would contain names and types that readers must not use.
         "store_schema": False,
         # Pages with checksums can be copied into other files without decoding them.
         "write_page_checksum": True,
-        # Small decimals as integers, as Spark writes them and every reader supports.
+        # Store small decimals as integers, like Spark; every reader supports this.
         "store_decimal_as_integer": True,
         # A page index lets readers decode only the pages with the requested rows.
         "write_page_index": True,
@@ -204,14 +207,14 @@ def parquet_options(
 
 
 def dictionary_leaves(rows: pa.Table, leaves: Sequence[tuple[Leaf, str]]) -> list[str]:
-    """Return the leaf columns to write with a dictionary, judged by a sample of the rows.
+    """Return the leaf columns to write with a dictionary, chosen by a sample of the rows.
 
-    If nearly all values differ, a dictionary makes files larger, and costs more time than the rest
+    If nearly all values differ, a dictionary makes files larger, and takes more time than the rest
     of the encoding.
 
     Args:
         rows: the first rows of a write, with physical names.
-        leaves: as for `parquet_options`.
+        leaves: see `parquet_options`.
     """
     sample = rows.slice(0, _SAMPLE_ROWS)
     distinct = {
@@ -239,7 +242,7 @@ def _column_options(writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]
     if not found:
         return {}
     options: dict[str, Any] = {
-        # pyarrow expects lists of the columns for which it is enabled.
+        # pyarrow expects lists of the columns for which the option is enabled.
         "use_dictionary": [
             leaf
             for leaf, column in found.items()
@@ -294,7 +297,7 @@ def _properties_by_leaf(
 
 
 def _dotted_key(path: str) -> tuple[str, ...]:
-    """Return a key that is equal for dotted paths whose names differ only in case."""
+    """Return a key for comparing dotted paths, ignoring case."""
     return path_key(path.split("."))
 
 
@@ -311,10 +314,10 @@ def _check_word(name: str, text: str | None, words: Mapping[str, object] | froze
 
 
 def _codec_and_level(text: str, given: int | None = None) -> tuple[str, int | None]:
-    """Return codec and level of `ZSTD`, `zstd(3)` or such; None if the codec has no levels.
+    """Return codec and level of a string such as `ZSTD` or `zstd(3)`; the level may be None.
 
     Raises:
-        InvalidInputError: there is no such codec, or no such level.
+        InvalidInputError: the codec or the level does not exist.
     """
     word, _, inner = str(text).upper().partition("(")
     _check_word("compression", word, _CODECS)
@@ -339,11 +342,11 @@ def _upper(text: str | None) -> str | None:
 MAX_LONG: Final = (1 << 63) - 1
 """The largest size in Parquet and Arrow."""
 _DEFAULT_CODEC: Final = "SNAPPY"
-# A reader decodes a whole page for one row. With pyarrow's 20,000 rows per page, files are 0.6 %
-# smaller (Snappy), and a look-up takes 50 % longer.
+# Readers decode a whole page to get one row. With pyarrow's 20,000 rows per page, files are 0.6 %
+# smaller (Snappy), but a look-up takes 50 % longer.
 _PAGE_ROWS: Final = 5_000
-# If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
-# as many as fit into a dictionary page.
+# Size of the sample. If 90 % of its values are distinct, the column has about 80,000 distinct
+# values, which is about the capacity of a dictionary page.
 _SAMPLE_ROWS: Final = 16_384
 _MIN_SAMPLE_ROWS: Final = 1_000
 _MOST_DISTINCT: Final = 0.9
@@ -396,16 +399,17 @@ class WriteSpec:
 
     Args:
         store: the table's store.
-        configuration: protocol and metadata that the rows must fit.
+        configuration: protocol and metadata of the table.
         time_zone: the time zone of timestamps without a zone.
-        target_file_size_bytes: a file that has reached this size is closed, and another one opened.
-        max_rows_per_file: at most this many rows in each file; None is no limit.
+        target_file_size_bytes: a file that has reached this size is closed, and a new file is
+            opened.
+        max_rows_per_file: maximum number of rows per file; None means no limit.
         writer_properties: Parquet options; None uses the table's properties.
-        identity_starts: identity column → the first value to assign, for workers that write at the
-            same time; other columns continue after their high water mark.
+        identity_starts: identity column → the first value to assign, for concurrent workers; other
+            identity columns continue after their high water mark.
         data_change: False if the rows were in the table before.
-        now_ms: the value of `current_timestamp()`; None is the start of the write.
-        casts: whether columns are cast; see `fit.Fit`.
+        now_ms: the value of `current_timestamp()`; None means the start of the write.
+        casts: whether to cast columns; see `fit.Fit`.
     """
 
     store: Store

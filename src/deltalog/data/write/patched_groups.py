@@ -1,9 +1,9 @@
-"""Remove rows from row groups, with as few pages decoded and encoded as possible.
+"""Removing rows from row groups, while decoding and encoding as few pages as possible.
 
-Owns which pages these are, and the statistics of the remaining rows. Pages without removed rows are
-copied as they are stored. Some columns are decoded and encoded whole, because their pages cannot be
-replaced: columns with a dictionary, whose entries may belong to removed rows; nested columns; and
-columns without an offset index.
+This module chooses these pages, and computes the statistics of the remaining rows. Pages without
+removed rows are copied. Some columns are decoded and encoded completely, because their pages cannot
+be replaced: columns with a dictionary, whose entries may belong to removed rows; nested columns;
+and columns without an offset index.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -56,11 +56,11 @@ class Patching:
     """The conditions for replacing pages instead of whole row groups; tests change them.
 
     Args:
-        is_on: whether pages are replaced at all.
-        least_rows: minimum rows of a row group for which it is worthwhile.
-        most_rows: maximum rows of a row group; Arrow writes 64 Mi. Bounds the memory of columns.
+        is_on: whether to replace pages at all.
+        least_rows: minimum number of rows of a row group.
+        most_rows: maximum number of rows of a row group, to limit the memory for columns.
         most_share: maximum share of rows on pages to replace; above it, all pages are decoded.
-        most_bytes: maximum size of columns that are decoded whole in memory.
+        most_bytes: maximum size of columns that are decoded completely.
     """
 
     is_on: bool = True
@@ -74,11 +74,11 @@ PATCHING: Final = Patching()
 
 
 def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
-    """Return whether few enough pages of a row group have removed rows.
+    """Return whether few pages of a row group have removed rows.
 
     Args:
-        gone: numbers of rows in the file.
-        rows: rows of the row group.
+        gone: numbers of the removed rows in the file.
+        rows: the rows of the row group.
 
     Cost: some microseconds for each 5,000 rows; no file is read.
     """
@@ -93,15 +93,15 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
 
 
 def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, codec: int) -> bool:
-    """Return whether the pages of most of a row group can be replaced.
+    """Return whether pages can be replaced for most of the bytes of a row group.
 
-    The other columns are in memory whole.
+    The other columns are decoded completely in memory.
 
     Args:
-        group: as the footer describes it.
+        group: the row group.
         schema: the file's schema.
-        created_by: its writer.
-        codec: number of the compression of new pages.
+        created_by: the writer in the file's footer.
+        codec: number of the compression codec of new pages.
     """
     apart = whole = 0
     for leaf, chunk in zip(leaf_columns(schema), group.chunks, strict=True):
@@ -119,10 +119,10 @@ def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, c
 
 
 def _are_bounds_whole(chunk: StoredChunk, created_by: str) -> bool:
-    """Whether the bounds of pages are values of the column.
+    """Whether the bounds of pages are exact.
 
-    Strings may have been copied into our file from a writer that truncates bounds. Then nothing
-    states whether the bounds are exact.
+    A file of deltalog may contain copied strings of a writer that truncates bounds; then this is
+    unknown.
     """
     return not chunk.is_text or (chunk.are_bounds_exact and created_by.startswith(CUTS_NOTHING))
 
@@ -132,13 +132,13 @@ class GroupPatch:
 
     Args:
         reader: a reader of the file; only for this thread.
-        source: its bytes.
-        footer: its footer.
+        source: the bytes of the file.
+        footer: the footer of the file.
         number: the number of the row group.
         gone: numbers of the removed rows in the file.
         schema: the schema of the file, with the types of the table.
-        options: how the pages are encoded; see `encode_parquet`.
-        segments: with all column chunks of the row group; None fetches those that are decoded.
+        options: options for encoding pages; see `encode_parquet`.
+        segments: the fetched column chunks of the row group; None fetches chunks to decode.
     """
 
     def __init__(
@@ -169,17 +169,16 @@ class GroupPatch:
         )
 
     def encode(self, stats: StatsCollector) -> GroupsToCopy:
-        """Decode and encode what is needed, and add the statistics of the remaining rows.
+        """Decode and encode the necessary pages, and collect the statistics of the remaining rows.
 
         Args:
-            stats: collects them.
+            stats: the collector.
 
         Raises:
             DataFileUnreadableError: a page or a column is damaged.
 
-        Cost: decoding and encoding the pages with removed rows, and the columns whose pages
-            cannot be replaced; decoding the columns whose bounds are unknown, and those whose pages
-            have no checksums.
+        Cost: decodes and encodes the pages with removed rows, and the columns whose pages cannot be
+            replaced; decodes the columns with unknown bounds, and the columns without checksums.
         """
         paged = self._paged_leaves()
         whole = {leaf.parts[0] for n, leaf in enumerate(self._leaves) if n not in paged}
@@ -257,7 +256,7 @@ class GroupPatch:
         return found
 
     def _hit(self, pages: ColumnPages) -> Iterator[RowRange]:
-        """Yield the first page, and the page after the last, of each run with removed rows."""
+        """Yield the ranges of adjacent pages that have removed rows."""
         first: int | None = None
         for number, (start, end) in enumerate(pairwise(pages.pages.rows)):
             is_hit = self._gone.count_between(self._first_row + start, self._first_row + end) > 0
@@ -302,14 +301,14 @@ class GroupPatch:
                 physical_type=self._reader.metadata.schema.column(number).physical_type,
                 arrow_type=self._leaves[number].type,
             )
-            # Readers skip row groups by bounds: a column that would lose them is encoded.
+            # Encode a column completely if it would otherwise lose its bounds, which readers need.
             if leaf.bounds is not None or pages.chunk.is_floating:
                 yield number, leaf
 
     def _decoded(
         self, rows: Sequence[RowRange], columns: Mapping[int, ColumnPages]
     ) -> pa.Table | None:
-        """Return some rows of columns; None if pages are damaged: a full read states the cause."""
+        """Return some rows of columns; None for damaged pages, whose error a full read raises."""
         chunks = self._reader.column_chunks()[self._number]
         parts = [
             [Part(number, chunks[number], pages.pages, rows, is_repeated=False)]
@@ -325,12 +324,12 @@ class GroupPatch:
             return None
 
     def _left(self, table: pa.Table, first_row: int) -> pa.Table:
-        """Return the remaining rows, given rows of the row group from the first one on."""
+        """Return the remaining rows of `table`, which begins at the row `first_row`."""
         mask = keep_mask(self._gone, self._first_row + first_row, table.num_rows)
         return table if mask is None else table.filter(mask)
 
     def _encoded(self, table: pa.Table) -> Iterator[EncodedLeaf]:
-        """Yield whole columns, encoded as before: with dictionaries or without."""
+        """Yield complete columns, encoded with a dictionary if the old column has one."""
         if not table.num_columns:
             return
         dictionaries = [
@@ -347,5 +346,5 @@ class GroupPatch:
 
 
 def _continues(old: ColumnPages, new: ColumnPages | None) -> bool:
-    """Whether pages can be in the same column chunk."""
+    """Whether the new pages can be in the same column chunk as the old pages."""
     return new is not None and new.chunk.codec == old.chunk.codec

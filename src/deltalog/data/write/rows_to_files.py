@@ -1,9 +1,9 @@
-"""Distribute rows to files: row groups, files per partition, and limits on memory.
+"""Distributing rows to files, by row groups and partitions, within limits on memory.
 
-In the background, rows are split by partition and row groups are encoded, in several files at a
-time if there are enough rows. Memory is bounded: rows wait up to a limit, then the partitions with
-the most rows are written. The number of open files is limited. On object stores, where an open file
-is in memory, their size is limited, too.
+In the background, rows are split by partition, and row groups are encoded, for several files
+concurrently if there are enough rows. If the waiting rows exceed a limit, the partitions with the
+most rows are written. The number of open files is limited. On object stores, open files are in
+memory, so their total size is limited, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("deltalog.data.write")
 _Key = tuple["Values", bool]
 _Rows = tuple["Values", pa.RecordBatch]
 _Gathered = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-_SPLIT_AT_ONCE: Final = 2  # each more needs memory for three row groups
+_SPLIT_AT_ONCE: Final = 2  # each further split needs memory for three row groups
 _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -41,15 +41,14 @@ class WriteLimits:
     """Limits on the memory and open files of a writer.
 
     Args:
-        row_group_bytes: the size of a row group, in memory.
-        waiting_bytes: the size of all rows that wait for their row group to be full.
-        open_files: the number; the least recently written ones are closed.
-        open_bytes: the size of all open files, if they are held in memory.
-        files_at_once: how many files of one partition are written at the same time.
-        split_bytes: less data goes into one file, because two small files cost readers more time
-            than the second core saves.
-        spliced_bytes: from this size on, a file with copied row groups accepts no rows of other
-            source files. So bounds stay narrow, and several files are written at a time.
+        row_group_bytes: maximum size of a row group in memory.
+        waiting_bytes: maximum size of all rows that wait for their row group to be full.
+        open_files: maximum number of open files; the least recently written files are closed.
+        open_bytes: maximum size of all open files, if they are in memory.
+        files_at_once: maximum number of files of one partition that are written concurrently.
+        split_bytes: minimum size of data for writing several files of a partition concurrently.
+        spliced_bytes: from this size on, a file with copied row groups gets no rows of other source
+            files. This keeps bounds narrow, and allows writing several files concurrently.
     """
 
     row_group_bytes: int = 64 * 1024 * 1024
@@ -66,7 +65,7 @@ class RowsToFiles:
 
     Args:
         plan: the write's plan.
-        limits: on memory and open files.
+        limits: limits on memory and open files.
     """
 
     def __init__(self, plan: FilePlan, limits: WriteLimits) -> None:
@@ -84,12 +83,12 @@ class RowsToFiles:
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
-        self._is_last = False  # whether the caller waits for a single piece of work
-        # `_close` was called, but the background has not closed the file yet.
+        self._is_last = False  # whether only one piece of work is left
+        # Files for which `_close` was called, but that are not closed yet.
         self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
         target = max(1, plan.spec.target_file_size_bytes)
-        # Small target sizes need small row groups, or files would exceed the target by far.
+        # Small target sizes need small row groups; otherwise files would greatly exceed the target.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
         self._is_local = is_local(plan.store)
         fitting = limits.files_at_once if self._is_local else limits.open_bytes // target
@@ -99,7 +98,7 @@ class RowsToFiles:
         """Add rows.
 
         Args:
-            physical: with the columns of files.
+            physical: the rows with the columns of data files.
             logical: the same rows with their partition columns.
         """
         for rows, start in pieces(physical, max_rows=self._max_rows, max_bytes=self._max_bytes):
@@ -109,7 +108,7 @@ class RowsToFiles:
                 self._add((), rows)
 
     def finish(self) -> tuple[FinishedFile, ...]:
-        """Write all waiting rows, close all files, and return these in the order of opening."""
+        """Write all waiting rows, close all files, and return the files in the order of opening."""
         self._split_rest()
         self._is_last = len(self._waiting) == 1 and not self._queues
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
@@ -141,13 +140,13 @@ class RowsToFiles:
         try:
             store.delete_many(paths)
         except UnsafePathError:
-            # A directory is a link, through which nothing was written.
+            # A directory of a file is a link, so nothing was written there.
             for path in paths:
                 with suppress(UnsafePathError):
                     store.delete_many([path])
 
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
-        """Collect rows, so that many at a time are split by partition."""
+        """Collect rows, to split many rows by partition at once."""
         self._gathered.append((physical, logical))
         self._gathered_rows += physical.num_rows
         self._gathered_bytes += physical.nbytes
@@ -158,7 +157,7 @@ class RowsToFiles:
                 self._add_all(rows)
 
     def _split_rest(self) -> None:
-        """Split the last, mostly few rows in this thread."""
+        """Split the last collected rows, usually few, in this thread."""
         rest = list(self._split(self._gathered))
         self._gathered = []
         for rows in (*self._splitting.wait(), rest):
@@ -176,7 +175,7 @@ class RowsToFiles:
             physical = _joined([gathered[n][0] for n in numbers])
             logical = _joined([gathered[n][1].select(names) for n in numbers])
             for group in split(logical, self._columns):
-                # A copy, as a slice would keep the rows of all partitions in memory.
+                # Copy the rows, because a slice would keep the rows of all partitions in memory.
                 rows = physical if group.rows is None else physical.take(group.rows)
                 yield group.values, rows
 
@@ -198,7 +197,7 @@ class RowsToFiles:
             self._relieve()
 
     def _relieve(self) -> None:
-        """Write the partitions with the most waiting bytes, down to half of the limit."""
+        """Write the partitions with the most waiting bytes, until half of the limit is reached."""
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             if self._waiting_bytes <= self._limits.waiting_bytes // 2:
                 break
@@ -219,7 +218,7 @@ class RowsToFiles:
 
     def _queue_for(self, key: _Key, schema: pa.Schema) -> FileQueue:
         queues = self._queues.pop(key, [])
-        self._queues[key] = queues  # last in order: the most recently used
+        self._queues[key] = queues  # the most recently used is last
         if queues and (queues[0].queued == 0 or self._columns):
             return queues[0]
         if not queues or (
@@ -231,7 +230,7 @@ class RowsToFiles:
 
     def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
         queue.put(rows)
-        if self._is_last:  # waking a thread takes longer than writing a small file
+        if self._is_last:  # passing the work to a thread takes longer than writing a small file
             queue.run()
         else:
             self._background.submit(queue.run)
@@ -247,7 +246,7 @@ class RowsToFiles:
                 self._close(key)
 
     def _close(self, key: _Key) -> None:
-        """Close the files of a partition; later rows open new ones."""
+        """Close the files of a partition; later rows are written to new files."""
         for queue in self._queues.pop(key, []):
             self._closing.append(queue)
             self._put(queue, None)
@@ -262,12 +261,12 @@ class RowsToFiles:
 def pieces(
     batch: pa.RecordBatch, *, max_rows: int, max_bytes: int
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield slices of at most one row group, with their first rows."""
+    """Yield slices of at most one row group, with the number of their first row."""
     rows = batch.num_rows
     if not rows:
         return
     most = min(max_rows, max(1, rows * max_bytes // max(1, batch.nbytes)))
-    # Slices of equal size, instead of full ones and a small rest.
+    # Make slices of equal size, instead of full slices and a small rest.
     size = -(-rows // -(-rows // most))
     for start in range(0, rows, size):
         yield batch.slice(start, size), start
@@ -282,7 +281,7 @@ class WaitingRows:
         self.num_bytes: int = 0
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
-        """Add rows of this many bytes in memory."""
+        """Add rows, with their size in bytes."""
         self.batches.append(rows)
         self.num_rows += rows.num_rows
         self.num_bytes += size

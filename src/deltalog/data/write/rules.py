@@ -1,7 +1,7 @@
-"""The SQL of a table's rules, for the rows of a write: defaults, generated columns, constraints.
+"""Evaluating the SQL of a table for new rows: defaults, generated columns and constraints.
 
-Expressions are resolved once, and evaluated over whole batches; if deltalog cannot evaluate one,
-the write fails.
+Expressions are resolved once, and evaluated for whole batches. If deltalog cannot evaluate an
+expression, the write fails.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Default Columns
 """
@@ -55,20 +55,21 @@ class _Rule(NamedTuple):
 
 
 class Rules:
-    """The rules of a table that are SQL, resolved for the data of one write.
+    """The SQL rules of a table (defaults, generated columns, constraints), resolved for one write.
 
     Args:
         schema: the table's schema.
-        missing: columns that the data lacks.
-        defaults: column → default, of missing columns.
-        generated: column → expression, of all generated columns.
+        missing: columns that are missing in the data.
+        defaults: SQL of the defaults of missing columns, by column.
+        generated: SQL of all generated columns, by column.
         checks: constraints and invariants.
         table: location of the table, for messages.
-        time_zone: the write's time zone; unless UTC, rules that depend on the zone are refused.
-        now_ms: the value of `current_timestamp()`; None is the current time.
+        time_zone: the write's time zone; if it is not UTC, rules that depend on the zone are
+            errors.
+        now_ms: the value of `current_timestamp()`; None means the current time.
 
     Attributes:
-        generated: missing column → the expression that computes it, resolved.
+        generated: resolved expressions of missing generated columns, by column.
 
     Raises:
         UnsupportedFeatureError: an expression cannot be evaluated; the message contains it.
@@ -89,7 +90,7 @@ class Rules:
         self._table = table
         self._logical = schema
         self._zone = time_zone
-        # deltalog creates no rule that depends on the time, but other writers do.
+        # Rules of other writers may depend on the current time.
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {name: self._default(name, text) for name, text in defaults.items()}
@@ -108,15 +109,15 @@ class Rules:
         ]
 
     def defaults(self, num_rows: int) -> dict[str, Array]:
-        """Return `num_rows` rows of the columns that the data lacks and that have a default."""
+        """Return `num_rows` values of each missing column that has a default."""
         return {name: pa.repeat(value, num_rows) for name, value in self._constants.items()}
 
     def generate(self, found: dict[str, Array], schema: pa.Schema) -> None:
-        """Add the generated columns that the data lacks.
+        """Add missing generated columns to `found`.
 
         Args:
             found: all other columns.
-            schema: the schema of the table, in whose order expressions see the columns.
+            schema: the Arrow schema of the table.
         """
         if not self.generated:
             return
@@ -134,10 +135,10 @@ class Rules:
         for rule in self._rules:
             self._check_rule(rule, batch)
 
-    # --- made once
+    # --- used by the constructor
 
     def _default(self, name: str, text: str) -> Any:
-        """Evaluate a default to the constant for all rows."""
+        """Return the value of a default, which is the same for all rows."""
         what = f"the default of column {name!r} ({text})"
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
@@ -148,7 +149,7 @@ class Rules:
                 return evaluate(resolved, one_row)[0]
 
     def _generation(self, name: str, text: str) -> Expression:
-        """Resolve the expression of a generated column, with a cast to the column's type."""
+        """Return the resolved expression of a generated column, cast to the column's type."""
         field = find_field(self._logical, (name,))
         what = f"the expression of the generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
@@ -157,13 +158,13 @@ class Rules:
             return resolved
 
     def _verification(self, name: str, text: str) -> _Rule:
-        """Return the rule that supplied values of a generated column equal the computed values."""
+        """Return the rule that given values of a generated column equal the computed values."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             value, computed = Column((name,)), self._parse(text)
             is_same: Expression = value.equals_null_safe(computed)
             if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
-                # Strings must be identical, not only equal by a collation.
+                # Compare bytes: strings must be identical, not only equal by a collation.
                 is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
             resolved = resolve_predicate(is_same, self._logical, self._session)
             self._check_zone(text, resolved, self._logical)
@@ -182,9 +183,10 @@ class Rules:
         return _Rule(what, check.name, condition)
 
     def _check_zone(self, text: str, resolved: Expression, schema: StructType) -> None:
-        """Refuse a rule that other engines would evaluate in the zone of this table's context.
+        """Raise for a rule that depends on the time zone, unless the zone is UTC.
 
-        They derive filters from generated columns, and would miss rows that were written in UTC.
+        Other engines derive filters from generated columns, and would skip rows if they use another
+        zone.
         """
         if self._zone not in UTC_NAMES and depends_on_zone(text, resolved, schema):
             raise InvalidInputError(
@@ -218,7 +220,7 @@ def _shortened(what: str) -> str:
 
 @contextlib.contextmanager
 def _naming(table: str, what: str, feature: str) -> Iterator[None]:
-    """Convert a parse error of a rule to an UnsupportedFeatureError that names the rule."""
+    """Convert a parse error to an UnsupportedFeatureError that contains the rule."""
     try:
         yield
     except InvalidInputError as error:
@@ -233,7 +235,7 @@ def _naming(table: str, what: str, feature: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noting(what: str) -> Iterator[None]:
-    """Add a note to an error of evaluation, with the rule that was evaluated."""
+    """Add a note with the rule to an error of its evaluation."""
     try:
         yield
     except DeltaError as error:

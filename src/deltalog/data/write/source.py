@@ -1,7 +1,7 @@
-"""Open data of any supported type as a stream of Arrow batches.
+"""Opening data of any supported type as a stream of Arrow batches.
 
-Owns which types of data a write accepts, and how each is streamed without keeping it whole in
-memory. `enforce` matches the columns with the table.
+This module owns the types of data that a write accepts. If possible, data is streamed, and is not
+completely in memory. `enforce` matches the columns with the table.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _ACCEPTED = (
 
 
 class Rereadable:
-    """Rows that can be requested again, with the same result."""
+    """Base class of rows that can be read several times, with the same result."""
 
     __slots__ = ()
 
 
 class RereadableRows(Rereadable, ABC):
-    """Rows that this process can read again and again."""
+    """Base class of rows that can be opened several times in this process."""
 
     __slots__ = ()
 
     @abstractmethod
     def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader; its errors reach the caller unchanged."""
+        """Return the rows as a reader, whose errors are raised unchanged."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
@@ -62,17 +62,17 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     Args:
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
             DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
-            dict of columns (a list or an array each), a list of dicts (a key that is missing is
-            NULL), of dataclasses or of pydantic models, or an iterable of batches or tables of one
-            schema. No rows and no schema at all return a reader without columns. The index of a
-            pandas DataFrame is a column, unless it is a nameless range; without a name it is
-            `__index_level_0__`.
+            dict of columns (lists or arrays), a list of dicts (a missing key is NULL), of
+            dataclasses or of pydantic models, or an iterable of batches or tables of one schema.
+            Without rows and schema, the reader has no columns. The index of a pandas DataFrame
+            becomes a column (without a name: `__index_level_0__`), unless it is a range without a
+            name.
 
     Raises:
         InvalidInputError: the data is of another type, or values of a column have no common type.
-        SchemaMismatchError: batches differ in their schema (on reading).
+        SchemaMismatchError: the batches have different schemas (raised on reading).
 
-    Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
+    Cost: reads the first batch of an iterable at once; converts a list of dicts completely.
     """
     data = native_frame(data)
     if (opened := _opened_frame(data)) is not None:
@@ -80,7 +80,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     if isinstance(data, RereadableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
-        # Arrow's C interface would lose the type of an error raised by the source.
+        # Do not use Arrow's C interface, which would lose the type of errors of the source.
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
@@ -101,7 +101,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
 
 def is_rereadable(data: object) -> bool:
-    """Whether `open_batches` can be called again, with the same rows.
+    """Whether `open_batches` can be called again for the same rows.
 
     False for unknown types.
     """
@@ -150,8 +150,8 @@ def _is_pandas(data: object) -> TypeGuard[Any]:
 def _has_keys(index: Any) -> bool:
     """Whether a pandas index contains more than row numbers.
 
-    The keys of `groupby` and `pivot` are only in the index. deltalake keeps them too, but drops
-    a named range.
+    The keys of `groupby` and `pivot` are only in the index. deltalake also writes them, but not a
+    range with a name.
     """
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
@@ -167,7 +167,7 @@ def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
     batches = _batches(rest)
     head = next(batches, None)
     if head is None:
-        # Tables without rows still have a schema.
+        # A table without rows still has a schema.
         return pa.RecordBatchReader.from_batches(_schema_of(first), [])
     return pa.RecordBatchReader.from_batches(
         head.schema, _same_schema(itertools.chain([head], batches), head.schema)
@@ -251,7 +251,7 @@ def _as_mapping(row: Any) -> Mapping[str, Any] | None:
 
 
 def _table_of_dicts(items: Sequence[Any]) -> pa.Table:
-    """Return dicts as a table with the keys of all rows; Arrow uses those of the first only."""
+    """Return dicts as a table with the keys of all rows (Arrow uses only the first row's keys)."""
     names: dict[str, None] = {}
     rows = []
     for number, item in enumerate(items):
@@ -282,7 +282,7 @@ def _unknown(data: object, what: str = "the data") -> InvalidInputError:
 
 
 class ArrowStream(Protocol):
-    """A table or a stream of any library: pyarrow's, a Polars data frame, a DuckDB relation."""
+    """A table or a stream of any library, such as a Polars data frame or a DuckDB relation."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
         """Return a stream of Arrow's C interface."""
@@ -330,7 +330,7 @@ if TYPE_CHECKING:
         | Mapping[str, Any]
         | Iterable[Row | ArrowStream | ArrowArray | pd.DataFrame]
     )
-    """Any data that `write_deltalake` accepts: rows in memory or elsewhere, in any layout."""
+    """Any data that `write_deltalake` accepts."""
 
 
 # --- Polars frames as streams of Arrow batches; lazy frames in bounded memory
@@ -348,20 +348,20 @@ def frame_kind(data: object) -> str | None:
 
 
 def open_frame(frame: pl.DataFrame) -> pa.RecordBatchReader:
-    """Return a reader of a frame; integers of 128 bits are decimals without a fraction.
+    """Return a reader of a frame; 128-bit integers are converted to decimals.
 
     Raises:
-        InvalidInputError: such a number has more than 38 digits, or is inside another value; or a
+        InvalidInputError: a 128-bit integer has more than 38 digits, or is in a nested value; or a
             column has Python objects other than UUIDs, paths and decimals.
     """
     return pa.RecordBatchReader.from_stream(_narrowed(frame))
 
 
 def column_of_series(data: Any, name: str) -> pa.ChunkedArray[Any] | None:
-    """Return the values of a series of Polars, as in a frame; None for anything else.
+    """Return the values of a series of Polars; None for anything else.
 
     Raises:
-        InvalidInputError: as for `open_frame`.
+        InvalidInputError: see `open_frame`.
     """
     series = native_frame(data)
     kind = type(series)
@@ -374,10 +374,10 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
     """Return a reader of a lazy frame's rows; its query runs while the rows are read.
 
     Raises:
-        InvalidInputError: this release of Polars returns no batches; or as for `open_frame`.
+        InvalidInputError: this release of Polars cannot return batches; see also `open_frame`.
 
-    Cost: memory for what the query itself keeps, and for a few batches; with a column of Python
-    objects, for all rows.
+    Cost: the memory of the query, and of a few batches; with a column of Python objects, of all
+        rows.
     """
     import polars as pl  # noqa: PLC0415  # optional, and there: this is a frame of it
 
@@ -388,7 +388,7 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
         )
     kinds = frame.collect_schema()
     if _object_columns(kinds):
-        return open_frame(frame.collect())  # all values are needed to determine their type
+        return open_frame(frame.collect())  # the type of Python objects depends on all values
     schema = open_frame(pl.DataFrame(schema=kinds)).schema
     return pa.RecordBatchReader.from_batches(schema, _collected(frame))
 
@@ -399,10 +399,10 @@ def _collected(frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
 
 
 def exportable(data: Any) -> Any:
-    """Return rows that other libraries can read through Arrow, without Python objects.
+    """Return rows in a form that other libraries can read through Arrow.
 
     Raises:
-        InvalidInputError: a frame of Polars has values that Arrow does not have.
+        InvalidInputError: a frame of Polars has values that Arrow does not support.
     """
     frame = native_frame(data)
     match frame_kind(frame):
@@ -416,7 +416,7 @@ def exportable(data: Any) -> Any:
 
 
 def native_frame(data: Any) -> Any:
-    """Return the native frame or series of a narwhals object; else the data."""
+    """Return the native frame or series of a narwhals object; return other data unchanged."""
     is_wrapped = type(data).__module__.startswith("narwhals.") and hasattr(data, "to_native")
     return data.to_native() if is_wrapped else data
 
@@ -454,7 +454,7 @@ def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _names_of_parts(kind: Any) -> set[str]:
-    """Return the names of a type and of the types inside it."""
+    """Return the names of a type and of its nested types."""
     fields = [part.dtype for part in getattr(kind, "fields", ())]
     inner = getattr(kind, "inner", None)
     parts = [*fields, *([] if inner is None else [inner])]

@@ -1,9 +1,9 @@
-"""Write files with some row groups copied from other files, and the others encoded.
+"""Writing files that consist of copied row groups of other files and encoded row groups.
 
-Owns the order of row groups, which is the order of the calls, and starts another file when one has
-the target size. The caller decides which row groups are copied. Encoding and checking run in the
-background, several row groups at a time. Copied column chunks are checked by the checksums of their
-pages, or by decoding them once.
+Row groups are in the order of the calls. When a file has the target size, another file is opened.
+The caller decides which row groups are copied. Encoding and checking run in the background, for
+several row groups concurrently. Copied column chunks are checked by the checksums of their pages,
+or by decoding them once.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy
 
-# Besides those of open files, so that the next file is prepared while one waits for the disk.
+# Number of parts in addition to those of open files, so that the next file can be prepared while a
+# file is synced to the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
-"""Limit on row groups that are in memory together, if their bytes are fetched."""
+"""The maximum size of fetched row groups that are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,11 @@ class SourceFile:
 
     Args:
         store: the file's store.
-        path: decoded.
-        size_bytes: its length.
-        footer: its parsed footer.
-        stored: the same footer, as stored.
-        gone: numbers of rows to leave out.
+        path: the decoded path.
+        size_bytes: the length of the file.
+        footer: the cached footer.
+        stored: the same footer, parsed for copying.
+        gone: numbers of the rows to leave out.
     """
 
     store: Store
@@ -70,19 +71,19 @@ class SourceFile:
     gone: DeletionBitmap
 
     def num_gone(self, group: int) -> int:
-        """Return how many rows of a row group are left out."""
+        """Return the number of rows of a row group that are left out."""
         starts = self.footer.row_group_starts
         return self.gone.count_between(starts[group], starts[group + 1])
 
 
 @dataclass(slots=True)
 class CopiedGroups:
-    """Counts of what was copied as stored.
+    """Counts of the copied row groups.
 
     Attributes:
-        num_groups: row groups, including those with replaced pages.
-        num_rows: rows in them, except rows that were left out.
-        num_bytes: their length in the source files.
+        num_groups: number of row groups, including row groups with replaced pages.
+        num_rows: number of rows in them, without rows that were left out.
+        num_bytes: their size in the source files.
     """
 
     num_groups: int = 0
@@ -95,13 +96,13 @@ class SplicedFiles:
 
     Args:
         plan: the write's plan.
-        limits: on memory and open files.
+        limits: limits on memory and open files.
         schema: the schema of the files.
 
     Attributes:
-        copied: counts of what was copied so far.
-        template: footer of a file of this schema without rows.
-        schema: the same.
+        copied: counts of the row groups that were copied so far.
+        template: footer of an empty file with this schema.
+        schema: the schema of the files.
     """
 
     def __init__(self, plan: FilePlan, limits: WriteLimits, schema: pa.Schema) -> None:
@@ -109,7 +110,7 @@ class SplicedFiles:
         self._limits = limits
         self.schema: pa.Schema = schema
         self._background: Background[None] = Background(limits.files_at_once + _PARTS_AHEAD)
-        # Last in order: the most recently used.
+        # The most recently used is last.
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []
         self._is_local = is_local(plan.store)
@@ -119,19 +120,19 @@ class SplicedFiles:
         self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
-        """Announce rows of another source file; they go into a new file if they do not fit.
+        """Prepare for the rows of another source file; open a new file if they would be too large.
 
         Args:
             values: serialised partition values.
-            num_bytes: length of the file.
+            num_bytes: length of the source file.
         """
         file = self._files.get(values)
         if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
-            num_bytes = max(num_bytes, self._target)  # only fits into a new file
+            num_bytes = max(num_bytes, self._target)  # forces a new file
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:
-        """Append row groups of a file as they are stored, without the rows to leave out."""
+        """Append row groups of a source file, without the rows to leave out."""
         for part in _parts(source, numbers, min(_PART_BYTES, self._target)):
             groups = [source.stored.groups[number] for number in part]
             size = sum(group.stored_bytes for group in groups)
@@ -165,13 +166,13 @@ class SplicedFiles:
         self._background.wait()
 
     def abandon(self) -> None:
-        """Stop; files that are open are deleted, and the caller deletes the others."""
+        """Stop and delete open files; the caller must delete closed files."""
         self._background.cancel()
         for file in (*self._closing, *self._files.values()):
             file.abandon()
 
     def _file_for(self, values: Values, more_bytes: int) -> _OpenFile:
-        """Return the open file of a partition, or a new one if that is full."""
+        """Return the open file of a partition, or a new file if the open file is full."""
         file = self._files.pop(values, None)
         if file is not None and file.is_full(self._target, more_bytes):
             self._close(file)
@@ -214,7 +215,7 @@ class SplicedFiles:
 def _parts(
     source: SourceFile, numbers: Sequence[int], most_bytes: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield row groups in parts of limited bytes; a row group that loses rows is alone."""
+    """Yield row groups in parts of limited size; a row group with removed rows is its own part."""
     part: list[int] = []
     size = 0
     for number in numbers:
@@ -232,7 +233,7 @@ class _Part(Protocol):
     """A part of a file."""
 
     def prepare(self) -> None:
-        """Run the steps that need no other part; in any order."""
+        """Run the steps that do not depend on other parts; parts can be prepared in any order."""
         ...
 
     def append_to(self, file: _OpenFile) -> None:
@@ -256,9 +257,9 @@ class _OpenFile:
     Attributes:
         turns: parts that were not appended yet.
         waiting: rows for the next row group.
-        copied_bytes: length of the row groups that are copied into it.
-        copied_rows: number of rows in them.
-        is_closed: whether it is complete.
+        copied_bytes: size of the row groups that are copied into the file.
+        copied_rows: number of rows in these row groups.
+        is_closed: whether the file is complete.
     """
 
     def __init__(self, plan: FilePlan, values: Values, template: StoredFooter) -> None:
@@ -276,12 +277,12 @@ class _OpenFile:
 
     @property
     def num_bytes(self) -> int:
-        """The file's length so far, as far as known."""
+        """The known length of the file so far."""
         return max(self._sink.size_bytes, self.copied_bytes)
 
     @property
     def expected_bytes(self) -> int:
-        """The estimated length with the waiting rows, if they are as large as the copied rows."""
+        """The estimated length with the waiting rows, by the average size of copied rows."""
         waiting = self.copied_bytes * self.waiting.num_rows // max(1, self.copied_rows)
         return self.num_bytes + waiting
 
@@ -334,7 +335,7 @@ class _OpenFile:
 
 
 class _Encode:
-    """Rows that become a row group."""
+    """A part: rows to encode as a row group."""
 
     def __init__(self, plan: FilePlan, rows: pa.Table) -> None:
         self._rows = rows
@@ -354,7 +355,7 @@ class _Encode:
 
 
 class _Copy:
-    """Row groups of another file."""
+    """A part: row groups of another file."""
 
     def __init__(
         self, plan: FilePlan, schema: pa.Schema, source: SourceFile, numbers: tuple[int, ...]
@@ -420,7 +421,7 @@ class _Copy:
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
-        """Add a note to errors with the file and table that was read."""
+        """Add a note with the file and the table to errors."""
         try:
             yield
         except DeltaError as error:
@@ -430,7 +431,7 @@ class _Copy:
 
 
 class _Close:
-    """The end of a file."""
+    """A part: the end of the file."""
 
     def prepare(self) -> None:
         pass

@@ -1,7 +1,4 @@
-"""Files that were written but not committed.
-
-Owns their serialised form, for passing them between processes.
-"""
+"""Files that were written but not committed, and their serialised form for workers."""
 
 from __future__ import annotations
 
@@ -24,21 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFiles:
-    """Data files that are not committed yet; if they never are, `vacuum` deletes them.
+    """Data files that are not committed yet.
 
-    It can be pickled, or serialised with `to_json`.
+    `vacuum` deletes files that are never committed. The object can be pickled, or serialised with
+    `to_json`.
 
     Args:
         adds: one action per data file.
         cdc: one action per change data file.
         identity_marks: identity column → the last assigned value.
         identity_starts: identity column → the first assigned value.
-        num_rows: rows in the data files.
+        num_rows: number of rows in the data files.
         num_bytes: size of all files.
-        table_id: the id of the table for which they were written.
-        schema_string: the table's `schemaString` when they were written.
-        rules: digest of the other settings when they were written; see `rules_of`. Empty if
-            unknown.
+        table_id: the id of the table for which the files were written.
+        schema_string: the table's `schemaString` at the time of the write.
+        rules: digest of the table's other settings at that time; see `rules_of`. Empty if unknown.
     """
 
     adds: tuple[AddFile, ...]
@@ -80,7 +77,7 @@ class WrittenFiles:
         """Parse the JSON of `to_json`.
 
         Raises:
-            MalformedLogError: the string is not in that form.
+            MalformedLogError: the string is not the result of `to_json`.
         """
         where = "written files"
         node = JsonObject(loads(text, where), where)
@@ -102,7 +99,7 @@ class WrittenFiles:
         """Merge the files of several workers for one commit.
 
         Raises:
-            InvalidInputError: there are no parts, they were written for different tables or
+            InvalidInputError: there are no parts, the parts were written for different tables or
                 schemas, or workers assigned the same values of an identity column.
         """
         found = list(parts)
@@ -140,7 +137,7 @@ class WrittenFiles:
 def rules_of(configuration: TableConfiguration) -> str:
     """Return a digest of the partition columns, properties and protocol for written files.
 
-    Properties include constraints: rows checked against others must not be committed.
+    Properties include constraints: if they have changed, the files must not be committed.
     """
     metadata, protocol = configuration.metadata, configuration.protocol
     facts = [
@@ -155,7 +152,7 @@ def rules_of(configuration: TableConfiguration) -> str:
 def _merge_identities(
     parts: Sequence[WrittenFiles],
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the first and last identity values of all parts, whose ranges must not overlap."""
+    """Return the first and last identity values; raise if the ranges of parts overlap."""
     starts: dict[str, int] = {}
     marks: dict[str, int] = {}
     if not any(part.identity_marks for part in parts):

@@ -1,7 +1,7 @@
 """The actions of the transaction log: values, their JSON and Arrow forms, table properties.
 
 - `model`: the actions as frozen values. `codec`: their JSON. `arrow`: file actions as columns.
-- `properties`: the table properties, one row each.
+- `properties`: the table properties.
 
 Core: no I/O.
 

@@ -1,8 +1,8 @@
 """Actions as Arrow data: the type of each action, and columns from parsed lines.
 
-Owns the protocol's camelCase names as Arrow types. A table can have millions of files, so no Python
-object is made for each: every column is built from the parsed lines in one pass. Paths stay
-encoded, as in the log.
+This module defines Arrow types with the protocol's camelCase names. A table can have millions of
+files, so no Python object is made per file: every column is built from the parsed lines in one
+pass. Paths are percent-encoded, as in the log.
 
 Protocol: Checkpoint Schema, Add File and Remove File, Add CDC File
 """
@@ -41,7 +41,7 @@ DELETION_VECTOR_TYPE: Final = pa.struct(
     ]
 )
 _STRINGS: Final = pa.list_(pa.field("element", pa.string()))
-# The type of each member; a name has the same type in every action.
+# Types of members by name; a name has the same type in every action.
 _MEMBERS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
     **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
@@ -78,7 +78,7 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit; in checkpoints it has neither stats nor tags (ledger B-26)."""
+"""The `remove` action of a commit; in checkpoints it has no stats and tags (requirement B-26)."""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 
@@ -93,7 +93,7 @@ METADATA_TYPE: Final = _struct(
     configuration=STRING_MAP,
 )
 TXN_TYPE: Final = _struct("appId", "version", "lastUpdated")
-# Of metaData, `configuration` is a map; of a domain, it is a string (ledger B-79).
+# `configuration` is a map in metaData, but a string in domainMetadata (requirement B-79).
 DOMAIN_TYPE: Final = _struct("domain", "configuration", "removed", configuration=pa.string())
 HIGH_WATER_MARK_TYPE: Final = _struct("highWaterMark", "preservedRowIds")
 CHECKPOINT_METADATA_TYPE: Final = _struct("version", "tags")
@@ -106,37 +106,37 @@ REQUIRED: Final = {
     "remove": {"path": "str"},
     "cdc": {"path": "str", "partitionValues": "map"},
 }
-"""The members that a file action must have, and their types.
+"""The required members of file actions, and their types.
 
-An `add` needs partition values to build its rows. A `remove` of an old writer may have only a
-path.
+An `add` requires partition values. A `remove` of an old writer may have only a path.
 """
 
 
 def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.Table:
-    """A row for each parsed `add`.
+    """Return a table with a row for each parsed `add`.
 
     Args:
         adds: the parsed value of `add` in each line.
-        where: row number → position such as `version 12, line 3`; called only for an error.
+        where: returns the position of a row, such as `version 12, line 3`; called only for an
+            error.
 
     Returns:
         A table of `FILE_SCHEMA`.
 
     Raises:
-        MalformedLogError: a value is not an object, lacks its path or partition values, or has a
+        MalformedLogError: an action is not an object, has no path or partition values, or has a
             member of a wrong type.
     """
     return _table(FILE_SCHEMA, adds, "add", where)
 
 
 def removes_from_json(removes: Sequence[Any], *, where: Location | None = None) -> pa.Table:
-    """A row of `REMOVE_SCHEMA` for each parsed `remove`; otherwise as `adds_from_json`."""
+    """Return a table of `REMOVE_SCHEMA` for parsed `remove` actions; see `adds_from_json`."""
     return _table(REMOVE_SCHEMA, removes, "remove", where)
 
 
 def cdc_from_json(files: Sequence[Any], *, where: Location | None = None) -> pa.Table:
-    """A row of `CDC_SCHEMA` for each parsed `cdc`; otherwise as `adds_from_json`."""
+    """Return a table of `CDC_SCHEMA` for parsed `cdc` actions; see `adds_from_json`."""
     return _table(CDC_SCHEMA, files, "cdc", where)
 
 
@@ -162,7 +162,7 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
     values = [action.get(name) for action in actions]
     if pa.types.is_map(field.type):
         if not set(map(type, values)) <= _DICT_OR_NONE:
-            raise TypeError("a map is not an object")  # Arrow accepts [] as an empty map
+            raise TypeError("a map is not an object")  # Arrow would accept [] as an empty map
         return map_array(values)
     if pa.types.is_struct(field.type):
         present = [value for value in values if value is not None]
@@ -179,9 +179,9 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
 
 
 def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
-    """Dicts of strings as one Arrow map column; None is null, as a map or as a value.
+    """Return dicts of strings as an Arrow map column; None becomes null.
 
-    Cost: one pass; almost none for a column of empty maps, the most common one.
+    Cost: one pass; nearly nothing for a column of empty maps, the most common case.
     """
     lengths = [len(value) if value else 0 for value in values]
     offsets: list[int | None] = [0, *accumulate(lengths)]
@@ -210,9 +210,9 @@ def _checked_columns(
     where: Location | None,
     cause: Exception,
 ) -> list[pa.Array[Any]]:
-    """Build the columns value by value, converting where possible; name the first error.
+    """Build the columns value by value, with conversions; raise for the first invalid value.
 
-    Arrow's own error does not say which row is wrong.
+    Unlike Arrow's error, this error contains the row.
     """
     checked: list[dict[str, Any]] = []
     for row, action in enumerate(actions):
@@ -227,7 +227,8 @@ def _checked_columns(
 def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     name = field.name
     if pa.types.is_map(field.type):
-        if node.values.get(name) == []:  # Arrow's form of an empty map, but not a JSON object
+        # Arrow accepts it as an empty map, but it is not a JSON object.
+        if node.values.get(name) == []:
             raise MalformedLogError(f"{node.where}.{name}: expected map of strings, found list []")
         return node.mapping(name)
     if pa.types.is_struct(field.type):
@@ -235,7 +236,7 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     if pa.types.is_boolean(field.type):
         return node.optional(name, bool)
     if name == "stats":
-        # Malformed statistics count as missing and never fail a read (ledger D-63).
+        # Treat malformed statistics as missing, so that reads do not fail (requirement D-63).
         found = node.values.get(name)
         return found if isinstance(found, str) else None
     if pa.types.is_string(field.type):

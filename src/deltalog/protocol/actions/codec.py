@@ -1,9 +1,9 @@
-"""Actions ⇄ JSON objects, each one line of a commit.
+"""Converting actions from and to JSON objects, which are the lines of a commit.
 
-Owns the log's camelCase names, the required members of each action, and every form that an action
-ever had: in the first protocol, in drafts and today (ledger B1, B3). The same functions parse the
-rows of a checkpoint as dicts. "Clients must ignore such unrecognized fields": unknown actions and
-members are skipped.
+This module owns the log's camelCase names, the required members of each action, and all historical
+forms of actions: of the first protocol, of drafts and of today (requirements B1, B3). The same
+functions parse rows of a checkpoint, as dicts. "Clients must ignore such unrecognized fields":
+unknown actions and members are skipped.
 
 Protocol: Actions
 """
@@ -33,10 +33,10 @@ from deltalog.protocol.actions.model import DeletionVectorDescriptor
 
 
 def action_from_json(values: Mapping[str, Any], where: str = "action") -> model.Action | None:
-    """The action of one line, or None if its kind is unknown.
+    """Return the action of one line, or None if its kind is unknown.
 
     Args:
-        values: the object of the line; also a row of a checkpoint, all but one member null.
+        values: the object of the line, or a row of a checkpoint, in which one member is not null.
         where: position such as `version 12, line 3`, for errors.
 
     Raises:
@@ -51,7 +51,7 @@ def action_from_json(values: Mapping[str, Any], where: str = "action") -> model.
 def actions_from_json(
     objects: Iterable[Mapping[str, Any]], where: str = "commit"
 ) -> list[model.Action]:
-    """The known actions of a commit's lines, in order."""
+    """Return the known actions of a commit's lines, in order."""
     found = (
         action_from_json(values, f"{where}, line {number}")
         for number, values in enumerate(objects, 1)
@@ -60,19 +60,19 @@ def actions_from_json(
 
 
 def action_to_json(action: model.Action) -> dict[str, Any]:
-    """The object of one line, without members that are None."""
+    """Return the JSON object of an action, without members that are None."""
     kind, encode = _ENCODERS[type(action)]
     return {kind: encode(action)}
 
 
 def encode_actions(actions: Iterable[model.Action]) -> bytes:
-    """The bytes of a commit: one action per line, each with a line end."""
+    """Return the bytes of a commit: one action per line, each with a line end."""
     return b"".join(dumps(action_to_json(action)) + b"\n" for action in actions)
 
 
 def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
-    # The examples in the protocol write readerVersion and writerVersion (ledger B-05).
+    # The examples in the protocol write readerVersion and writerVersion (requirement B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader
@@ -82,7 +82,7 @@ def protocol_from_json(node: JsonObject) -> model.Protocol:
     return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Some writers write empty lists below version 3 or 7, where there must be none.
+        # Ignore empty lists below reader version 3 and writer version 7, which some writers write.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )
@@ -111,7 +111,7 @@ def _format_from_json(node: JsonObject) -> model.Format:
 
 def add_from_json(node: JsonObject) -> model.AddFile:
     """Protocol: Add File and Remove File."""
-    # "The path is a URI …, which needs to be decoded to get the data file path."
+    # The protocol: "The path is a URI …, which needs to be decoded to get the data file path."
     return model.AddFile(
         path=decode_path(node.required("path", str)),
         partition_values=node.mapping("partitionValues") or {},
@@ -135,7 +135,7 @@ def remove_from_json(node: JsonObject) -> model.RemoveFile:
 
 
 def _file_members(node: JsonObject) -> dict[str, Any]:
-    # dataChange is required today. The first protocol did not have it: every file changed data.
+    # The first protocol had no dataChange; without it, the file changes data.
     data_change = node.optional("dataChange", bool)
     return {
         "data_change": True if data_change is None else data_change,
@@ -168,7 +168,7 @@ def txn_from_json(node: JsonObject) -> model.SetTransaction:
 
 
 def domain_from_json(node: JsonObject) -> model.DomainMetadata:
-    """A string today, a map of strings in the draft (ledger B-79).
+    """Parse a domain, whose configuration is a string, or a map in the draft (requirement B-79).
 
     Protocol: Domain Metadata
     """
@@ -266,7 +266,7 @@ def _metadata(action: model.Metadata) -> dict[str, Any]:
 
 
 def deletion_vector_to_json(vector: model.DeletionVectorDescriptor | None) -> dict[str, Any] | None:
-    """The object of a descriptor, or None for None."""
+    """Return the JSON object of a descriptor, or None for None."""
     if vector is None:
         return None
     return _present(
@@ -369,13 +369,13 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 }
 
 
-# Valid values of a deletion vector descriptor's members, for one descriptor and for a column.
+# --- Checking the members of deletion vector descriptors
 
 
 STORAGE_TYPES: Final = ("u", "i", "p")
 REQUIRED: Final = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _NUMBERS: Final = {"offset": 31, "sizeInBytes": 31, "cardinality": 63}
-"""Members that are never negative, with their number of bits."""
+"""The number of bits of members that must not be negative."""
 _TYPES: Final = {
     **dict.fromkeys(REQUIRED[:2], (str,)),
     **dict.fromkeys(REQUIRED[2:], (int,)),
@@ -384,11 +384,11 @@ _TYPES: Final = {
 
 
 def descriptor_from_json(node: JsonObject) -> DeletionVectorDescriptor:
-    """The descriptor of one JSON object, checked.
+    """Return the descriptor in a JSON object, after checking its members.
 
     Raises:
         MalformedLogError: a member is missing, has a wrong type, or has an invalid value;
-            the message names it.
+            the message contains its name.
         UnsupportedFeatureError: the storage type belongs to an unsupported table feature.
     """
     kind = node.required("storageType", str)
@@ -413,10 +413,10 @@ def descriptor_from_json(node: JsonObject) -> DeletionVectorDescriptor:
 
 
 def check_storage_type(storage_type: str) -> None:
-    """Refuse by name a storage type that belongs to an unsupported table feature.
+    """Raise for a storage type that belongs to an unsupported table feature.
 
     Raises:
-        UnsupportedFeatureError: it is `r`, which the adaptive metadata RFC proposes.
+        UnsupportedFeatureError: the storage type is `r`, which the adaptive metadata RFC proposes.
     """
     if storage_type == "r":
         raise UnsupportedFeatureError(
@@ -428,7 +428,7 @@ def check_storage_type(storage_type: str) -> None:
 
 
 def have_exact_types(objects: Iterable[dict[str, Any]]) -> bool:
-    """Whether all members have their JSON type; Arrow would cut `3.5` to 3 without an error."""
+    """Whether all members have the right JSON type; Arrow would silently truncate `3.5` to 3."""
     return all(
         type(value.get(name)) in types for value in objects for name, types in _TYPES.items()
     )
@@ -438,9 +438,9 @@ def are_sound(vectors: Array) -> bool:
     """Return whether every descriptor of a column has valid values.
 
     Args:
-        vectors: of `DELETION_VECTOR_TYPE`; null rows are files without a vector.
+        vectors: a column of `DELETION_VECTOR_TYPE`, with nulls for files without a vector.
 
-    Cost: a few kernels over the column; none if it has no vector.
+    Cost: a few kernels over the column; nothing if it has no vector.
     """
     if vectors.null_count == len(vectors):
         return True
@@ -448,14 +448,14 @@ def are_sound(vectors: Array) -> bool:
 
 
 def check_column(vectors: Array, where: str) -> None:
-    """Refuse a column in which a descriptor has an invalid value.
+    """Raise if a descriptor in a column has an invalid value.
 
     Args:
-        vectors: of `DELETION_VECTOR_TYPE`; null rows are files without a vector.
-        where: where the column is, for the message.
+        vectors: a column of `DELETION_VECTOR_TYPE`, with nulls for files without a vector.
+        where: position of the column, for the message.
 
     Raises:
-        MalformedLogError, UnsupportedFeatureError: as `descriptor_from_json`.
+        MalformedLogError, UnsupportedFeatureError: see `descriptor_from_json`.
     """
     if are_sound(vectors):
         return
@@ -473,18 +473,18 @@ def _which_are_sound(vectors: Array) -> Array:
     ]
     for name in _NUMBERS:
         number = compute.struct_field(vectors, name)
-        # A required number that is null breaks the rule, an optional one does not.
+        # A null is invalid for a required number, and valid for an optional number.
         default = pa.scalar(value=name not in REQUIRED)
         rules.append(compute.fill_null(compute.greater_equal(number, 0), default))
     sound: Array = compute.fill_null(reduce(compute.and_, rules), pa.scalar(value=False))
     return compute.or_(compute.is_null(vectors), sound)
 
 
-# Combinations of actions that one commit must not have.
+# --- Checking the combination of actions in a commit
 
 
 def check_commit(actions: Sequence[model.Action]) -> None:
-    """Refuse a commit whose actions contradict each other.
+    """Raise if actions of a commit contradict each other.
 
     An `add` and a `remove` may have the same path if their deletion vectors differ.
 
@@ -516,10 +516,10 @@ def check_commit(actions: Sequence[model.Action]) -> None:
 
 
 def _check_counters(actions: Sequence[model.Action]) -> None:
-    """Refuse numbers out of range: once committed, they would make the table unreadable.
+    """Raise for numbers out of range, which would make the table unreadable.
 
     Raises:
-        InvalidInputError: it names the number.
+        InvalidInputError: the message contains the number.
     """
     for action in actions:
         _check_widths(type(action).__name__, action)

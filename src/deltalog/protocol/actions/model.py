@@ -1,8 +1,8 @@
-"""The actions of the transaction log, as values.
+"""The actions of the transaction log, as frozen dataclasses.
 
-Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
-both None. Use it for few actions (protocol, metadata, the files of one commit). The files of a
-whole table are Arrow tables (`actions.arrow`).
+Fields have the protocol's names in snake_case. Absent and null members are None. These classes are
+for a few actions (protocol, metadata, the files of one commit). The files of a whole table are
+Arrow tables (`actions.arrow`).
 
 Protocol: Actions
 """
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Protocol:
     """The versions and table features that readers and writers must support.
 
-    Feature lists are None below reader version 3 and writer version 7. Like deltalake's class, it
-    can be indexed and unpacked: reader and writer version, then writer and reader features.
+    Feature lists are None below reader version 3 and writer version 7. As in deltalake, the object
+    can be indexed and unpacked: reader version, writer version, writer features, reader features.
 
     Protocol: Protocol Evolution, Table Features
     """
@@ -35,7 +35,7 @@ class Protocol:
     writer_features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Make the feature tuples compare equal to lists."""
+        """Convert the features to tuples that compare equal to lists."""
         object.__setattr__(self, "reader_features", frozen(self.reader_features))
         object.__setattr__(self, "writer_features", frozen(self.writer_features))
 
@@ -76,11 +76,11 @@ class Metadata:
     """Schema, partitioning and properties of the table.
 
     Args:
-        id: of the table; it never changes.
+        id: id of the table, which never changes.
         schema_string: the schema as one line of JSON, exactly as stored; too long for the repr.
-        partition_columns: logical names.
+        partition_columns: logical names of the partition columns.
         configuration: all table properties, as strings.
-        created_time_ms: milliseconds since 1970, UTC.
+        created_time_ms: time of creation in milliseconds since 1970, UTC.
 
     Protocol: Change Metadata
     """
@@ -95,12 +95,12 @@ class Metadata:
     created_time_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Make the partition columns compare equal to a list."""
+        """Convert the partition columns to a tuple that compares equal to a list."""
         object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
 
     @property
     def created_time(self) -> int | None:
-        """`created_time_ms` under deltalake's name."""
+        """`created_time_ms`, by its name in deltalake."""
         return self.created_time_ms
 
 
@@ -110,9 +110,9 @@ class DeletionVectorDescriptor:
 
     Args:
         storage_type: `u` (file named by a UUID), `i` (inline) or `p` (absolute path).
-        path_or_inline_dv: depends on the storage type.
-        offset: of the vector in its file; None is 0.
-        size_bytes: of the bitmap, without size prefix and checksum.
+        path_or_inline_dv: the path, the UUID or the vector itself, depending on the storage type.
+        offset: position of the vector in its file; None means 0.
+        size_bytes: size of the bitmap, without size prefix and checksum.
         cardinality: number of deleted rows.
 
     Protocol: Deletion Vector Descriptor Schema
@@ -137,9 +137,9 @@ class AddFile:
     """A file that is added to the table, or whose metadata is updated.
 
     Args:
-        path: decoded; relative to the root unless absolute.
-        partition_values: physical column name → serialised value.
-        stats: a JSON string.
+        path: the decoded path, absolute or relative to the root.
+        partition_values: serialised values by physical column name.
+        stats: statistics as a JSON string.
 
     Protocol: Add File and Remove File
     """
@@ -159,7 +159,7 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile:
-    """A file that is removed from the table; the action is kept as a tombstone until it expires.
+    """A file that is removed from the table; the action remains in the log until it expires.
 
     Protocol: Add File and Remove File
     """
@@ -193,7 +193,7 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction:
-    """The last version that an application has committed, by the application's own numbering.
+    """The last transaction of an application, with the application's own version number.
 
     Protocol: Transaction Identifiers
     """
@@ -207,7 +207,7 @@ class SetTransaction:
 class DomainMetadata:
     """A named configuration.
 
-    `configuration` is a string today; a mapping is the draft's form (ledger B-79).
+    `configuration` is a string, or a mapping as in the draft (requirement B-79).
 
     Protocol: Domain Metadata
     """
@@ -218,10 +218,9 @@ class DomainMetadata:
 
     @property
     def text(self) -> str:
-        """The configuration as a string, whichever form it has.
+        """The configuration as a string; a mapping is converted to JSON.
 
-        A checkpoint stores the configurations of all domains in one string column, so a mapping
-        in the draft's form becomes a JSON string.
+        A checkpoint stores the configurations of all domains in one string column.
         """
         held = self.configuration
         return held if isinstance(held, str) else dumps(dict(held)).decode()
@@ -229,7 +228,7 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowIdHighWaterMark:
-    """The draft's action for the highest row id in use; today the domain `delta.rowTracking`.
+    """The draft's action for the highest row id; replaced by the domain `delta.rowTracking`.
 
     Protocol: Row IDs (draft)
     """
@@ -240,7 +239,7 @@ class RowIdHighWaterMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """Provenance of one commit. Its content is free-form and kept unchanged.
+    """Provenance of one commit; its free-form content is preserved.
 
     Protocol: Commit Provenance Information
     """
@@ -255,14 +254,14 @@ class CommitInfo:
 
     @property
     def txn_id(self) -> str | None:
-        """The writer's id of this commit attempt."""
+        """The id that the writer gave to this commit attempt."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMetadata:
-    """The action that every V2 checkpoint has once.
+    """The action that every V2 checkpoint contains exactly once.
 
     Protocol: Checkpoint Metadata
     """

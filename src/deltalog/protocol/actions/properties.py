@@ -1,8 +1,7 @@
 """Table properties: every known `delta.*` key with its type, default and meaning.
 
-Owns the table of properties. A value is parsed when it is read, so a malformed value fails only the
-operation that needs it. Some properties have an effect only with a table feature; `configuration`
-decides that.
+A value is parsed when it is read, so a malformed value fails only operations that need it. Some
+properties have an effect only with a table feature; `configuration` decides whether they have.
 
 Protocol: Table Properties
 """
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-# Parsers for the values of table properties.
+# --- Parsers for the values of table properties
 
 
 _UNIT_US: Final = {
@@ -40,7 +39,7 @@ _COLUMN_PART: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,]+?))\s*([.,]|$)
 
 
 def parse_boolean(text: str) -> bool:
-    """`true` or `false`, in any case."""
+    """Parse `true` or `false`, ignoring case."""
     folded = text.strip().lower()
     if folded not in {"true", "false"}:
         raise ValueError("expected true or false")
@@ -48,12 +47,12 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_interval_ms(text: str) -> int:
-    """Milliseconds of an interval such as `interval 1 week` or `2 days 12 hours`.
+    """Return the milliseconds of an interval such as `interval 1 week` or `2 days 12 hours`.
 
-    Months and years have no fixed length and are refused, as in all Delta engines.
+    Months and years are not allowed, as in all Delta engines, because they have no fixed length.
 
     Raises:
-        ValueError: it is not an interval, or it is negative.
+        ValueError: the string is not an interval, or the interval is negative.
     """
     words = text.strip().lower().removeprefix("interval").strip()
     total_us = position = 0
@@ -71,13 +70,13 @@ def parse_interval_ms(text: str) -> int:
         position = part.end()
     if not words or total_us < 0:
         raise ValueError("expected an interval that is not negative, such as 'interval 2 weeks'")
-    if total_us > _MOST_MICROSECONDS:  # of an interval of Spark
+    if total_us > _MOST_MICROSECONDS:  # the maximum of Spark's intervals
         raise ValueError(f"expected an interval of at most {_MOST_MICROSECONDS} microseconds")
     return total_us // 1_000
 
 
 def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
-    """Column paths of a comma-separated list; backticks quote a name, a dot separates fields."""
+    """Parse a comma-separated list of column paths; backticks quote names, dots separate fields."""
     paths: list[tuple[str, ...]] = []
     path: list[str] = []
     position = 0
@@ -95,7 +94,7 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
-    """An integer from `least` to `most`; `most` defaults to the greatest 64-bit integer."""
+    """Return a parser for integers from `least` to `most`."""
     upwards = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
 
     def parse(text: str) -> int:
@@ -108,7 +107,7 @@ def parse_whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
 
 
 def parse_ratio(text: str) -> float:
-    """A number from 0 to 1."""
+    """Parse a number from 0 to 1."""
     try:
         number = float(text)
     except ValueError:
@@ -119,7 +118,7 @@ def parse_ratio(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes, or a size such as `128mb`."""
+    """Parse a number of bytes, or a size such as `128mb`."""
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)
     if match is None or int(match[1]) == 0:
         raise ValueError("expected a size such as 134217728 or 128mb")
@@ -130,7 +129,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_one_of(*words: str) -> Callable[[str], str]:
-    """One of some words, in any case; the result is spelled as in `words`."""
+    """Return a parser for one of `words`, ignoring case."""
     by_folded = {word.lower(): word for word in words}
 
     def parse(text: str) -> str:
@@ -143,21 +142,21 @@ def parse_one_of(*words: str) -> Callable[[str], str]:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Names separated by commas, in lower case."""
+    """Parse names that are separated by commas; return them in lower case."""
     return tuple(part.strip().lower() for part in text.split(",") if part.strip())
 
 
 def parse_text(text: str) -> str:
-    """Any string."""
+    """Return the string unchanged."""
     return text
 
 
 def parse_auto_compact(text: str) -> bool:
-    """A boolean; Databricks also writes `auto` and the older `legacy`, which both mean true."""
+    """Parse a boolean; `auto` and the older `legacy` of Databricks mean true."""
     return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)
 
 
-# Table properties: every known `delta.*` key with its type, default and meaning.
+# --- Table properties: every known `delta.*` key with its type, default and meaning
 
 
 T = TypeVar("T")
@@ -173,15 +172,15 @@ ISOLATION_LEVELS: Final = ("Serializable", "WriteSerializable", "SnapshotIsolati
 
 @dataclass(frozen=True, eq=False)
 class Property(Generic[T]):
-    """One property: its key in the log, how its value is parsed, and its purpose.
+    """A table property: its key, parser, default and purpose.
 
     Args:
-        key: as written in the log.
-        parse: string → value; raises ValueError with what was expected.
-        default: the value where the key is absent.
-        doc: one line for the reference.
+        key: the key in the log.
+        parse: converts the string to a value; raises ValueError with the expected form.
+        default: the value if the key is absent.
+        doc: one line for the reference documentation.
         aliases: keys that older writers used.
-        settable: False if only a writer itself may set it.
+        settable: False if only writers may set the property, not users.
     """
 
     key: str
@@ -196,7 +195,7 @@ class Property(Generic[T]):
     @overload
     def __get__(self, table: TableProperties, owner: type) -> T: ...
     def __get__(self, table: TableProperties | None, owner: type) -> T | Property[T]:
-        """The table's value; on the class, the property itself."""
+        """Return the table's value; on the class, return the property itself."""
         if table is None:
             return self
         for key in (self.key, *self.aliases):
@@ -209,7 +208,7 @@ class Property(Generic[T]):
         """Parse a value of the property.
 
         Raises:
-            InvalidMetadataError: the property has no such value.
+            InvalidMetadataError: the value is invalid for the property.
         """
         try:
             return self.parse(text)
@@ -232,7 +231,7 @@ def _duration(key: str, days: int, doc: str) -> Property[int]:
 def _unset(
     key: str, parse: Callable[[str], T], doc: str, *, settable: bool = True
 ) -> Property[T | None]:
-    """A property without a default."""
+    """Return a property without a default."""
     optional: Callable[[str], T | None] = parse
     return Property(key, optional, None, doc, settable=settable)
 
@@ -244,7 +243,7 @@ class TableProperties:
         configuration: the `configuration` of the metaData action.
 
     Raises:
-        InvalidMetadataError: on access, if that property has no such value.
+        InvalidMetadataError: on access, if the value is invalid for the property.
     """
 
     __slots__ = ("configuration",)
@@ -323,7 +322,7 @@ class TableProperties:
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
     )
-    # Delta Spark's default; the protocol's own is false (ledger B-25).
+    # The default of Delta Spark; the protocol's default is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints keep statistics and partition values as typed columns.",
@@ -461,7 +460,7 @@ class TableProperties:
         "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
     )
     random_prefix_length: Final = Property(
-        # No file system takes a longer name.
+        # The limit of file systems.
         "delta.randomPrefixLength",
         parse_whole(1, 255),
         2,
@@ -499,7 +498,7 @@ class TableProperties:
 
     @property
     def constraints(self) -> dict[str, str]:
-        """The SQL of CHECK constraints by name, as it stands in the configuration.
+        """The SQL of CHECK constraints by name, unchanged.
 
         Protocol: CHECK Constraints
         """
@@ -509,7 +508,7 @@ class TableProperties:
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
 
-    if not TYPE_CHECKING:  # so that type checkers still report a wrong name
+    if not TYPE_CHECKING:  # type checkers must report wrong names
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that suggests a similar property."""
@@ -521,7 +520,7 @@ class TableProperties:
         return f"TableProperties({dict(self.configuration)!r})"
 
     def _repr_html_(self) -> str:
-        """Return the notebook card: the properties that are set, then defaults of the others."""
+        """Return the notebook card: the properties that are set, then other defaults."""
         from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
@@ -549,7 +548,7 @@ PROPERTIES: Final[Mapping[str, Property[Any]]] = {
 
 
 def _described(known: Property[Any] | None, text: str) -> tuple[str, str]:
-    """Return the default of a property, and its purpose or what is wrong with its value."""
+    """Return the default of a property, and its purpose, or the fault of its value."""
     if known is None:
         return "", ""
     try:
@@ -570,10 +569,10 @@ def _as_text(known: Property[Any], value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-# Checks of the table properties that a user sets.
+# --- Checks of the table properties that a user sets
 
 
-# Keys of other engines and tools: deltalog stores them without checking them.
+# Prefixes of keys of other engines and tools, which deltalog stores without checks.
 _OPEN_PREFIXES: Final = (
     "delta.universalFormat.",
     "delta.compatibility.",
@@ -585,7 +584,7 @@ _OPEN_PREFIXES: Final = (
 PARQUET_CODECS: Final = (
     *("uncompressed", "none", "snappy", "gzip", "brotli", "lz4", "zstd", "lz4_raw"),
 )
-"""The compression codecs in which deltalog writes data files, by Spark's names."""
+"""The compression codecs of data files that deltalog can write, by their names in Spark."""
 
 _BY_FOLDED: Final = {
     **{alias.lower(): found.key for found in PROPERTIES.values() for alias in found.aliases},
@@ -598,13 +597,13 @@ _BY_FOLDED: Final = {
 
 
 def canonical_key(key: str) -> str:
-    """The key in its canonical spelling: known keys are case-insensitive (ledger D-38).
+    """Return a key in its canonical spelling; known keys are case-insensitive (requirement D-38).
 
-    A constraint's name becomes lower case, as in Spark (ledger CON-03); a key without the prefix
-    `delta.` or `deltalog.` stays as it is.
+    The name of a constraint is converted to lower case, as in Spark (requirement CON-03). A key
+    without the prefix `delta.` or `deltalog.` is returned unchanged.
 
     Raises:
-        InvalidInputError: the key has such a prefix, but is unknown.
+        InvalidInputError: the key has one of these prefixes, but is unknown.
     """
     folded = key.lower()
     if (known := _BY_FOLDED.get(folded)) is not None:
@@ -621,10 +620,10 @@ def canonical_key(key: str) -> str:
 
 
 def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that a user sets, with canonical keys and checked values.
+    """Return the properties that a user sets, with canonical keys and checked values.
 
     Raises:
-        InvalidInputError: a key is unknown or set by writers only, or a value is invalid.
+        InvalidInputError: a key is unknown or may be set only by writers, or a value is invalid.
     """
     checked: dict[str, str] = {}
     for key, text in properties.items():

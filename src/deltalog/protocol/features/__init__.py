@@ -1,6 +1,6 @@
-"""Table features: the registry, when each is active, and the rules of each.
+"""Table features: the registry, and a module for the rules of each feature.
 
-Core: no I/O. Other packages import from the modules; names that many packages use are also here.
+Core: no I/O. Names that many packages use can also be imported from this package.
 
 Protocol: Table Features
 """

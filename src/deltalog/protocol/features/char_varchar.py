@@ -1,7 +1,7 @@
 """Strings of limited length: `char(n)` and `varchar(n)`, which are stored as `string`.
 
-Owns how limits are stored. Spark enforces them on write, stores `char` values unpadded, and pads
-them on read (ledger D-39, F-02).
+This module reads the limits from column metadata. Spark enforces limits on write, stores `char`
+values without padding, and pads them on read (requirements D-39, F-02).
 
 Protocol: Column Metadata
 """
@@ -24,11 +24,11 @@ CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLimit:
-    """The greatest length of a string in a column.
+    """The maximum length of strings in a column.
 
     Args:
-        path: of the string; inside containers with `element`, `key` and `value`.
-        length: in characters.
+        path: path of the strings, with `element`, `key` and `value` for lists and maps.
+        length: maximum number of characters.
         type_name: `char(3)` or `varchar(3)`, for messages.
     """
 
@@ -38,20 +38,20 @@ class LengthLimit:
 
 
 def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
-    """All limits in column metadata, in the schema's order.
+    """Return all limits in column metadata, in the schema's order.
 
-    The entry of a column is its whole type, such as `array<varchar(3)>`; a field of a struct may
-    have an entry of its own too.
+    The metadata of a column contains its whole type, such as `array<varchar(3)>`; fields of structs
+    may have such metadata, too.
 
     Raises:
-        InvalidMetadataError: an entry is not a type.
+        InvalidMetadataError: the metadata is not a type.
     """
     found: dict[Path, LengthLimit] = {}
     for path, field in walk(schema):
         text = field.metadata.get(CHAR_VARCHAR_KEY)
         if text is None:
             continue
-        # Imported late: few tables have limits, and the type parser is slow to load.
+        # Imported on demand, because few tables have limits, and the type parser is slow to import.
         from deltalog.expressions.sql import length_limits as limits_of_type  # noqa: PLC0415
 
         try:

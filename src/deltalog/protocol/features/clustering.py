@@ -1,7 +1,7 @@
 """Clustering: the columns by which the rows of a table are clustered.
 
-Owns the two forms of the domain's configuration: a list of names, as in the protocol's example, and
-a list of paths, as Delta Spark writes it (ledger D-55). Names are physical.
+The domain's configuration has two forms: a list of names, as in the protocol's example, and a list
+of paths, as in Delta Spark (requirement D-55). Names are physical.
 
 Protocol: Clustered Table
 """
@@ -28,9 +28,9 @@ _MAX_COLUMNS: Final = 4  # as in Delta Spark
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...] | None:
-    """Physical paths of the clustering columns, or None if the table is not clustered.
+    """Return the physical paths of the clustering columns; None if the table is not clustered.
 
-    Empty after `CLUSTER BY NONE`.
+    After `CLUSTER BY NONE`, the result is empty.
 
     Raises:
         MalformedLogError: the domain's configuration is malformed.
@@ -38,7 +38,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
         return None
-    # The protocol specifies a map of strings, but writers store a JSON string; both occur.
+    # The protocol specifies a map of strings, but writers store a JSON string; both forms occur.
     text = domain.configuration
     values = loads(text, CLUSTERING_DOMAIN) if isinstance(text, str) else dict(text)
     node = JsonObject(values, CLUSTERING_DOMAIN)
@@ -49,17 +49,17 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
 def logical_clustering_columns(
     domains: Mapping[str, DomainMetadata], schema: StructType, mode: Mode
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the logical paths of the clustering columns; empty if there are none.
+    """Return the logical paths of the clustering columns; empty if the table is not clustered.
 
     Raises:
-        MalformedLogError: as `clustering_columns`.
+        MalformedLogError: see `clustering_columns`.
     """
     known = {tuple(physical_path(schema, path, mode)): path for path, _ in walk(schema)}
     return tuple(known.get(path, path) for path in clustering_columns(domains) or ())
 
 
 def clustering_action(columns: Sequence[Sequence[str]]) -> DomainMetadata:
-    """The action that sets the clustering columns, in the form that Delta Spark writes."""
+    """Return the action that sets the clustering columns, in the form of Delta Spark."""
     values = {
         "clusteringColumns": [list(path) for path in columns],
         "domainName": CLUSTERING_DOMAIN,
@@ -73,7 +73,7 @@ def check_clustering_columns(
     partition_columns: Sequence[str],
     properties: TableProperties,
 ) -> tuple[tuple[str, ...], ...]:
-    """The logical paths of the columns to cluster by, spelled as in the schema.
+    """Return the logical paths of the columns to cluster by, spelled as in the schema.
 
     Raises:
         InvalidInputError: a column does not exist, is repeated, or has no minimum and maximum; the

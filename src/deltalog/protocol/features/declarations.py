@@ -1,7 +1,7 @@
-"""Checks of what a schema declares: generated, identity and default columns, and constraints.
+"""Checks of declarations: generated, identity and default columns, and constraints.
 
-A declaration that deltalog cannot evaluate would make the table unwritable, so it is refused when
-it is made. Writers evaluate the declarations.
+A declaration that deltalog cannot evaluate would make the table unwritable, so creating it is an
+error. Writers evaluate the declarations.
 
 Protocol: Generated Columns, Identity Columns, Default Columns, CHECK Constraints
 """
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.schema.types import DataType, StructType
 
-# Any timestamp will do: the results are discarded.
+# An arbitrary timestamp for trial evaluations, whose results are discarded.
 _SOME_TIME: Final = dt.datetime(2001, 2, 3, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependent:
-    """A constraint or generated column, with the columns that it names.
+    """A constraint or generated column, with the columns that its SQL uses.
 
     Args:
-        what: for messages, such as `the CHECK constraint 'positive'`.
+        what: description for messages, such as `the CHECK constraint 'positive'`.
         text: Spark SQL.
-        paths: paths of the columns that the SQL names, in its spelling.
+        paths: paths of the columns in the SQL, as spelled there.
         owner: the generated column; None for a constraint.
     """
 
@@ -63,7 +63,7 @@ class Dependent:
     owner: str | None = None
 
     def needs(self, path: Path) -> bool:
-        """Whether the rule names the column, one of its fields, or a parent of it."""
+        """Return whether the SQL uses the column, one of its fields, or a parent of it."""
         wanted = path_key(path)
         return any(
             found[: len(wanted)] == wanted[: len(found)] for found in map(path_key, self.paths)
@@ -71,9 +71,9 @@ class Dependent:
 
 
 def dependents(configuration: Mapping[str, str], schema: StructType) -> tuple[Dependent, ...]:
-    """The constraints and generated columns of a table, with the columns that they name.
+    """Return the constraints and generated columns of a table, with the columns that they use.
 
-    SQL that cannot be parsed is skipped: such a table cannot be written anyway.
+    SQL that cannot be parsed is skipped, because such a table cannot be written anyway.
     """
     rules: list[tuple[str, str, str | None]] = [
         (f"the {check.kind} constraint {check.name!r}", check.text, None)
@@ -96,20 +96,20 @@ def check_declarations(
     known: StructType | None = None,
     known_configuration: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse declarations that no writer could follow.
+    """Raise for declarations that no writer could evaluate.
 
     Args:
         configuration: the new properties.
         schema: the new schema.
-        partition_columns: spelled as in the schema.
-        known: the current schema; unchanged declarations are not checked again, because another
-            engine may have made them.
-        known_configuration: the current properties, likewise.
+        partition_columns: names of the partition columns, spelled as in the schema.
+        known: the current schema; unchanged declarations are not checked, because another engine
+            may have made them.
+        known_configuration: the current properties.
 
     Raises:
-        InvalidInputError: it names the column or the constraint, and says why.
+        InvalidInputError: the message contains the column or the constraint, and the reason.
     """
-    # A declaration counts as changed if a column that it names does.
+    # A declaration counts as changed if a column that it uses has changed.
     now = {field.name: field for field in schema.fields}
     before = known.fields if known else ()
     unchanged = {field.name for field in before if now.get(field.name) == field}
@@ -131,13 +131,13 @@ def check_declarations(
 
 
 def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = True) -> Expression:
-    """The resolved condition of a constraint.
+    """Return the resolved condition of a constraint.
 
     Args:
-        what: for messages.
-        text: its SQL.
-        schema: of the table.
-        is_new: whether the constraint is not stored yet; then Spark must be able to read it.
+        what: description for messages.
+        text: the SQL of the constraint.
+        schema: schema of the table.
+        is_new: whether the constraint is new, so that it must be valid in Spark.
 
     Raises:
         InvalidInputError: the SQL is not a condition on the table's columns, or is not
@@ -183,14 +183,14 @@ def _check_identity(schema: StructType, partition_columns: Collection[str]) -> N
 
 
 def _parsed(text: str, schema: StructType, *, is_new: bool) -> Expression:
-    """Parse a rule; Spark must be able to read a new one."""
+    """Parse a rule; a new rule must be valid in Spark."""
     if is_new:
         return expressions.parse_sql(text, columns=schema.names)
     return _stored(text, schema)
 
 
 def _stored(text: str, schema: StructType) -> Expression:
-    """Parse a rule that a table has, in Spark's or delta-rs' SQL."""
+    """Parse a stored rule, in the SQL of Spark or delta-rs."""
     from deltalog.protocol.features.rule_sql import parse_rule  # noqa: PLC0415  # few tables have rules
 
     return parse_rule(text, schema)
@@ -236,7 +236,7 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
 
 
 def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
-    """Return why the SQL cannot be a default of the type; empty if it can."""
+    """Return why the SQL is not a valid default of the type; an empty string if it is valid."""
     parsed = expressions.parse_sql(text)
     if expressions.columns(parsed):
         return "it names a column, and a default is a constant"
@@ -250,32 +250,32 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
 
         row = pa.record_batch({"": [0]})
         with bounded("that default", row):
-            expressions.evaluate(stored, row)  # raises where the value does not fit
+            expressions.evaluate(stored, row)  # raises if the value is not valid for the type
     return ""
 
 
 def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
-    """Whether no column that the rule names has changed; true if the rule cannot be parsed."""
+    """Whether all columns of the rule are unchanged; true if the rule cannot be parsed."""
     folded = {name_key(name) for name in unchanged}
     return all(name_key(path[0]) in folded for path in _paths_in(text, schema) or ())
 
 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
-    """Return the columns that the SQL names, in its spelling; None if it cannot be parsed."""
+    """Return the columns of the SQL, as spelled there; None if it cannot be parsed."""
     try:
         return tuple(expressions.columns(_stored(text, schema)))
     except InvalidInputError:
         return None
 
 
-# The SQL of generated columns and of column defaults.
+# --- The SQL of generated columns and of column defaults
 
 
 def generation_expressions(schema: StructType) -> dict[str, str]:
-    """Generated column → the SQL that computes it, in the schema's order.
+    """Return the SQL of generated columns by name, in the schema's order.
 
-    Only top-level columns can be generated. Where the protocol does not support generated columns,
-    writers must ignore the metadata (ledger GEN-03).
+    Only top-level columns can be generated. If the protocol does not support generated columns,
+    writers must ignore the metadata (requirement GEN-03).
 
     Raises:
         InvalidMetadataError: an expression is not a string.
@@ -285,9 +285,9 @@ def generation_expressions(schema: StructType) -> dict[str, str]:
 
 
 def default_expressions(schema: StructType) -> dict[Path, str]:
-    """Path of a column → the SQL of its default value, in the schema's order.
+    """Return the SQL of default values by column path, in the schema's order.
 
-    Where the protocol does not support column defaults, the metadata has no meaning.
+    If the protocol does not support column defaults, the metadata has no meaning.
 
     Raises:
         InvalidMetadataError: an expression is not a string.
@@ -306,7 +306,7 @@ def _expressions(schema: StructType, key: str) -> Iterator[tuple[Path, str]]:
             yield path, text
 
 
-# Conditions that every row must satisfy: CHECK constraints and column invariants.
+# --- Conditions that every row must satisfy: CHECK constraints and column invariants
 
 
 CHECK: Final = "CHECK"
@@ -315,10 +315,10 @@ INVARIANT: Final = "INVARIANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A condition in SQL that must be true for every row: NULL violates it too (ledger CON-02).
+    """A SQL condition that must be true, not NULL, for every row (requirement CON-02).
 
     Args:
-        name: of a constraint, as stored; for an invariant, its column.
+        name: name of the constraint; for an invariant, its column.
         text: Spark SQL.
         kind: `CHECK` or `INVARIANT`.
     """
@@ -331,13 +331,13 @@ class Check:
 def table_checks(
     configuration: Mapping[str, str], schema: StructType, *, invariants: bool = True
 ) -> tuple[Check, ...]:
-    """All conditions on the rows of a table.
+    """Return all conditions on the rows of a table.
 
     Args:
         configuration: the table's properties.
-        schema: of the table.
+        schema: schema of the table.
         invariants: whether the protocol supports column invariants; otherwise their metadata has
-            no meaning (ledger INV-02).
+            no meaning (requirement INV-02).
 
     Raises:
         InvalidMetadataError: an invariant is malformed.
@@ -361,7 +361,7 @@ def table_checks(
 
 
 def _invariant_text(stored: Any, path: tuple[str, ...]) -> str:
-    """The condition in `{"expression": {"expression": "x > 3"}}`, JSON text or parsed."""
+    """Return the condition in `{"expression": {"expression": "x > 3"}}`, a string or an object."""
     where = f"column {'.'.join(path)!r}: {INVARIANTS_KEY}"
     tree = loads(stored, where) if isinstance(stored, str) else stored
     outer = JsonObject(tree, where, InvalidMetadataError)

@@ -1,4 +1,4 @@
-"""Iceberg compatibility: what V1, V2 and V3 require of schema and properties.
+"""Iceberg compatibility: the requirements of V1, V2 and V3 for schema and properties.
 
 Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2; RFC IcebergCompatV3
 """
@@ -42,10 +42,10 @@ ROW_COMMIT_VERSION_FIELD: Final = 2147483539
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompatibilityRules:
-    """What a version of Iceberg compatibility requires.
+    """The requirements of a version of Iceberg compatibility.
 
     Args:
-        format_version: of the Iceberg metadata that such a table can have.
+        format_version: version of the Iceberg metadata that such a table can have.
         allows_nested: whether columns may be lists and maps.
         allows_variants: whether columns may be variants.
         allows_vectors: whether rows may be deleted by deletion vectors.
@@ -77,7 +77,7 @@ VERSIONS: Final[Mapping[int, CompatibilityRules]] = {
 
 
 def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
-    """The versions of Iceberg compatibility that are enabled."""
+    """Return the enabled versions of Iceberg compatibility."""
     flags = (
         properties.enable_iceberg_compat_v1,
         properties.enable_iceberg_compat_v2,
@@ -87,7 +87,7 @@ def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
 
 
 def format_version(properties: TableProperties) -> int | None:
-    """The version of the Iceberg metadata that a table can have; None if it is not compatible."""
+    """Return the version of Iceberg metadata that a table can have; None if not compatible."""
     versions = enabled_versions(properties)
     return VERSIONS[versions[0]].format_version if versions else None
 
@@ -95,9 +95,9 @@ def format_version(properties: TableProperties) -> int | None:
 def with_required_properties(
     configuration: Mapping[str, str], properties: TableProperties
 ) -> dict[str, str]:
-    """Return a table's properties, with those that Iceberg compatibility needs added.
+    """Return a table's properties, with the properties that Iceberg compatibility requires.
 
-    A property that is set explicitly stays; `check` refuses it if it does not fit.
+    Properties that are set explicitly are not changed; `check` raises if they are invalid.
     """
     versions = enabled_versions(properties)
     if not versions:
@@ -109,13 +109,13 @@ def with_required_properties(
 
 
 def with_row_tracking(configuration: Mapping[str, str], before: TableProperties) -> dict[str, str]:
-    """Return a table's new properties, with row tracking added if they now need it.
+    """Return a table's new properties, with row tracking if Iceberg compatibility requires it.
 
-    A property that is set explicitly stays; `check` refuses it if it does not fit.
+    Properties that are set explicitly are not changed; `check` raises if they are invalid.
 
     Args:
-        configuration: all properties of the table from now on.
-        before: its properties up to now.
+        configuration: all new properties of the table.
+        before: the current properties.
     """
     versions = enabled_versions(TableProperties(dict(configuration)))
     is_new = versions != enabled_versions(before)
@@ -125,12 +125,12 @@ def with_row_tracking(configuration: Mapping[str, str], before: TableProperties)
 
 
 def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
-    """Refuse a table that Iceberg readers could not read.
+    """Raise for a table that Iceberg readers could not read.
 
     Args:
         features: current names of the features that the protocol supports.
-        properties: of the table.
-        schema: of the table.
+        properties: properties of the table.
+        schema: schema of the table.
 
     Raises:
         InvalidInputError: column mapping or row tracking is off, deletion vectors are on, two
@@ -156,7 +156,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} needs row tracking: set delta.enableRowTracking = true as well"
         )
-    # V1 forbids the feature itself; V2 only that new deletion vectors are written.
+    # V1 forbids the table feature; V2 forbids only new deletion vectors.
     has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
     if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
         raise InvalidInputError(
@@ -173,10 +173,10 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
 def check_partitioning(
     properties: TableProperties, before: Sequence[str], after: Sequence[str]
 ) -> None:
-    """Refuse to replace the rows of a partitioned table with a different partitioning.
+    """Raise if replacing the rows of a partitioned table would change its partitioning.
 
     Args:
-        properties: of the new table.
+        properties: properties of the new table.
         before: partition columns of the current table.
         after: partition columns of the new table.
 
@@ -195,7 +195,7 @@ def check_partitioning(
 
 
 def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
-    """Refuse new metadata formats that the table cannot have; formats that it has are not checked.
+    """Raise for new metadata formats that the table cannot have; current formats are not checked.
 
     Raises:
         InvalidInputError: Hudi is requested, or Iceberg without Iceberg compatibility.
@@ -217,9 +217,9 @@ def check_formats(properties: TableProperties, before: TableProperties | None) -
 
 
 def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
-    """The schema with an id for each list element, map key and map value, and the highest id.
+    """Return the schema with ids of list elements, map keys and map values; and the highest id.
 
-    A field stores the ids of its own lists and maps, by physical path; existing ids stay.
+    A field stores the ids of its own lists and maps, by physical path; existing ids are preserved.
 
     Protocol: Iceberg Compatibility V2 (`delta.columnMapping.nested.ids`)
     """
@@ -244,7 +244,7 @@ def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
 
 
 def is_iceberg_promotion(before: DataType, after: DataType) -> bool:
-    """Whether Iceberg 2 has the type promotion: int to long, float to double, more digits."""
+    """Return whether Iceberg 2 supports a type promotion, such as int to long."""
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return False
     if before.is_decimal and after.is_decimal:
@@ -261,7 +261,7 @@ def _nested_ids(field: Field) -> dict[str, int]:
 
 
 def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
-    """Yield a map's key and value before the paths inside them: Delta Spark's numbering order."""
+    """Yield the paths of nested elements, keys and values, in Delta Spark's order of numbering."""
     match data_type:
         case ArrayType():
             yield f"{path}.element"

@@ -1,4 +1,4 @@
-"""Iceberg writer compatibility: what V1 requires so that Iceberg's engines could write the table.
+"""Iceberg writer compatibility: the requirements of V1, so that Iceberg engines could write tables.
 
 Protocol: RFC IcebergWriterCompatV1
 """
@@ -32,9 +32,9 @@ _INACTIVE: Final = (
 def with_required_properties(
     configuration: Mapping[str, str], properties: TableProperties
 ) -> dict[str, str]:
-    """Return a new table's properties, with those that writer compatibility needs added.
+    """Return a new table's properties, with the properties that writer compatibility requires.
 
-    A property that is set explicitly stays; `check` refuses it if it does not fit.
+    Properties that are set explicitly are not changed; `check` raises if they are invalid.
     """
     if not properties.enable_iceberg_writer_compat_v1:
         return dict(configuration)
@@ -53,12 +53,12 @@ def check(
     before: StructType | None,
     is_active: Callable[[str], bool],
 ) -> None:
-    """Refuse a table that Iceberg's engines could not write.
+    """Raise for a table that Iceberg engines could not write.
 
     Args:
         features: current names of the features that the protocol supports.
-        properties: of the table.
-        schema: of the table.
+        properties: properties of the table.
+        schema: schema of the table.
         before: the schema before the change; None for a new table.
         is_active: whether a feature has an effect.
 
@@ -113,7 +113,7 @@ def _check_map_keys(before: StructType, after: StructType) -> None:
 
 
 def _map_keys(schema: StructType) -> dict[Any, tuple[str, DataType]]:
-    """Return the structs that are map keys, by their column's id and their position in it."""
+    """Return the structs that are map keys, by column id and position in the column."""
     return {
         (field_id(field), place): (".".join(path), found.key_type)
         for path, field in walk(schema)

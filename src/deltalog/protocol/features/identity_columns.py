@@ -1,6 +1,6 @@
 """Identity columns: columns that number new rows.
 
-Owns the sequence: the next values, its overflow, and the high water mark.
+This module computes the next values, checks for overflow, and updates the high water mark.
 
 Protocol: Identity Columns
 """
@@ -37,9 +37,9 @@ class IdentityColumn:
     """A column whose values are members of `start + k * step`.
 
     Args:
-        name: logical.
-        start: the first member.
-        step: from one member to the next; never 0.
+        name: the logical name.
+        start: the first value of the sequence.
+        step: the difference between consecutive values; never 0.
         high_water_mark: the last generated value; None if no value was generated yet.
         allow_explicit_insert: whether users may insert values of their own.
     """
@@ -52,22 +52,22 @@ class IdentityColumn:
 
     @property
     def next_value(self) -> int:
-        """The value of the next row; it may exceed 64 bits."""
+        """The value for the next row, which may exceed 64 bits."""
         if self.high_water_mark is None:
             return self.start
         return self.high_water_mark + self.step
 
     def member_from(self, value: int) -> int:
-        """The first member at or after a value, in the direction of the step (ledger IDN-06)."""
+        """Return the first value of the sequence at or after `value` (requirement IDN-06)."""
         return self.start - (self.start - value) // self.step * self.step
 
     def further(self, one: int, other: int) -> int:
-        """Which of two values comes later."""
+        """Return the later of two values, in the direction of the step."""
         return max(one, other) if self.step > 0 else min(one, other)
 
 
 def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
-    """The identity columns of a table, in the schema's order.
+    """Return the identity columns of a table, in the schema's order.
 
     Raises:
         InvalidMetadataError: a column's metadata does not describe a sequence of longs.
@@ -78,7 +78,7 @@ def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
 
 
 def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array:
-    """Return `count` members of the sequence from `start` on.
+    """Return `count` values of the sequence from `start` on.
 
     Raises:
         InvalidInputError: a value would exceed 64 bits. "Overflow when calculating generated
@@ -90,7 +90,8 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
             f"the identity column {column.name!r} has no values left: {count} more from {start} "
             f"on in steps of {column.step} do not fit 64 bits"
         )
-    # Both ends fit into 64 bits, so all sums do: a product may overflow, the sum is still right.
+    # Both ends fit into 64 bits. A product may overflow, but the sums are still correct (modulo
+    # 2^64).
     steps = arrow.arange(0, count)
     products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
     values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
@@ -98,11 +99,11 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
 
 
 def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """The schema with new high water marks; a mark never moves back.
+    """Return the schema with new high water marks; a mark never moves back.
 
     Args:
-        schema: of the table.
-        marks: column → last value.
+        schema: schema of the table.
+        marks: the last value by column.
 
     Protocol: Identity Columns (Writer Requirements)
     """

@@ -1,4 +1,4 @@
-"""In-commit timestamps: the first version that has one, and the timestamp of a new commit.
+"""In-commit timestamps: the version in which they were enabled, and the time of a new commit.
 
 Protocol: In-Commit Timestamps
 """
@@ -18,11 +18,11 @@ _LAST_MS: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """From which version on `commitInfo.inCommitTimestamp` replaces the time of the commit file.
+    """The version from which on commits have an in-commit timestamp.
 
     Args:
-        version: the first such version.
-        timestamp_ms: the time of that version, or None if it is version 0.
+        version: the first version with an in-commit timestamp.
+        timestamp_ms: the time of that version; None for version 0.
     """
 
     version: int = 0
@@ -34,10 +34,10 @@ class InCommitTimestamps:
 
 
 def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimestamps | None:
-    """Return from which version on commits have in-commit timestamps, or None.
+    """Return the version from which on commits have in-commit timestamps, or None.
 
     Args:
-        properties: of the table.
+        properties: properties of the table.
         supported: whether the protocol has the feature; without it the property has no effect.
 
     Raises:
@@ -45,7 +45,7 @@ def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimes
     """
     if not supported or not properties.enable_in_commit_timestamps:
         return None
-    # Both are absent if the feature is enabled since version 0 (ledger B-22).
+    # Both are absent if the feature is enabled since version 0 (requirement B-22).
     version = properties.in_commit_timestamp_enablement_version
     timestamp_ms = properties.in_commit_timestamp_enablement_timestamp
     if (version is None) != (timestamp_ms is None):
@@ -57,10 +57,10 @@ def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimes
 
 
 def next_timestamp_ms(now_ms: int, previous_ms: int | None) -> int:
-    """The time of a new commit: later than the previous one, even if the clock is behind.
+    """Return the time of a new commit, which is later than the previous commit's time.
 
     Raises:
-        InvalidInputError: no later time fits 64 bits.
+        InvalidInputError: a later time would exceed 64 bits.
     """
     if previous_ms is not None and previous_ms >= _LAST_MS:
         raise InvalidInputError(

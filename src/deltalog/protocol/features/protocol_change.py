@@ -1,8 +1,8 @@
-"""Protocols as sets of features: merging, the least protocol of a table, and the stored form.
+"""Changing protocols as sets of features: merging, the minimum protocol, and the stored form.
 
-Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
-features, and stored in the weakest form that has them (normalised), as Delta Spark does since 4.0
-(ledger B-08).
+Versions below (3,7) imply features; writer version 7 lists them. A protocol is changed as a set of
+features, and stored in the weakest form with these features (normalised), as in Delta Spark 4.0
+(requirement B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -39,7 +39,7 @@ NEW_TABLE: Final = Protocol(min_reader_version=1, min_writer_version=2)
 
 
 def implied_features(reader_version: int, writer_version: int) -> frozenset[str]:
-    """The features that protocol versions without feature lists imply.
+    """Return the features that protocol versions without feature lists imply.
 
     Protocol: Reader Version Requirements, Writer Version Requirements
     """
@@ -55,7 +55,7 @@ def implied_features(reader_version: int, writer_version: int) -> frozenset[str]
 
 
 def supported_features(protocol: Protocol) -> dict[str, str]:
-    """Every feature of a protocol, implied or listed: current name → the protocol's spelling."""
+    """Return every feature of a protocol, implied or listed: current name → spelling there."""
     implied = implied_features(protocol.min_reader_version, protocol.min_writer_version)
     listed = (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
     return {name: name for name in sorted(implied)} | {
@@ -64,16 +64,16 @@ def supported_features(protocol: Protocol) -> dict[str, str]:
 
 
 def normalise(protocol: Protocol) -> Protocol:
-    """The weakest protocol with the same features.
+    """Return the weakest protocol with the same features.
 
     (2,3) becomes (1,3), and (3,7,[],[rowTracking]) becomes (1,7,[rowTracking]). Unknown features
-    stay in the lists that they are in.
+    remain in their lists.
     """
     return _weakest(_with_kinds(protocol))
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
-    """The weakest protocol with the features of all protocols."""
+    """Return the weakest protocol with the features of all protocols."""
     features: dict[str, Kind] = {}
     for protocol in (first, *others):
         known = {canonical_name(name) for name in features}
@@ -86,7 +86,7 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """The protocol with more features, named in any case, and with those that they require.
+    """Return the protocol with more features, and with the features that they require.
 
     Raises:
         InvalidInputError: a name is unknown.
@@ -102,10 +102,10 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """Return the protocol without a feature, whose traces the caller has removed from the table.
+    """Return the protocol without a feature; the caller must have removed the feature's traces.
 
     Raises:
-        InvalidInputError: the protocol does not have it, or another feature requires it.
+        InvalidInputError: the protocol does not have the feature, or another feature requires it.
     """
     dropped = canonical_name(name)
     features = _with_kinds(protocol)
@@ -124,7 +124,7 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
 
 
 def needed_features(properties: TableProperties, schema: StructType) -> tuple[str, ...]:
-    """The features that a table's properties and schema need."""
+    """Return the features that a table's properties and schema require."""
     return tuple(
         feature.name
         for feature in FEATURES.values()
@@ -135,12 +135,13 @@ def needed_features(properties: TableProperties, schema: StructType) -> tuple[st
 def least_protocol(
     properties: TableProperties, schema: StructType, *, current: Protocol = NEW_TABLE
 ) -> Protocol:
-    """The weakest protocol that supports a table (ledger UPG-03).
+    """Return the weakest protocol that supports a table (requirement UPG-03).
 
     Args:
-        properties: with or without requests (`delta.feature.…`, `delta.minReaderVersion`).
-        schema: of the table.
-        current: protocol of the table, whose features stay.
+        properties: properties of the table, with or without requests (`delta.feature.…`,
+            `delta.minReaderVersion`).
+        schema: schema of the table.
+        current: current protocol of the table, whose features are preserved.
 
     Raises:
         InvalidInputError: a requested feature is unknown.
@@ -152,10 +153,10 @@ def least_protocol(
 
 
 def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | None, list[str]]:
-    """The protocol that `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…` request.
+    """Return what `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…` request.
 
     Returns:
-        A protocol from the versions, or None; and the names of features.
+        The protocol for the requested versions, or None; and the names of the requested features.
 
     Raises:
         InvalidInputError: a version is not a number or out of range, reader version 3 is requested
@@ -184,7 +185,7 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
 
 
 def without_requests(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The configuration to store: without the keys that only request a protocol."""
+    """Return the configuration without the keys that only request a protocol."""
     return {
         key: value
         for key, value in configuration.items()
@@ -218,7 +219,7 @@ def _requested(name: str) -> str:
 
 
 def _closure(name: str) -> list[str]:
-    """The feature, after all features that it requires."""
+    """Return all features that the feature requires, followed by the feature."""
     feature = find_feature(name)
     if feature is None:
         raise InvalidInputError(f"there is no table feature {name!r}")
@@ -227,7 +228,7 @@ def _closure(name: str) -> list[str]:
 
 
 def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
-    """Every feature in the protocol's spelling, with its kind."""
+    """Return every feature, as spelled in the protocol, with its kind."""
     reader = {canonical_name(name) for name in protocol.reader_features or ()}
     kinds: dict[str, Kind] = {}
     for name, spelled in supported_features(protocol).items():
@@ -235,7 +236,7 @@ def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
         if feature is not None:
             kinds[spelled] = feature.kind
         else:
-            # For an unknown feature, the list that it is in is the only sign of its kind.
+            # The kind of an unknown feature can only be derived from the lists that contain it.
             kinds[spelled] = Kind.READER_WRITER if name in reader else Kind.WRITER
     return kinds
 

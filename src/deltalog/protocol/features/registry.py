@@ -1,9 +1,9 @@
-"""The registry of table features: what each is, when it is active, and who supports it.
+"""The registry of table features: description, activation and support of each feature.
 
-An entry is data. Checks, protocol changes and the feature matrix of the documentation read it;
-nothing else lists features. A name that is not here is unknown. "To read a table, readers must
-implement and respect all features listed in `readerFeatures`": an unknown reader feature stops
-reading, an unknown writer feature only writing.
+Checks, protocol changes and the feature matrix of the documentation use this registry. A feature
+that is not here is unknown. "To read a table, readers must implement and respect all features
+listed in `readerFeatures`": an unknown reader feature stops reading, an unknown writer feature only
+writing.
 
 Protocol: Valid Feature Names in Table Features, Active Features
 """
@@ -47,7 +47,7 @@ class Support(StrEnum):
     """Whether deltalog supports a feature."""
 
     FULL = "full"
-    PREVIEW = "preview"  # refused unless `previews` has it switched on
+    PREVIEW = "preview"  # refused unless `enable_preview` was called
     PLANNED = "planned"  # refused until it is implemented
     NONE = "none"
 
@@ -70,15 +70,16 @@ class TableFeature:
     """One table feature.
 
     Args:
-        kind: whether readers must support it too.
-        name: as written today.
-        doc: one line for the reference.
-        protocol: section of PROTOCOL.md, or where else it is described.
-        aliases: names in drafts and previews. They are always read, but written only if the
-            table's protocol already has them.
-        legacy: the lowest (reader, writer) versions that imply it, or None.
-        requires: features that the table must have as well.
-        enabled_by: whether properties and schema make it active; None if being listed is enough.
+        kind: whether readers must support the feature, too.
+        name: the current name.
+        doc: one line for the reference documentation.
+        protocol: the section of PROTOCOL.md, or another document.
+        aliases: names in drafts and previews, which are accepted in a protocol, but never added to
+            one.
+        legacy: the lowest (reader, writer) versions that imply the feature, or None.
+        requires: other features that the table must have.
+        enabled_by: returns whether properties and schema activate the feature; None if it is active
+            whenever the protocol lists it.
         read: support for reading such tables.
         write: support for writing such tables.
         read_by: engines that read such tables.
@@ -101,7 +102,7 @@ class TableFeature:
 
     @property
     def min_versions(self) -> tuple[int, int]:
-        """The lowest (reader, writer) versions that can hold the feature."""
+        """The lowest (reader, writer) versions whose protocol can contain the feature."""
         if self.legacy is not None:
             return self.legacy
         return (3, 7) if self.kind is Kind.READER_WRITER else (1, 7)
@@ -427,15 +428,15 @@ _PREVIEW: Final = "-preview"
 
 
 def find_feature(name: str) -> TableFeature | None:
-    """The feature with a name or alias, or None if it is unknown; case-sensitive, as in Spark."""
+    """Return the feature with a name or alias (case-sensitive, as in Spark); None if unknown."""
     return _BY_ANY_NAME.get(name)
 
 
 def requested_name(name: str) -> str | None:
-    """Return the name of a requested feature, given in any case; None if there is no such feature.
+    """Return the name of a requested feature, ignoring case; None if it is unknown.
 
-    The name of a preview stays, because other engines treat it as a different feature. Any other
-    old name becomes the current one.
+    The name of a preview is returned unchanged, because other engines treat it as a different
+    feature. For any other old name, the current name is returned.
     """
     feature = find_feature(name) or _BY_FOLDED_NAME.get(name.lower())
     if feature is None:
@@ -445,29 +446,29 @@ def requested_name(name: str) -> str | None:
 
 
 def canonical_name(name: str) -> str:
-    """The current name of a feature; an unknown name is returned as it is."""
+    """Return the current name of a feature; return an unknown name unchanged."""
     feature = _BY_ANY_NAME.get(name)
     return name if feature is None else feature.name
 
 
-# Features from protocol proposals (RFCs), which are off by default.
+# --- Features from protocol proposals (RFCs), which are off by default
 
 
 VARIABLE: Final = "DELTALOG_PREVIEWS"
 PREVIEWS: Final = tuple(
     name for name, one in FEATURES.items() if Support.PREVIEW in {one.read, one.write}
 )
-"""The features that can be switched on, by name."""
+"""The preview features that can be enabled, by name."""
 
 
 def enable_preview(*features: str) -> None:
-    """Switch on features of protocol proposals, for this process and its child processes.
+    """Enable features of protocol proposals, for this process and its child processes.
 
     Args:
         features: `geospatial`, `timestampNanos` or `intervalTypes`.
 
     Raises:
-        InvalidInputError: there is no such preview.
+        InvalidInputError: the preview does not exist.
     """
     for name in features:
         if name not in PREVIEWS:
@@ -493,11 +494,11 @@ def _enabled() -> list[str]:
     return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 
-# Table features as deltalake's users name them: `TableFeatures.DeletionVectors`.
+# --- Table features as deltalake's users name them: `TableFeatures.DeletionVectors`
 
 
 class TableFeatures(StrEnum):
-    """Table features; each is the string of its name, and a plain string works as well."""
+    """Table features; each is a string, and plain strings are accepted instead."""
 
     AppendOnly = "appendOnly"
     Invariants = "invariants"

@@ -1,6 +1,6 @@
-"""Row ids and row commit versions, in the draft's dialect and in today's.
+"""Row ids and row commit versions, in the dialects of the draft and of today's protocol.
 
-Owns which dialect a table uses, the names of its hidden columns, and the two forms of the high
+This module determines a table's dialect and its hidden columns, and handles both forms of the high
 water mark. Writers assign the ids of new files.
 
 Protocol: Row Tracking; Row IDs (draft)
@@ -25,7 +25,7 @@ BACKFILL: Final = "ROW TRACKING BACKFILL"
 UNBACKFILL: Final = "ROW TRACKING UNBACKFILL"
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
-"""The high water mark of a table that has assigned no row id."""
+"""The high water mark of a table that has not assigned any row id."""
 MAX_ROW_ID: Final = (1 << 63) - 1
 
 
@@ -37,7 +37,7 @@ class Dialect(StrEnum):
 
 
 def dialects_of(features: Collection[str]) -> tuple[Dialect, ...]:
-    """Return the dialects of a table, today's first; a table should have at most one.
+    """Return the dialects of a table, today's dialect first; a table should have at most one.
 
     Args:
         features: current names of the features that the protocol supports.
@@ -46,12 +46,12 @@ def dialects_of(features: Collection[str]) -> tuple[Dialect, ...]:
 
 
 def dialect_of(features: Collection[str]) -> Dialect | None:
-    """The dialect of a table, or None if it has no row ids; today's wins over the draft's."""
+    """Return the dialect of a table, preferably today's; None if it has no row ids."""
     return next(iter(dialects_of(features)), None)
 
 
 def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Whether every row has a stable id; where ids are only supported, a rewrite may lose them."""
+    """Return whether every row has a stable id; if only supported, rewrites may change ids."""
     if dialect is None:
         return False
     draft = dialect is Dialect.DRAFT
@@ -59,13 +59,13 @@ def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
 
 
 def is_assigning(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Whether new files get row ids: if row ids are supported and not suspended."""
-    # Where row ids are supported but not enabled, "writers must assign new fresh row IDs" as well.
+    """Return whether new files get row ids: row ids are supported and not suspended."""
+    # If row ids are supported but not enabled, "writers must assign new fresh row IDs", too.
     return dialect is not None and not properties.row_tracking_suspended
 
 
 def row_id_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
-    """The hidden column of data files that stores row ids of moved rows, or None if unnamed."""
+    """Return the hidden column of data files with the row ids of moved rows, or None."""
     if dialect is None:
         return None
     if dialect is Dialect.DRAFT:
@@ -74,7 +74,7 @@ def row_id_column(dialect: Dialect | None, properties: TableProperties) -> str |
 
 
 def row_commit_version_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
-    """The hidden column that stores row commit versions of moved rows; the draft has none."""
+    """Return the hidden column with the row commit versions of moved rows; None in the draft."""
     if dialect is not Dialect.CURRENT:
         return None
     return properties.materialized_row_commit_version_column_name
@@ -83,10 +83,10 @@ def row_commit_version_column(dialect: Dialect | None, properties: TableProperti
 def keeps_copied_ids(
     dialect: Dialect, features: Collection[str], properties: TableProperties
 ) -> bool:
-    """Return whether copied and updated rows keep the ids that they have in `dialect`.
+    """Return whether writers preserve the ids of copied and updated rows in `dialect`.
 
-    They do if the dialect is enabled and its hidden column is written. In a table with both
-    dialects, only the column of today's dialect is written.
+    Ids are preserved if the dialect is enabled and its hidden column is written. In a table with
+    both dialects, only the column of today's dialect is written.
     """
     written = dialect_of(features)
     return (
@@ -105,12 +105,12 @@ def check_change(
     table: str,
     operation: str,
 ) -> None:
-    """Refuse a commit that gives rows with ids of the draft a second id.
+    """Raise for a commit after which rows with ids of the draft would have a second id.
 
     Args:
         features: current names of the features after the commit.
-        properties: after the commit.
-        before: current names of the features before it; None for a new table.
+        properties: properties after the commit.
+        before: current names of the features before the commit; None for a new table.
         was_enabled: whether today's row ids were enabled before.
         table: location, for the message.
         operation: what is attempted.
@@ -133,12 +133,12 @@ def check_change(
 def high_water_mark(
     domains: Mapping[str, DomainMetadata], action: RowIdHighWaterMark | None = None
 ) -> int | None:
-    """The highest row id that may be in use, or None if none was ever assigned.
+    """Return the highest row id that may be in use, or None if no row id was ever assigned.
 
-    A table that changed its dialect has both forms; the higher mark counts (ledger B-72).
+    A table that changed its dialect has both forms; the higher mark is used (requirement B-72).
 
     Raises:
-        MalformedLogError: the domain's configuration has no row tracking mark.
+        MalformedLogError: the domain's configuration has no high water mark.
     """
     marks = [] if action is None else [action.high_water_mark]
     domain = domains.get(ROW_TRACKING_DOMAIN)
@@ -152,12 +152,13 @@ def high_water_mark(
 def high_water_mark_action(
     dialect: Dialect, mark: int, *, preserved: bool
 ) -> DomainMetadata | RowIdHighWaterMark:
-    """The action that records a new mark in the table's dialect.
+    """Return the action that stores a new high water mark in the table's dialect.
 
     Args:
-        dialect: of the table.
+        dialect: dialect of the table.
         mark: the highest row id that may be in use.
-        preserved: whether copied rows kept their ids; only the draft stores it in this action.
+        preserved: whether the ids of copied rows were preserved, which the draft stores in this
+            action.
     """
     if dialect is Dialect.DRAFT:
         return RowIdHighWaterMark(high_water_mark=mark, preserved_row_ids=preserved)
@@ -168,9 +169,10 @@ def high_water_mark_action(
 def preserved_row_ids(
     commit: CommitInfo | None, action: RowIdHighWaterMark | None = None
 ) -> bool | None:
-    """Whether a commit kept the ids of the rows that it copied; None if that is not recorded.
+    """Return whether a commit preserved the ids of copied rows; None if this is not recorded.
 
-    The draft records it in its own action, today's commits in a tag of commitInfo (ledger B-73).
+    The draft records this in its own action, today's protocol in a tag of commitInfo (requirement
+    B-73).
     """
     if action is not None:
         return action.preserved_row_ids
@@ -180,7 +182,7 @@ def preserved_row_ids(
 
 
 def check_enabled(dialect: Dialect | None, properties: TableProperties, table: str) -> None:
-    """Refuse to read row ids that may not be stable.
+    """Raise for a read of row ids that may not be stable.
 
     Raises:
         DeltaProtocolError: row ids are not enabled.

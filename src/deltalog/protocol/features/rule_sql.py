@@ -1,7 +1,7 @@
 """The SQL of a table's rules: constraints, invariants and generated columns.
 
-Owns the SQL of delta-rs, which stores a rule as its engine prints it: names in double quotes
-where they need quotes (`"homeTeam"`), `get_field(s, 'a')` for `s.a`, and
+This module handles the SQL of delta-rs, whose engine prints rules in another dialect: quoted names
+in double quotes (`"homeTeam"`), `get_field(s, 'a')` for `s.a`, and
 `arrow_cast('2024-01-01T00:00:00', 'Timestamp(Microsecond, None)')` for a timestamp.
 
 Protocol: CHECK Constraints, Column Invariants, Generated Columns
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOMENT_TYPE: Final = re.compile(
     r'Timestamp\((?:Second|Millisecond|Microsecond|Nanosecond), (None|Some\("(?:UTC|\+00:00)"\))\)'
 )
-# Delta's timestamps have whole microseconds.
+# Splits off digits after the microseconds, which are zero.
 _MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
 _CONNECTIVES: Final = (And, Or, Not)
 _NO_COLUMNS: Final = StructType([])
@@ -40,18 +40,18 @@ _ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # from Python values, pyarrow wou
 
 
 def parse_rule(text: str, schema: StructType) -> Expression:
-    """Parse a rule; the expression is not resolved yet.
+    """Parse a rule; return the unresolved expression.
 
-    `"a"` is a string in Spark and a column in delta-rs. It is read as the column if the table has
-    one of that name and the string would make no sense: no column that could equal it is compared
-    with it, so the rule would have the same result for every row.
+    `"a"` is a string in Spark and a column in delta-rs. It is parsed as a column if the table has a
+    column of that name, and if no condition compares the string with a column that could equal it:
+    as a string, it would make the rule have the same result for every row.
 
     Args:
-        text: the SQL, as in the log.
-        schema: of the table.
+        text: the SQL in the log.
+        schema: schema of the table.
 
     Raises:
-        InvalidInputError: it is not an expression, or both readings are possible.
+        InvalidInputError: the SQL is not an expression, or both interpretations are possible.
     """
     spelled = with_backticks(text, schema.names)
     if spelled != text and _means_columns(text, spelled, schema):
@@ -60,11 +60,11 @@ def parse_rule(text: str, schema: StructType) -> Expression:
 
 
 def is_of_delta_rs(text: str, schema: StructType) -> bool:
-    """Return whether a rule is in delta-rs' SQL: Spark fails on it or reads another rule.
+    """Return whether a rule is in the SQL of delta-rs, so that it is wrong or invalid in Spark.
 
     Args:
-        text: as the log has it.
-        schema: of the table.
+        text: the SQL in the log.
+        schema: schema of the table.
     """
     try:
         as_spark = parse_sql(text)
@@ -76,7 +76,7 @@ def is_of_delta_rs(text: str, schema: StructType) -> bool:
         return True
     try:
         meant = parse_rule(text, schema)
-    except InvalidInputError:  # its meaning is unknown
+    except InvalidInputError:  # the SQL cannot be interpreted
         return False
     return as_spark is None or repr(meant) != repr(as_spark)
 
@@ -85,8 +85,8 @@ def in_words_of_spark(text: str, schema: StructType) -> str | None:
     """Return a rule of delta-rs in Spark's SQL; None if it cannot be translated.
 
     Args:
-        text: as the log has it.
-        schema: of the table.
+        text: the SQL in the log.
+        schema: schema of the table.
     """
     try:
         found = to_sql(parse_rule(text, schema))
@@ -157,7 +157,7 @@ def _is_value(text: str, kind: DataType | None) -> bool:
 
 
 def _in_our_words(node: Expression) -> Expression:
-    """Replace delta-rs' own functions by expressions that deltalog has."""
+    """Replace functions of delta-rs by equivalent expressions of deltalog."""
     node = rebuild(node, _in_our_words)
     if not isinstance(node, Call) or len(node.arguments) != 2:
         return node

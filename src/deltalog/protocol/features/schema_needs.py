@@ -1,4 +1,4 @@
-"""Whether a schema contains something that needs a table feature.
+"""Functions that return whether a schema requires a table feature.
 
 Core: no I/O.
 

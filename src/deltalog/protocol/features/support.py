@@ -1,6 +1,6 @@
 """Whether deltalog can read or write a table, and if not, why.
 
-Owns the checks of protocol, features, types and format, before any data is read. "Readers and
+This module checks protocol, features, types and format, before any data is read. "Readers and
 writers must not ignore table features when they are present."
 
 Protocol: Protocol Evolution, Table Features, Requirements for Readers
@@ -54,11 +54,11 @@ _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
     },
     "variantType": has_variant,
 }
-"""Features that a column's type alone requires, and whether a schema has such a column."""
+"""For each feature that a column type requires: whether a schema has such a column."""
 
 
 class _Where(TypedDict):
-    """Arguments that every refusal shares."""
+    """The arguments of all errors of a check."""
 
     table: str
     version: int | None
@@ -66,7 +66,7 @@ class _Where(TypedDict):
 
 
 class TableFacts(Protocol):
-    """What the checks need to know of a table; `configuration.TableConfiguration` provides it."""
+    """The attributes of a table that the checks use; see `configuration.TableConfiguration`."""
 
     @property
     def protocol(self) -> ProtocolAction:
@@ -82,7 +82,7 @@ class TableFacts(Protocol):
 
 
 def check_protocol(protocol: ProtocolAction) -> None:
-    """Refuse a protocol that contradicts itself.
+    """Raise for a protocol that contradicts itself.
 
     Raises:
         InvalidProtocolError: versions and feature lists do not match.
@@ -114,14 +114,14 @@ def check_readable(
     operation: str = "read",
     has_log_tail: bool = False,
 ) -> None:
-    """Refuse a table that deltalog cannot read correctly, before any data is read.
+    """Raise for a table that deltalog cannot read correctly, before any data is read.
 
     Args:
-        configuration: of the table at that version.
-        table: its location, for the message.
-        version: of the table, for the message.
-        operation: what is attempted, such as `read`.
-        has_log_tail: whether a catalog provided its log tail.
+        configuration: configuration of the version.
+        table: location of the table, for the message.
+        version: number of the version, for the message.
+        operation: the attempted operation, such as `read`.
+        has_log_tail: whether a catalog provided the log tail.
 
     Raises:
         UnsupportedProtocolError: the reader version is too high.
@@ -162,10 +162,10 @@ def check_readable(
 def check_deletion_vectors(
     configuration: TableFacts, *, table: str, version: int | None = None
 ) -> None:
-    """Refuse a deletion vector in the log of a table without the table feature.
+    """Raise for a deletion vector in the log of a table without the table feature.
 
     Raises:
-        MalformedLogError: the protocol does not have it.
+        MalformedLogError: the protocol does not have the feature.
 
     Protocol: Deletion Vectors
     """
@@ -179,10 +179,10 @@ def check_deletion_vectors(
 def check_types(
     schema: StructType, *, table: str, version: int | None = None, operation: str = "read"
 ) -> None:
-    """Refuse columns of unknown types.
+    """Raise for columns of unknown types.
 
     Raises:
-        UnsupportedTypeError: it names the columns and their types.
+        UnsupportedTypeError: the message contains the columns and their types.
     """
     unknown: list[str] = []
     previews: dict[str, str] = {}
@@ -206,13 +206,12 @@ def check_types(
 
 
 def check_column_types(configuration: TableFacts, *, table: str, operation: str = "write") -> None:
-    """Refuse to write rows of types that need a table feature which the protocol lacks.
+    """Raise for a write of types that require a table feature which the protocol does not have.
 
-    Such a table can be read. But files added to it would be misread by engines that do not have
-    the feature.
+    Such a table can be read, but engines without the feature would misread new files.
 
     Raises:
-        InvalidProtocolError: it names the features.
+        InvalidProtocolError: the message contains the features.
 
     Protocol: Timestamp without timezone (TimestampNtz), Variant Data Type
     """
@@ -239,7 +238,7 @@ def check_writable(
     operation: str = "write",
     has_log_tail: bool = False,
 ) -> None:
-    """Refuse a table that deltalog cannot write correctly.
+    """Raise for a table that deltalog cannot write correctly.
 
     "Because writers have to read the table (or only the Delta log) before write, they must
     implement and respect all reader features as well."
@@ -247,7 +246,7 @@ def check_writable(
     Raises:
         UnsupportedProtocolError: a version is too high.
         UnsupportedFeatureError: a feature is not supported for writing.
-        DeltaProtocolError: also whatever `check_readable` raises.
+        DeltaProtocolError: see `check_readable`.
 
     Protocol: Writer Version Requirements
     """
@@ -267,7 +266,7 @@ def check_writable(
 
 
 def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
-    """Return the features that stop deltalog from reading, as the protocol spells them."""
+    """Return the features for which deltalog refuses to read, as spelled in the protocol."""
     blockers: list[str] = []
     for name in protocol.reader_features or ():
         feature = find_feature(name)
@@ -278,7 +277,7 @@ def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> 
 
 
 def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
-    """Return the features that stop deltalog from writing, as the protocol spells them."""
+    """Return the features for which deltalog refuses to write, as spelled in the protocol."""
     spelled = supported_features(protocol).values()
     found = [(name, find_feature(name)) for name in spelled]
     return tuple(
@@ -289,7 +288,7 @@ def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
 
 
 def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[OtherEngine, ...]:
-    """The other engines that can read, or write, a table with these features."""
+    """Return the other engines that can read (or write) a table with these features."""
     known = [find_feature(name) for name in features]
     return tuple(
         engine
@@ -346,7 +345,7 @@ def _at(version: int | None) -> str:
     return "" if version is None else f" at version {version}"
 
 
-# What small table features forbid: removing rows, taking reserved names, cleaning up history.
+# --- Rules of small features: append-only tables, reserved names, protected history
 
 
 RESERVED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
@@ -355,7 +354,7 @@ CHECKPOINT_PROTECTION: Final = "checkpointProtection"
 
 
 def is_append_only(features: Collection[str], properties: TableProperties) -> bool:
-    """Whether rows may not be changed or deleted; the property has no effect without the feature.
+    """Return whether rows must not be changed or deleted; the property requires the feature.
 
     Args:
         features: current names of the features that the protocol supports.
@@ -367,9 +366,10 @@ def is_append_only(features: Collection[str], properties: TableProperties) -> bo
 def check_may_remove(
     features: Collection[str], properties: TableProperties, *, table: str, operation: str
 ) -> None:
-    """Refuse to change or delete rows of an append-only table.
+    """Raise for an operation that changes or deletes rows of an append-only table.
 
-    Moving rows to other files (`dataChange = false`) is allowed, so it is not checked here.
+    Moving rows to other files (`dataChange = false`) is allowed, so callers do not call this for
+    it.
 
     Raises:
         InvalidInputError: the table is append-only.
@@ -382,10 +382,10 @@ def check_may_remove(
 
 
 def check_change_columns(properties: TableProperties, schema: StructType) -> None:
-    """Refuse columns whose names the change data feed reserves, where the feed is on.
+    """Raise for columns with reserved names, if the change data feed is enabled.
 
     Raises:
-        InvalidInputError: it names the column.
+        InvalidInputError: the message contains the columns.
     """
     if not properties.enable_change_data_feed:
         return
@@ -399,12 +399,12 @@ def check_change_columns(properties: TableProperties, schema: StructType) -> Non
 
 
 def is_system_domain(name: str) -> bool:
-    """Whether a table feature controls the domain: its name starts with `delta.`, in any case."""
+    """Return whether a table feature controls the domain: its name starts with `delta.`."""
     return name_key(name).startswith(SYSTEM_PREFIX)
 
 
 def check_user_domain(name: str) -> None:
-    """Refuse a domain that users must not set or remove.
+    """Raise for a domain that users must not set or remove.
 
     Raises:
         InvalidInputError: the name is empty, or a table feature controls the domain.
@@ -422,13 +422,13 @@ def check_user_domain(name: str) -> None:
 
 
 def protected_before_version(features: Collection[str], properties: TableProperties) -> int:
-    """Return the version before which checkpoints and commits are protected; 0 if none are.
+    """Return the version before which checkpoints and commits are protected; 0 if unprotected.
 
     A feature can be dropped without deleting history: the writer adds checkpoints that do not need
-    the feature. Readers start from these checkpoints and never see the commits that need it, so the
-    checkpoints must stay. A writer may remove protected history only as a whole, or if it supports
-    every protocol in it. It must not write a checkpoint of a protected version whose protocol it
-    does not support.
+    the feature. Readers start from these checkpoints and do not read the commits that need the
+    feature, so the checkpoints must be preserved. A writer may delete protected history only
+    completely, or if it supports every protocol in it. It must not write a checkpoint of a
+    protected version whose protocol it does not support.
 
     Args:
         features: current names of the features that the protocol supports.

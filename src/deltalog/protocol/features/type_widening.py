@@ -1,4 +1,4 @@
-"""Type widening: record the type changes of a new schema, if the table allows them.
+"""Type widening: recording the type changes of a new schema, if the table allows them.
 
 The `schema` package decides which type is wider than another.
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:
-    """The new field with every change of its own type recorded in its metadata.
+    """Return the new field, with every change of its own type recorded in its metadata.
 
-    Fields of structs inside it record their changes themselves, so they are left out.
+    Changes of nested struct fields are recorded in their own metadata.
 
     Args:
-        name: of the column, for the message.
+        name: name of the column, for the message.
         before: the old field.
-        after: the new field; a change that it already records is not recorded twice.
+        after: the new field; a change that is already in its metadata is not added again.
         is_enabled: whether the table may widen types.
 
     Raises:
-        InvalidInputError: the new type is not a wider one, or type widening is off.
+        InvalidInputError: the new type is not wider, or type widening is disabled.
 
     Protocol: Writer Requirements for Type Widening
     """
@@ -49,26 +49,26 @@ def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: b
                 f"cannot change the type of {whole!r} from {change.from_type} to "
                 f"{change.to_type}: {why}"
             )
-        # Every change is recorded when it happens, even if an older entry records the same change.
+        # Record every change when it happens, even if an older entry records the same change.
         if change not in widening_changes(result)[len(widening_changes(before)) :]:
             result = with_change(result, change)
     return result
 
 
 def changes_own_type(before: Field, after: Field) -> bool:
-    """Whether the type of a field changes, apart from fields of structs inside it."""
+    """Return whether the type of a field changes, apart from nested struct fields."""
     return any(True for _ in _changes(before.type, after.type, ())) or (
         before.type == VOID != after.type
     )
 
 
 def without_type_changes(field: Field) -> Field:
-    """Return the field without its recorded type changes; valid once no file has an older type."""
+    """Return the field without recorded type changes; valid once no file has an older type."""
     return without_metadata(field, ("delta.typeChanges",))
 
 
 def has_type_changes(schema: StructType) -> bool:
-    """Return whether a field records an older type, which files may still have."""
+    """Return whether a field has recorded type changes, so that files may have older types."""
     return any(widening_changes(field) for _, field in walk(schema))
 
 

@@ -1,7 +1,7 @@
-"""Statistics of the rows of a new file, collected batch by batch, and their JSON form.
+"""Collecting the statistics of a new file batch by batch, and their JSON form.
 
-Owns minimum and maximum in Spark's order: NaN is above all numbers; strings are compared by bytes
-or by the collation of their column.
+Minimum and maximum use Spark's order: NaN is greater than all numbers; strings are compared by
+bytes or by the collation of their column.
 
 Protocol: Per-file Statistics
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import Field, StructType
 
 
-# The JSON form of statistics; strings and times are truncated like in Delta Spark.
+# --- The JSON form of statistics, with strings and times truncated as in Delta Spark
 
 
 DEFAULT_PREFIX_LENGTH: Final = 32
@@ -59,24 +59,25 @@ _GREATEST_CHARACTER: Final = "\U0010ffff"
 
 
 def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
-    """Return a prefix of a string, which is never greater than the string.
+    """Return a prefix of a string, as a lower bound of the string.
 
     Args:
         text: the smallest value.
-        length: the number of characters to keep.
+        length: maximum number of characters.
     """
     return text[:length]
 
 
 def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
-    """Return a short string that is not less than the given one, or None if there is none.
+    """Return a short upper bound of a string, or None if there is no short one.
 
-    A prefix is less than the string, so a greater character replaces the next one. Lengths are in
-    UTF-16 units, as in Delta, and no surrogate pair is split.
+    A prefix is less than the string, so the next character is replaced by a greater one. Lengths
+    are in UTF-16 units, as in Delta, and no surrogate pair is split.
 
     Args:
         text: the greatest value.
-        length: the number of UTF-16 units to keep; up to twice as many if no character is greater.
+        length: number of UTF-16 units of the prefix; up to twice as many if no character is
+            greater.
     """
     size = 0
     for position, char in enumerate(text):
@@ -101,11 +102,11 @@ def encode_stats(stats: Mapping[str, Any]) -> str:
 
 
 def with_wide_bounds(text: str | None, *, num_records: int) -> str:
-    """Return the statistics of a file that gets a deletion vector: bounds are no longer tight.
+    """Return the statistics of a file that gets a deletion vector, with `tightBounds` false.
 
     Args:
-        text: the statistics so far; None or a malformed string has none.
-        num_records: the number of physical rows of the file, including deleted ones.
+        text: the current statistics; None or a malformed string means no statistics.
+        num_records: the number of physical rows of the file, including deleted rows.
 
     Protocol: Per-file Statistics (`tightBounds`), Deletion Vectors (Writer Requirements)
     """
@@ -118,9 +119,9 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
 
 
 def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
-    """Return the JSON text of every row of a table of statistics; NULL where it has none.
+    """Return the JSON string of each row of a table of statistics; NULL without statistics.
 
-    Cost: some vectorised kernels per leaf; strings that JSON escapes go one by one.
+    Cost: some vectorised kernels per leaf; strings that need JSON escapes are encoded one by one.
     """
     chunks = []
     for batch in stats.to_batches():
@@ -132,7 +133,7 @@ def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
 def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
-    """The JSON object of every row, without members that are NULL, and whether it has any."""
+    """Return the JSON object of each row without NULL members, and whether it has members."""
     inner: Array = pa.repeat(pa.scalar(""), num_rows)
     found: Array = pa.repeat(pa.scalar(value=False), num_rows)
     for field, column in zip(fields, columns, strict=True):
@@ -144,7 +145,7 @@ def _objects(
         else:
             texts = _texts(column)
             has_any = pc.is_valid(texts)
-        # Not one join that skips NULLs: it loses the row whose values all are (pyarrow 26).
+        # A single join that skips NULLs would drop rows that are NULL in all members (pyarrow 26).
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
             pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
@@ -176,7 +177,7 @@ def _encode(value: Any) -> str:  # one line per kind
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if (word := java_word(value)) is not None:
-            return f'"{word}"'  # JSON cannot express them; Delta quotes Java's names
+            return f'"{word}"'  # not valid in JSON; Delta writes Java's names as strings
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():
@@ -188,13 +189,13 @@ def _encode(value: Any) -> str:  # one line per kind
 
 
 def _moment_text(moment: datetime) -> str:
-    """Return the ISO string truncated to milliseconds: never later than the moment."""
+    """Return the ISO string of a time, truncated to milliseconds."""
     if moment.tzinfo is None:
         return moment.isoformat(timespec="milliseconds")
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-# Collecting statistics of rows, batch by batch.
+# --- Collecting statistics of rows, batch by batch
 
 
 class StatsCollector:
@@ -202,9 +203,9 @@ class StatsCollector:
 
     Args:
         schema: the physical schema of the file, without partition columns.
-        num_indexed_columns: the number of leaf columns with statistics; -1 is all.
-        columns: the physical paths of the chosen columns instead.
-        prefix_length: the number of characters of a string that are kept.
+        num_indexed_columns: the number of leaf columns with statistics; -1 means all.
+        columns: the physical paths of the columns with statistics, instead of a number.
+        prefix_length: the maximum number of characters of string bounds.
         tight_bounds: whether to write `tightBounds`, which tables with deletion vectors need.
 
     Protocol: Per-file Statistics
@@ -238,7 +239,7 @@ class StatsCollector:
         return self._columns[number].has_bounds
 
     def needs_values(self, number: int) -> bool:
-        """Whether a column of `columns` needs all values, because bytes do not define its order."""
+        """Whether a column of `columns` needs all values: its order is not that of bytes."""
         return self._columns[number].collation is not None
 
     def count_rows(self, num_rows: int) -> None:
@@ -250,7 +251,7 @@ class StatsCollector:
 
         Args:
             number: the number of the column in `columns`.
-            values: all values; only the smallest and the greatest if `null_count` is given.
+            values: all values; if `null_count` is given, only the smallest and the greatest value.
             null_count: the number of NULLs among all values.
         """
         self._columns[number].add(values, null_count)
@@ -322,7 +323,7 @@ class _ColumnStats:
             self.add(values, None)
 
     def _takes_chunks(self, kind: pa.DataType) -> bool:
-        """Whether to process all chunks together: a kernel call per chunk costs too much."""
+        """Whether to process all chunks together, because a kernel call per chunk is slow."""
         return self.has_bounds and self.collation is None and not pt.is_dictionary(kind)
 
     def add(self, values: Array, null_count: int | None) -> None:
@@ -369,7 +370,7 @@ class _ColumnStats:
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)
         elif pt.is_temporal(values.type):
-            # Use counts, because Python has no moment after the year 9999.
+            # Use integers, because Python has no times after the year 9999.
             values = values.cast(self._arrow)
             values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
         elif pt.is_floating(values.type):

@@ -1,12 +1,13 @@
 """Parsing JSON statistics: a column of strings becomes struct columns of the requested leaves.
 
-Owns the workarounds for `pyarrow.json`. It drops an empty string, so rows would shift. One row that
-it cannot convert fails all rows (`"NaN"`, an integer written as `1.0`, a repeated key, a truncated
-string). So rows are normalised first, dates and times are read as strings, and the number of rows
-is checked. Rows that still fail are found by bisection and read one by one.
+This module contains workarounds for `pyarrow.json`, which drops empty strings, so that rows would
+shift, and fails for all rows if it cannot convert one row (`"NaN"`, an integer written as `1.0`, a
+repeated key, a truncated string). So rows are normalised first, dates and times are read as
+strings, and the number of rows is checked. Rows that still fail are found by bisection and read one
+by one.
 
-An unreadable statistic is NULL, and NULL never prunes a file: malformed statistics never fail a
-read.
+An unreadable statistic is NULL, which never prunes a file, so malformed statistics never cause an
+error.
 
 Protocol: Per-file Statistics
 """
@@ -38,7 +39,7 @@ from deltalog.protocol.stats.schema import (
     schema_of_leaves,
 )
 
-# Large enough to keep both cores busy, small enough that the copy of the strings stays small.
+# Large enough to use all cores, small enough to limit the memory for the copy of the strings.
 _SLICE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 16
@@ -57,7 +58,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
     Returns:
         One row per row of `json`, in order, with `schema`.
 
-    Cost: one pass of `pyarrow.json`; rows that it refuses cost some microseconds each.
+    Cost: one pass of `pyarrow.json`; some microseconds for each row that it cannot read.
     """
     if not len(schema):
         rows = pa.repeat(pa.scalar({}, pa.struct([])), len(json))
@@ -74,13 +75,13 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
 def parsed_leaves(
     texts: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
 ) -> list[pa.ChunkedArray[Any]]:
-    """Return one column per leaf, one row per JSON string."""
+    """Return a column for each leaf, with a row for each JSON string."""
     table = parse_stats(texts, schema_of_leaves(leaves))
     return [leaf_of(table, path) for path, _ in leaves]
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema for reading JSON: wide integers, and strings if a value may be unusual."""
+    """Return the schema for reading JSON: wide integers, and strings for unusual values."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
         leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
@@ -99,7 +100,7 @@ def _slices(chunk: Array) -> Iterator[Array]:
 def _tidy(texts: Array) -> Array:
     """Return every row as one `{…}`; a string that is not an object becomes `{}`.
 
-    A row that starts with `{` and ends with `}` can neither vanish nor merge with the next one. So
+    A row that starts with `{` and ends with `}` cannot be dropped or merged with the next row. So
     if the numbers of documents and rows are equal, each row is one document.
     """
     texts = pc.fill_null(texts, "{}")
@@ -130,7 +131,8 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
     step = -(-len(texts) // _PIECES)
     pieces = [texts.slice(start, step) for start in range(0, len(texts), step)]
     tables = [_read_at_once(piece, wire) for piece in pieces]
-    # If every piece has a fault, the writer always makes it: searching for good rows costs more.
+    # If every piece fails, the writer probably always makes the same error, so do not search
+    # further.
     narrow = _read if any(tables) else read_by_row
     return pa.concat_tables(
         [
@@ -141,7 +143,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
-    """Read the odd rows one by one and the others at once, and restore their order."""
+    """Read the marked rows one by one and the other rows at once, and restore the order."""
     even: Array = pc.invert(odd)
     both = pa.concat_tables([_read(texts.filter(even), wire), read_by_row(texts.filter(odd), wire)])
     order = pa.concat_arrays([pc.indices_nonzero(even), pc.indices_nonzero(odd)])
@@ -149,7 +151,7 @@ def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
-    """Read all rows by `pyarrow.json`; None if it refuses one of them."""
+    """Read all rows by `pyarrow.json`; return None if it cannot read all of them."""
     lines = pc.binary_join_element_wise(texts, "", "\n")
     data = lines.buffers()[2]  # the whole buffer: a new array is not a slice
     lengths: Array = pc.binary_length(texts)
@@ -157,7 +159,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     try:
         table = pj.read_json(
             pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
-            # `pyarrow.json` refuses a row longer than a block.
+            # `pyarrow.json` cannot read a row longer than a block.
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
             ),
@@ -168,7 +170,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     return table if table.num_rows == len(texts) else None
 
 
-# Statistics that `pyarrow.json` refuses, read value by value.
+# --- Reading statistics value by value, if `pyarrow.json` cannot read them
 
 
 _FLOATS: Final = {
@@ -188,7 +190,7 @@ def read_by_row(texts: Array, wire: pa.Schema) -> pa.Table:
         texts: the strings, without NULL.
         wire: a nested schema of integers, floats, decimals, strings and booleans.
 
-    Cost: some microseconds a row.
+    Cost: some microseconds per row.
     """
     leaves = leaves_of_schema(wire)
     exact = any(pt.is_decimal(data_type) for _, data_type in leaves)
@@ -283,12 +285,12 @@ _CONVERT: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Path, Any], An
 )
 
 
-# Batches of add actions with statistics, from a checkpoint or from commits.
+# --- Batches of add actions with statistics, from a checkpoint or from commits
 
 
 @dataclass(frozen=True, slots=True)
 class AddBatch:
-    """A batch of add actions, not decoded yet.
+    """A batch of add actions that is decoded on request.
 
     Args:
         num_rows: the number of rows of the batch.
@@ -300,7 +302,7 @@ class AddBatch:
     decode: Callable[[], tuple[pa.Table, list[pa.ChunkedArray[Any]]]]
 
     def filter(self, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
-        """Return the batch with only the actions for which `kept` is true."""
+        """Return a batch with only the actions for which `kept` is true."""
 
         def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
             adds, columns = self.decode()
@@ -319,7 +321,7 @@ def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
     return AddBatch(adds.num_rows, lambda: (adds, parsed_leaves(adds.column("stats"), leaves)))
 
 
-# Splitting tables of statistics into leaves, and assembling them again.
+# --- Splitting tables of statistics into leaves, and assembling them again
 
 
 StatsLeaf = tuple[Path, pa.DataType]

@@ -1,8 +1,9 @@
-"""Ranges and claims: bounds of values in every file, and conditions on files that use them.
+"""Ranges (bounds of values in each file) and claims (conditions on files that use ranges).
 
-The operands of a comparison are ranges: a constant is one value, a partition value is one value per
-file, a data column is between its stored bounds, and a cast of these is the cast of both ends. A
-claim is a condition that a file must meet for any of its rows to match.
+The operands of a comparison are ranges. A constant is a range with one value, a partition value a
+range with one value per file, and a data column a range between its stored bounds. The range of a
+cast is the cast of both ends. A claim is a condition that a file must meet for any of its rows to
+match.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Facts:
         return found
 
     def exact(self, expression: Expression) -> Datum:
-        """Return an expression over partition columns for every file; None if it has no value."""
+        """Return the values of an expression on partition columns; None if evaluation fails."""
         used = {path[0] for path in columns(expression)}
         if not used:
             data = pa.table({"": pa.nulls(1)})
@@ -90,7 +91,8 @@ class Facts:
         try:
             values: Any = evaluate(expression, data)
         except DeltaError:
-            # The same error may occur for a row, or another condition may prevent the evaluation.
+            # Ignore the error: reading rows may raise it, or another condition may prevent the
+            # evaluation.
             return None
         return values.combine_chunks() if used else values[0]
 
@@ -124,7 +126,7 @@ class Range(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value in every file."""
+    """A range with one constant value."""
 
     literal: Literal
 
@@ -139,12 +141,12 @@ class Constant:
         return to_sql(self.literal)
 
     def upper(self, facts: Facts) -> Datum:
-        """Return the same."""
+        """Return the same as `lower`."""
         return self.lower(facts)
 
     @property
     def high_text(self) -> str:
-        """As `low_text`."""
+        """The same as `low_text`."""
         return self.low_text
 
     @property
@@ -169,29 +171,29 @@ class PartitionValue:
         return to_sql(self.expression)
 
     def upper(self, facts: Facts) -> Datum:
-        """Return the same."""
+        """Return the same as `lower`."""
         return self.lower(facts)
 
     @property
     def high_text(self) -> str:
-        """As `low_text`."""
+        """The same as `low_text`."""
         return self.low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """No column: partition values have no statistics."""
+        """No column, because partition values have no statistics."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A data column, between its stored minimum and maximum.
+    """The range of a data column between its stored minimum and maximum.
 
     Args:
         name: the logical name, for messages.
         path: the physical path.
         field: the logical field.
-        collation: the collation that compares its strings; the bounds are then keys. None compares
+        collation: the collation of the column, with which bounds are collation keys. None compares
             bytes.
     """
 
@@ -225,7 +227,7 @@ class Stored:
         return correction(self.field).upper(found)
 
     def _keys(self, bounds: Datum) -> Datum:
-        # A bound may be any string that equals the least one under the collation.
+        # A bound may be any string that is equal to the minimum under the collation.
         if bounds is None or self.collation is None:
             return bounds
         return keys(bounds, self.collation)
@@ -252,7 +254,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class CastRange:
-    """A range in another type, by a cast that keeps the order."""
+    """The range of a cast that preserves the order of values."""
 
     inner: Range
     source: DataType
@@ -285,13 +287,13 @@ class CastRange:
         return self.inner.stored
 
 
-# Deriving reliable bounds from the minima and maxima that writers store.
+# --- Deriving reliable bounds from the minima and maxima that writers store
 
 
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
-# Decimals with up to 15 digits survive a double; a double is written with at most 17 digits.
+# Decimals with up to 15 digits can be stored exactly as doubles.
 _EXACT_DOUBLE_DIGITS: Final = 15
 _MOST_DOUBLE_DIGITS: Final = 17
 _MAX_EXACT_DOUBLE: Final = 1 << 53
@@ -307,7 +309,7 @@ class Correction:
 
 
 def correction(field: Field) -> Correction:
-    """Return the correction that the bounds of a column need."""
+    """Return the correction for the bounds of a column."""
     data_type = field.type
     if not isinstance(data_type, PrimitiveType):
         return _NONE
@@ -331,7 +333,7 @@ def _same(array: Array) -> Array:
 
 
 def _later(array: Array) -> Array:
-    """Add one millisecond, up to the last moment: writers truncate maxima to milliseconds."""
+    """Add one millisecond, up to the maximum, because writers truncate maxima to milliseconds."""
     micros = array.cast(pa.int64())
     last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
     at_end = pc.greater(micros, last)
@@ -387,7 +389,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return array
     wide = _wide(data_type)
     margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
-    # A margin below one unit of the column's scale has no effect after rounding.
+    # Round the margin to the column's scale.
     margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
     moved = pc.add(array.cast(margin.type), margin).cast(wide)
     choose = pc.max_element_wise if sign < 0 else pc.min_element_wise
@@ -401,13 +403,13 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
 
 
 def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
-    """Mark values with so few digits that they may have been written as doubles."""
+    """Return a mask of values that may have been written as doubles, by their number of digits."""
     digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
     digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
     few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
     if data_type.scale:
         return few
-    # A whole number is written with all digits, even those beyond a double's precision.
+    # Whole numbers are written with all digits, including digits beyond a double's precision.
     large = pc.greater(pc.abs(array.cast(pa.float64())), pa.scalar(float(_MAX_EXACT_DOUBLE)))
     return pc.or_(few, large)
 
@@ -418,7 +420,7 @@ _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 
 
 def keeps_order(source: DataType, to: DataType) -> bool:
-    """Return whether a cast keeps the order of values, and never fails between two of them.
+    """Return whether a cast preserves order, and never fails between two valid values.
 
     Strings and numbers have different orders, and a narrowing cast fails for some values.
     """
@@ -446,7 +448,7 @@ def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
 _EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})
 
 
-# Claims about files, decided by statistics and partition values.
+# --- Claims about files, evaluated by statistics and partition values
 
 
 class Claim(Protocol):
@@ -457,7 +459,7 @@ class Claim(Protocol):
         ...
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return the statistics that decide, with the column's type if they have it."""
+        """Yield the statistics that the claim uses, with the column's type if they have it."""
         ...
 
     def lines(self) -> Iterator[str]:
@@ -466,18 +468,18 @@ class Claim(Protocol):
 
 
 class _WithoutStatistics:
-    """A claim that no statistic decides."""
+    """A claim that uses no statistics."""
 
     __slots__ = ()
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return no statistics: none decides."""
+        """Return no statistics."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(_WithoutStatistics):
-    """A condition that the log cannot decide: any file may have a matching row."""
+    """A condition that statistics cannot decide: any file may have a matching row."""
 
     expression: Expression
 
@@ -525,7 +527,7 @@ class Exact(_WithoutStatistics):
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Claims that must all hold."""
+    """A claim that is true if all of its parts are true."""
 
     parts: tuple[Claim, ...]
 
@@ -539,7 +541,7 @@ class AllOf:
         return found
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return those of the parts."""
+        """Yield the statistics of all parts."""
         for part in self.parts:
             yield from part.leaves()
 
@@ -551,7 +553,7 @@ class AllOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Claims at least one of which must hold."""
+    """A claim that is true if at least one of its parts is true."""
 
     parts: tuple[Claim, ...]
 
@@ -566,7 +568,7 @@ class AnyOf:
         return found
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return those of the parts."""
+        """Yield the statistics of all parts."""
         for part in self.parts:
             yield from part.leaves()
 
@@ -579,10 +581,9 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class HasNull:
-    """Some row is NULL: the count of NULLs is not zero.
+    """The claim that some row is NULL: the count of NULLs is not zero.
 
-    This works for wide bounds too. There, only counts of zero or of all rows are reliable, and this
-    claim needs no others.
+    This is also correct for wide bounds, for which only counts of zero or of all rows are reliable.
     """
 
     name: str
@@ -604,7 +605,7 @@ class HasNull:
 
 @dataclass(frozen=True, slots=True)
 class HasValue:
-    """Some row is not NULL: fewer NULLs than rows."""
+    """The claim that some row is not NULL: there are fewer NULLs than rows."""
 
     name: str
     path: Path
@@ -626,14 +627,14 @@ class HasValue:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left operator right` holds for some pair of values of two ranges."""
+    """The claim that `left operator right` is true for some values of two ranges."""
 
     operator: str
     left: Range
     right: Range
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether the ranges allow it."""
+        """Return whether the comparison can be true for values in the ranges."""
         left, right = self.left, self.right
         match self.operator:
             case "<" | "<=":
@@ -676,7 +677,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Some string in the range starts with a prefix; negated: some string does not."""
+    """The claim that some string in the range starts with a prefix; negated: does not."""
 
     value: Range
     prefix: str
@@ -716,7 +717,7 @@ def _ask(
         one, other = left(facts), right(facts)
         return None if one is None or other is None else compare(operator, one, other)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
-        # Values that cannot be compared decide nothing.
+        # The values cannot be compared, so the claim is unknown.
         return None
 
 

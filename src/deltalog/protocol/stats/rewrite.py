@@ -3,9 +3,9 @@
 Negation is pushed down to the comparisons. Conditions on partition values alone are evaluated
 exactly. A condition without a rule is unknown.
 
-NaN: Spark orders it above all numbers and writes it as a maximum. deltalog relies on that, as Spark
-does. Writers that ignore NaN in their bounds (delta-rs, DuckDB) break this rule for `x > 5`. A
-constant NaN is only compared with the minimum, so `x = NaN` loses no row in either case.
+NaN: in Spark, NaN is greater than all numbers and can be a maximum. Like Spark, deltalog relies on
+this. For files of writers that ignore NaN in bounds (delta-rs, DuckDB), `x > 5` may skip rows with
+NaN. A constant NaN is only compared with the minimum, so `x = NaN` is correct for all writers.
 
 Protocol: Per-file Statistics
 """
@@ -72,9 +72,9 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# From this number on, claims about a column are merged into one.
+# From this number on, claims about a column are merged into one claim.
 _FEW: Final = 16
-# Separate claims cost time for each file and row group.
+# Maximum number of claims, because each is evaluated for every file and row group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -333,17 +333,17 @@ def _all_of(claims: list[Claim]) -> Claim:
             if not isinstance(part, HasNull | HasValue):
                 flat.append(part)
             elif part not in guards:
-                # Each condition on a column brings the same guard.
+                # Conditions on the same column have the same guard.
                 guards.append(part)
                 flat.append(part)
     if len(flat) > _MOST_PARTS:
-        # A dropped claim could only exclude more files.
+        # Dropping a claim is correct, because claims only exclude files.
         flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def _tightest(claims: list[Claim]) -> list[Claim]:
-    """Keep only the tightest limits of a column; other claims follow them."""
+    """Return the tightest limits of each column, followed by other claims."""
     found: dict[tuple[Any, ...], tuple[Any, Claim]] = {}
     others: list[Claim] = []
     for claim in claims:
@@ -396,17 +396,17 @@ _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
 }
 
 
-# Turning long lists of constants and ranges into few claims about files.
+# --- Turning long lists of constants and ranges into few claims about files
 
 
-# Up to this number, testing each span is cheaper than a search.
+# --- Up to this number, testing each span is cheaper than a search
 
 FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""The operators for swapped sides."""
+"""The operators after swapping both sides."""
 
 
 Span = tuple[Any, Any]
-"""The least and the greatest value in Python; None means no limit."""
+"""The smallest and the greatest value as Python objects; None means no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -415,11 +415,11 @@ class Ends:
 
     Args:
         kind: the type of the values.
-        spans: the bounded spans in Python, ascending and disjoint.
-        lows: their lower ends, without NULL and NaN.
-        highs: their upper ends.
-        below: all values up to this one are in a span too; None if there is no such span.
-        above: all values from this one on are in a span too, or None.
+        spans: the bounded spans, ascending and disjoint.
+        lows: the lower ends of these spans, without NULL and NaN.
+        highs: the upper ends of these spans.
+        below: the end of a span without lower limit; None if there is no such span.
+        above: the start of a span without upper limit; None if there is no such span.
     """
 
     kind: DataType
@@ -432,7 +432,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Some span of values overlaps the range.
+    """The claim that one of several spans of values overlaps a range.
 
     Args:
         value: the range.
@@ -443,7 +443,7 @@ class Spans:
     ends: Ends
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether the first span that ends in or above the range starts in or below it."""
+        """Return whether a span overlaps the range."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
@@ -492,7 +492,7 @@ class Spans:
             yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
-        """Return the range, and how many spans there are."""
+        """Yield the range and the number of spans."""
         ends = self.ends
         count = len(ends.spans) + (ends.below is not None) + (ends.above is not None)
         are_values = count == len(ends.spans) and all(first == last for first, last in ends.spans)
@@ -503,7 +503,7 @@ class Spans:
 
 
 def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
-    """Return the first span that ends at or above each value; None without a common order."""
+    """Return for each value the first span that ends at or above it; None if not ordered."""
     if isinstance(lows, pa.Scalar):
         return None
     greatest = [last for _, last in spans]
@@ -557,7 +557,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedSpans:
-    """Spans of which one must overlap a range for a claim to hold."""
+    """Spans, one of which must overlap a range for a claim to be true."""
 
     value: Range
     kind: DataType
@@ -618,10 +618,10 @@ def _within(one: Span, other: Span) -> Span:
 
 
 def any_of(parts: Sequence[Claim]) -> list[Claim] | None:
-    """Return claims that all hold if one of many claims holds; None if there are none.
+    """Return claims that follow from a disjunction of many claims; None if there are none.
 
-    If each of the many claims requires a span of the same column, the column must overlap one of
-    these spans.
+    If each of the claims requires a span of the same column, the column must overlap one of these
+    spans.
     """
     common: dict[tuple[Any, ...], list[WantedSpans]] | None = None
     for part in parts:

@@ -1,7 +1,7 @@
 """The statistics of a file: names, columns with statistics, and Arrow schema.
 
-Owns the names of statistics, the choice of columns, and the selection of some statistics. All
-columns are physical: the caller maps names before.
+This module owns the names of statistics, and chooses the columns with statistics. All column names
+are physical.
 
 A *leaf* of the statistics is a path such as `("maxValues", "a", "b")` or `("numRecords",)`.
 
@@ -36,16 +36,16 @@ MIN_VALUES: Final = "minValues"
 MAX_VALUES: Final = "maxValues"
 NULL_COUNT: Final = "nullCount"
 STATS_WITH_COLLATION: Final = "statsWithCollation"
-# The protocol's sample of a checkpoint has this name, and some writers use it.
+# Another name of `nullCount`, in the protocol's example of a checkpoint and from some writers.
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
 
 def has_bounds(field: Field) -> bool:
-    """Return whether the column gets a minimum and a maximum: numbers, moments and strings do.
+    """Return whether the column has a minimum and a maximum, as numbers, times and strings have.
 
-    Strings with a collation do not: their order differs from that of bytes. Their bounds are in the
-    statistics with collation.
+    Strings with a collation have none here, because they are not ordered by bytes. Their bounds are
+    in separate statistics by collation.
     """
     return not collations_of(field) and bounds_of(field.type) is not None
 
@@ -102,8 +102,8 @@ def indexed_columns(
 
     Args:
         schema: the schema of the data files, without partition columns.
-        num_indexed_columns: the number of leading leaves; -1 is all.
-        columns: the chosen columns instead; a struct means all its leaves.
+        num_indexed_columns: the number of leading leaves; -1 means all.
+        columns: the chosen columns, instead of a number; a struct means all of its leaves.
 
     Protocol: `delta.dataSkippingNumIndexedCols`, `delta.dataSkippingStatsColumns`
     """
@@ -168,7 +168,7 @@ def leaves_of_schema(
 
 
 def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
-    """Return a nested column, NULL where a struct around it is; None if there is none."""
+    """Return a nested column, NULL where a parent is NULL; None if the column does not exist."""
     index = data.schema.get_field_index(path[0])
     found: Array | None = data.column(index) if index >= 0 else None
     for name in path[1:]:
@@ -177,20 +177,20 @@ def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
 
 
 def child_of(parent: Array, name: str) -> Array | None:
-    """Return a field of a struct, NULL where the struct is; None if it has no such field."""
+    """Return a field of a struct, NULL where the struct is NULL; None if it does not exist."""
     index = parent.type.get_field_index(name)
     if index < 0:
         return None
     if isinstance(parent, pa.StructArray) and not parent.null_count:
-        return parent.field(index)  # saves the cost of a kernel that has nothing to do
+        return parent.field(index)  # faster than a kernel
     return pc.struct_field(parent, [index])
 
 
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
     """Return statistics in the requested types, which are the current types of the columns.
 
-    Missing statistics are NULL, and so are values that do not fit the requested type: statistics
-    keep the type that the column had when they were written.
+    Missing statistics are NULL. Statistics have the type of the column at the time of the write;
+    values that are not valid for the requested type are NULL.
 
     Args:
         parsed: structs from a checkpoint's `stats_parsed` or from `pyarrow.json`.
@@ -234,9 +234,9 @@ def _in_type(found: Array | None, to: Any, count: int) -> Array:
 
 
 def cast_or_null(array: Array, to: pa.DataType) -> Array:
-    """Cast the values to another type; NULL for values that do not fit exactly.
+    """Cast values to another type; values that cannot be cast exactly become NULL.
 
-    Cost: one pass if all fit, else one more per value that differs.
+    Cost: one pass if all values can be cast; otherwise values are cast one by one.
     """
     if array.type == to:
         return array

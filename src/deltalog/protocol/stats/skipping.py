@@ -1,7 +1,7 @@
-"""Data skipping: which files need not be read for a condition on rows.
+"""Data skipping: finding the files that need not be read for a condition on rows.
 
-Owns the plan: which statistics it needs, and which files they exclude. The rules are in `rewrite`;
-claims and corrections of stored values are in `ranges`.
+This module owns the plan: the statistics to read, and the evaluation for files. The rules are in
+`rewrite`; claims and corrections of stored values are in `ranges`.
 
 Protocol: Per-file Statistics
 """
@@ -54,9 +54,10 @@ class Skipping:
     partition_columns: tuple[str, ...]
 
     def keep(self, stats: pa.Table | None, partitions: pa.Table | None = None) -> pa.BooleanArray:
-        """Mark the files that may contain a matching row.
+        """Return a mask of the files that may contain a matching row.
 
-        The logic is three-valued: a missing statistic is NULL, and NULL keeps the file.
+        The logic is three-valued: a missing statistic is NULL, and a file with the result NULL is
+        kept.
 
         Args:
             stats: one row per file, with `stats_schema`; missing columns are unknown.
@@ -81,7 +82,7 @@ class Skipping:
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
     ) -> tuple[str, ...]:
-        """Return a line for each deciding condition; with data, also the number of kept files."""
+        """Return a line per condition that can skip files; with data, also numbers of files."""
         parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
         if stats is None and partitions is None:
             return tuple(line for part in parts for line in part.lines())
@@ -99,7 +100,7 @@ def plan_skipping(
     *,
     is_bounded: Callable[[Field], bool] = has_bounds,
 ) -> Skipping | None:
-    """Plan how to skip files without rows for which `predicate` is true.
+    """Return a plan for skipping files without rows for which `predicate` is true.
 
     Args:
         predicate: the condition, resolved against the table's logical schema.

@@ -1,8 +1,8 @@
-"""Create and change a table's protocol and metadata, so that the two always agree.
+"""Creating and changing a table's protocol and metadata, so that the two are consistent.
 
-Creating, overwriting with another schema, altering and enabling features use this package. Core: no
-I/O, no clock; times are passed in. It does not read data files: the operation checks whether
-existing rows satisfy a new constraint.
+All operations that create or alter tables use this package. Core: no I/O, no clock; times are
+passed in. Data files are not read: the operation must check whether existing rows satisfy a new
+constraint.
 
 Protocol: Change Metadata, Protocol Evolution
 """

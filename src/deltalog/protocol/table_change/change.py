@@ -1,4 +1,4 @@
-"""Create and change a table's protocol and metadata.
+"""Creating and changing a table's protocol and metadata.
 
 Protocol: Change Metadata, Protocol Evolution, Column Mapping
 """
@@ -61,11 +61,11 @@ def new_table(  # noqa: PLR0913  # the clauses of a CREATE statement
         description: the description of the table.
         clustering_columns: names or paths; None means no clustering. They are only checked here;
             the operation writes their domain.
-        features: features to support besides those that are needed.
+        features: additional features to support.
         created_time_ms: milliseconds since 1970, UTC.
         table_id: the id of the table; a new one by default.
-        arbitrary_properties: whether to store unknown `delta.` properties too.
-        has_catalog: whether a catalog creates the table; it may then decide on the commits.
+        arbitrary_properties: whether to store unknown `delta.` properties, too.
+        has_catalog: whether a catalog creates the table, so that it may be catalog-managed.
 
     Raises:
         InvalidInputError: a property, column or feature is invalid, or they contradict each other.
@@ -112,21 +112,21 @@ def changed_table(
     replaces_data: bool = False,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """Return a table's configuration after a change; None keeps a value. Features are only added.
+    """Return a table's configuration after a change; None means no change of a value.
 
     Args:
         current: the current table.
-        schema: the whole new schema; fields that stay must keep their metadata.
+        schema: the whole new schema; existing fields must have their current metadata.
         partition_columns: the new partition columns; only if the data is replaced.
         configuration: the whole new mapping, including requests (`delta.feature.…`); properties
-            that only writers set stay in any case.
+            that only writers set are always preserved.
         name: the name of the table.
         description: the description of the table.
         features: features to add.
         protocol: a protocol to merge with the current one.
         replaces_data: whether the same commit removes every row of the table; then columns, types
-            and partitioning are free.
-        arbitrary_properties: whether to store unknown `delta.` properties too.
+            and partitioning may change freely.
+        arbitrary_properties: whether to store unknown `delta.` properties, too.
 
     Raises:
         InvalidInputError: the change is not allowed.
@@ -153,8 +153,8 @@ def changed_table(
     stored = checks.stored_configuration(without_requests(asked), new_protocol, before=current)
     if has_lost_names(current.schema, wanted):
         stored = checks.with_lost_names(stored)
-    # When column mapping is enabled, existing files use the columns' names; so these become the
-    # physical names. Columns that are added later get random ones.
+    # When column mapping is enabled, the names in existing files become the physical names. Columns
+    # that are added later get random physical names.
     mapped, stored = columns.with_mapping(
         wanted,
         stored,
@@ -183,8 +183,8 @@ def changed_table(
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
     """Return the new protocol, or the current one if both support the same features."""
-    # Without a new feature there must be no new protocol action, even in a weaker form: every
-    # concurrent commit would conflict with it.
+    # Without a new feature, keep the protocol, even if a weaker form exists: a protocol action
+    # would conflict with every concurrent commit.
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 
@@ -213,7 +213,7 @@ def _next_schema(
 def _next_partition_columns(
     current: TableConfiguration, schema: StructType, asked: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the new partition columns; a renamed one stays a partition column."""
+    """Return the new partition columns, with new names of renamed columns."""
     if asked is not None:
         return columns.canonical_names(schema, asked)
     if current.column_mapping_mode is Mode.NONE:
@@ -226,7 +226,7 @@ def _next_partition_columns(
     return tuple(name for name in kept if name is not None)
 
 
-# Change the schema of a table whose data files stay.
+# --- Changing the schema of a table with existing data files
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ def change_schema(before: TableConfiguration, schema: StructType, *, widens: boo
 
     Args:
         before: the current table.
-        schema: the new one; known columns have their ids.
-        widens: whether types may become wider.
+        schema: the new schema; existing columns have their ids.
+        widens: whether types may be widened.
 
     Raises:
         InvalidInputError: a column is dropped or renamed without column mapping, a new column is
@@ -284,7 +284,7 @@ class _SchemaChanger:
         return StructType(fields)
 
     def _key(self, field: Field) -> int | str:
-        # With column mapping the id stays when a column is renamed; without, a column is its name.
+        # With column mapping, a column is identified by its id, otherwise by its name.
         number = field_id(field) if self.is_mapped else None
         if number is None:
             return f"new {field.name}" if self.is_mapped else name_key(field.name)

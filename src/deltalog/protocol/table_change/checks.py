@@ -1,7 +1,7 @@
-"""Check the configuration of a table that is to be created or changed.
+"""Checking the configuration of a table that is created or changed.
 
-Owns the order of the features' checks, and the check that deltalog can still use the table
-afterwards.
+This module calls the features' checks in the right order, and checks that deltalog can still use
+the table after the change.
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -139,7 +139,7 @@ def _check_dependents(
     left = {rule.text for rule in dependents(after.metadata.configuration, after.schema)}
     names = set(after.schema.names)
     for rule in dependents(before.metadata.configuration, before.schema):
-        # A rule that the same change removes does not count.
+        # Ignore a rule that the same change removes.
         stays = rule.text in left if rule.owner is None else rule.owner in names
         broken = [path for path in changed if rule.needs(path)]
         if stays and broken:
@@ -157,16 +157,16 @@ def check_usable(
 ) -> None:
     """Raise if deltalog could no longer read and write the table.
 
-    Otherwise a user could lock themselves out, and could not undo the change.
+    Otherwise the user could not undo the change.
 
     Args:
         configuration: the new table.
-        before: the current table. A table that a catalog already manages stays usable.
+        before: the current table. If it is already catalog-managed, this is not an error.
         has_catalog: whether a catalog creates the table, so that it may manage it.
 
     Raises:
-        DeltaProtocolError: as `features.support.check_writable`, or protocol, schema and properties
-            contradict each other.
+        DeltaProtocolError: see `features.support.check_writable`; or protocol, schema and
+            properties contradict each other.
     """
     check_writable(
         configuration,
@@ -188,7 +188,7 @@ def engines_losing_access(
     return tuple(engine for engine in could if engine not in can)
 
 
-# The metadata domain of clustering columns.
+# --- The metadata domain of clustering columns
 
 
 def clustering_domain(
@@ -206,7 +206,7 @@ def clustering_domain(
     return clustering_action([physical_path(configuration.schema, path, mode) for path in paths])
 
 
-# Table properties to store: the user's, and those that writers maintain.
+# --- Table properties of the user and of writers
 
 
 _P: Final = TableProperties
@@ -225,18 +225,18 @@ def is_set_by_writers(key: str) -> bool:
 def checked_configuration(
     current: Mapping[str, str], asked: Mapping[str, str], *, is_lenient: bool = False
 ) -> dict[str, str]:
-    """Return the new table properties, after checking those that change.
+    """Return the new table properties, after checking the changed properties.
 
-    Only properties that change are checked: another writer may have set the others. Properties
-    that only writers set stay, whether the user names them or not.
+    Unchanged properties are not checked, because another writer may have set them. Properties that
+    only writers set are preserved, even if the user leaves them out.
 
     Args:
         current: the current properties.
         asked: the whole configuration that the user requests.
-        is_lenient: whether unknown `delta.` properties are stored as they are.
+        is_lenient: whether to store unknown `delta.` properties without checks.
 
     Raises:
-        InvalidInputError: a property that changes is unknown, set by writers only, or has an
+        InvalidInputError: a changed property is unknown, may be set only by writers, or has an
             invalid value.
     """
     given: Mapping[str, object] = asked  # callers may ignore the types
@@ -284,7 +284,7 @@ def check_dialect(
 
 
 def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> bool:
-    """Whether no column was ever dropped or renamed, so that new columns may keep their names.
+    """Return whether no column was ever dropped or renamed, so logical names can be physical names.
 
     Protocol: RFC Column Mapping Usage Tracking
     """

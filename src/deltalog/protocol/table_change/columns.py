@@ -1,4 +1,4 @@
-"""Assign ids and physical names to columns when a schema is created or changed.
+"""Assigning ids and physical names to columns when a schema is created or changed.
 
 Protocol: Column Mapping
 """
@@ -57,7 +57,7 @@ def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
 
 
 def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
-    """Return the new schema for an overwrite of all rows: known ids stay, others are dropped.
+    """Return the new schema for an overwrite of all rows; ids of other tables are dropped.
 
     Columns are not matched by name, because a column of the same name may now have other data.
     """
@@ -83,10 +83,10 @@ def with_mapping(
     Args:
         schema: the schema with the ids assigned so far.
         configuration: the properties of the new table.
-        keep_names: whether an existing table gets column mapping: physical names are then the
-            names in its files. New columns of a mapped table get random names.
-        names_new: whether new columns keep their names, because no column was ever dropped or
-            renamed.
+        keep_names: whether column mapping is enabled on an existing table, so that the names in its
+            files become physical names.
+        names_new: whether physical names of new columns are their names, because no column was ever
+            dropped or renamed. Otherwise they are random.
 
     Returns:
         The schema, and the configuration with the highest id ever assigned.
@@ -118,7 +118,7 @@ def _names(properties: TableProperties, *, keep_names: bool, names_new: bool) ->
 
 
 def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return top-level columns in the schema's spelling."""
+    """Return the names of top-level columns, spelled as in the schema."""
     return tuple(canonical_path_of(schema, (column,))[0] for column in columns)
 
 
@@ -158,7 +158,7 @@ class _IdMatcher:
                     by_name.get(name_key(field.name)),
                     without_metadata(field, (_MAPPING,)),
                 )
-                # The field was renamed, and a new one took its old name.
+                # The field was renamed, and a new field has its old name.
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:

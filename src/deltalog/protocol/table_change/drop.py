@@ -1,7 +1,7 @@
-"""Drop a table feature from protocol and metadata: the only way to downgrade a protocol.
+"""Dropping a table feature from protocol and metadata: the only way to downgrade a protocol.
 
-Owns the list of features that can be dropped, and the properties and column metadata of each. The
-operation removes the feature's traces from files and history.
+This module lists the features that can be dropped, with the properties and column metadata of each.
+The operation must remove the feature's traces from files and history.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -88,7 +88,7 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
 
 
 def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
-    """Return what is removed with a feature; raise if it cannot be dropped.
+    """Return how to drop a feature; raise if it cannot be dropped.
 
     Raises:
         InvalidInputError: the feature is unknown, the table does not have it, another feature
@@ -107,11 +107,11 @@ def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
 
 
 def deactivated(current: TableConfiguration, feature: str) -> TableConfiguration:
-    """Return the configuration with the feature still supported, but not active.
+    """Return the configuration in which the feature is supported, but not active.
 
     Raises:
-        InvalidInputError: as `check_droppable`, or the table still needs the feature: for its
-            constraints, for names that only column mapping allows, for Iceberg compatibility.
+        InvalidInputError: see `check_droppable`; or the table needs the feature for constraints,
+            for names that only column mapping allows, or for Iceberg compatibility.
     """
     found = check_droppable(current, feature)
     keys = {key for known in found.properties for key in (known.key, *known.aliases)}
@@ -144,12 +144,12 @@ def without_feature(
 
     Args:
         current: the table.
-        feature: to drop, by any of its names.
+        feature: the feature to drop, by any of its names.
         protected_before_version: the version that drops the feature, if older versions that need
-            it stay in the history; their checkpoints are then protected.
+            the feature remain in the history; their checkpoints are then protected.
 
     Raises:
-        InvalidInputError: as `deactivated`.
+        InvalidInputError: see `deactivated`.
 
     Protocol: Checkpoint Protection
     """
@@ -166,7 +166,7 @@ def without_feature(
 
 
 def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
-    """Return the configuration with row tracking instead of the draft's row ids, which are kept.
+    """Return the configuration with row tracking instead of the draft's row ids; ids are preserved.
 
     Raises:
         InvalidInputError: the table does not have the draft's row ids.
@@ -179,7 +179,7 @@ def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
     configuration = {
         key: text for key, text in current.metadata.configuration.items() if key not in drafts
     }
-    # Of a table with both dialects, the ids that are enabled are kept.
+    # In a table with both dialects, preserve the ids of the enabled dialect.
     was_draft = current.properties.enable_row_ids and not current.properties.enable_row_tracking
     column = current.properties.row_ids_physical_column_name
     if column is not None and (was_draft or current.row_id_dialect is Dialect.DRAFT):
@@ -193,11 +193,12 @@ def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
 
 
 def with_row_ids_of(other: TableConfiguration, current: TableConfiguration) -> TableConfiguration:
-    """Return another version's or table's configuration with row ids in the dialect of a table.
+    """Return a configuration with row ids in the dialect of the current table.
 
     Args:
-        other: what the table is to become.
-        current: of the table; if it has today's row ids alone, those of the draft become these.
+        other: the configuration of another version or table.
+        current: the current configuration; if it has only today's row ids, row ids of the draft in
+            `other` are converted to today's dialect.
     """
     drafts, ours = (Dialect.DRAFT.value in made.features for made in (other, current))
     if drafts and not ours and current.row_id_dialect is Dialect.CURRENT:

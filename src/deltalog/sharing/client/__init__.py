@@ -1,7 +1,8 @@
 """The client of Delta Sharing: shared tables, read with the methods of `DeltaTable`.
 
-- `client`: `SharingClient` and the functions of the official client. `aio`: the same, asynchronous.
-- `table`: `SharedTable`; `shown_version` is the version that it shows. `snapshots`: scans of it.
+- `client`: `SharingClient` and the functions of the official client. `aio`: the same methods as
+  coroutines.
+- `table`: `SharedTable`. `shown_version`: one version of it. `snapshots`: its snapshots and scans.
 - `rest`: requests and answers of the server; `pages` follows page tokens, `answers` reads lines.
 - `profile`: profile files and table URLs. `store`: files behind URLs. `follow`: new versions.
 """

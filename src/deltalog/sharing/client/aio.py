@@ -1,4 +1,4 @@
-"""The client for asynchronous programs: the same methods, which never block the event loop.
+"""The client for asynchronous programs: methods that never block the event loop.
 
 Listings run in the caller's event loop. Planning and decoding need processor time, so they run in
 threads.
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class AsyncSharingClient:
-    """The shares of one server; a context manager that closes its connections.
+    """A client of one sharing server; a context manager that closes its connections.
 
     Arguments and errors are those of `SharingClient`.
     """
@@ -88,7 +88,7 @@ class AsyncSharingClient:
                 f"list the tables of share {name!r}", partial(self._rest.list_all_tables, name)
             )
         except ShareNotFoundError:
-            # Old servers lack the endpoint (SHARE-CLI-02). An unknown share fails here again.
+            # Old servers lack the endpoint (SHARE-CLI-02). For an unknown share, this fails, too.
             found = await asyncio.gather(*map(self.list_tables, await self.list_schemas(name)))
             return [table for tables in found for table in tables]
 
@@ -105,10 +105,11 @@ class AsyncSharingClient:
             page = await get_page(page_token=token, budget=budget)
             items.extend(page.items)
             token = page.next_page_token
-            # "May be an empty string or missing when there are no additional results."
+            # The protocol: "May be an empty string or missing when there are no additional
+            # results."
             if not token:
                 return items
-            # A broken server would make this loop endless.
+            # Without this check, a faulty server could cause an endless loop.
             if token in seen:
                 raise MalformedMessageError("listing: the server sent the same page token twice")
             seen.add(token)
@@ -133,7 +134,7 @@ class AsyncSharingClient:
 
 
 class AsyncRows:
-    """Rows that are read while other coroutines run: `async for batch in rows`."""
+    """Rows, read in a thread, so that other coroutines can run: `async for batch in rows`."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -181,7 +182,7 @@ def _in_thread(
 def _rows_in_thread(
     method: Callable[Concatenate[SharedTable, P], Rows],
 ) -> Callable[Concatenate[AsyncSharedTable, P], Coroutine[Any, Any, AsyncRows]]:
-    """Return a method of `SharedTable` as one that returns `AsyncRows`."""
+    """Return a method of `SharedTable` as a method that returns `AsyncRows`."""
     in_thread = _in_thread(method)
 
     @wraps(method)
@@ -192,7 +193,7 @@ def _rows_in_thread(
 
 
 class AsyncSharedTable:
-    """A shared table whose methods are coroutines; arguments are those of `SharedTable`."""
+    """A shared table whose methods are coroutines, with the arguments of `SharedTable`."""
 
     def __init__(
         self,

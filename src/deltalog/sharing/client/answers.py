@@ -1,4 +1,4 @@
-"""Complete answers about a table: all pages of a query, as the commits of a small log.
+"""Complete answers about a table: all pages of a query, converted to commits of a Delta log.
 
 This module owns paging, polling of asynchronous queries, and the check that all pages describe one
 version.
@@ -52,11 +52,11 @@ class VersionHead:
     """Protocol and metadata of one version of a shared table, without its files.
 
     Args:
-        version: its number.
+        version: number of the version.
         protocol: protocol of that version.
         metadata: metadata of that version.
         size_bytes: size of all files, if the server sends it.
-        num_files: likewise.
+        num_files: number of all files, if the server sends it.
     """
 
     version: int
@@ -76,10 +76,10 @@ class TableAnswer:
     """A server's answer about a table's files or changes.
 
     Args:
-        head: head of the version of the files, or of the first version of the changes.
-        commits: bytes of a log by version; all files of a version are one commit.
+        head: protocol and metadata of the version, or of the first version of the changes.
+        commits: the commit files (JSON lines) by version. A list of files is one commit.
         times_ms: commit times by version, if the server sent them.
-        urls: signed URLs of files and deletion vectors, by their paths in the log.
+        urls: signed URLs of files and deletion vectors, by their paths in `commits`.
         expires_ms: when the first URL expires; None if unknown.
         refresh_token: token to request new URLs for the same files.
     """
@@ -120,13 +120,13 @@ async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery
     """Return the files of one version, from all pages.
 
     Raises:
-        MalformedMessageError: the pages describe different versions, or none.
-        SharingError: the server refused, or stopped in the middle.
+        MalformedMessageError: the pages describe different versions, or no version.
+        SharingError: the server refused the request, or stopped before the end of the response.
     """
     head, files, refresh_token = await _all_pages(rest, table, query)
     metadata = table_metadata(head.metadata)
     version = _version_of(head, query.version)
-    # Lines have versions if the query names one. In a snapshot, all lines belong to one commit.
+    # Lines have a version if the query names a version. All files of a snapshot become one commit.
     actions = [action for some in files.lines.values() for action in some]
     protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
@@ -152,14 +152,14 @@ async def fetch_changes(
 
     Raises:
         MalformedMessageError: a file has no version.
-        SharingError: the server refused, or stopped in the middle.
+        SharingError: the server refused the request, or stopped before the end of the response.
     """
     head, files, _ = await _all_pages(rest, table, query)
     is_feed = isinstance(query, ChangesQuery)
     metadata = table_metadata(head.metadata, has_changes=is_feed)
     versions = sorted(version for version in files.lines if version is not None)
     first = _first_known(query.starting_version, head.version, *versions)
-    # "version […] Required" in lines of changes; without it rows have no `_commit_version`.
+    # The protocol requires a version in lines of changes; `_commit_version` is read from it.
     if first is None or None in files.lines:
         raise MalformedMessageError(
             f"changes of shared table {table.full_name}: expected a version in each line"
@@ -220,7 +220,7 @@ async def _all_pages(
         token = page.end.next_page_token
         if not token:
             return head, files, page.end.refresh_token
-        # A broken server would make this loop endless.
+        # Without this check, a faulty server could cause an endless loop.
         if token in seen:
             raise MalformedMessageError(f"{what}: the server sent the same page token twice")
         seen.add(token)
@@ -234,7 +234,7 @@ async def _finished_page(
     query_id: str | None,
     budget: Budget,
 ) -> tuple[TablePage[ActionCollector], str | None]:
-    """Return a page and the id of the asynchronous query; poll while the server works on it."""
+    """Return a page and the id of the asynchronous query; poll until the page is ready."""
     wait_s = _FIRST_WAIT_S
     while True:
         found = await _page(rest, table, query, query_id, budget)
@@ -273,7 +273,7 @@ async def _page(
 
 
 def _check_same(first: TableHead, head: TableHead, what: str) -> None:
-    """Raise if a page does not describe the version of the first page (ledger SHARE-QT-23)."""
+    """Raise if a page does not describe the version of the first page (requirement SHARE-QT-23)."""
     same = (first.version, first.protocol, first.metadata)
     if (head.version, head.protocol, head.metadata) != same:
         raise MalformedMessageError(f"{what}: the pages describe different versions of the table")
@@ -292,12 +292,12 @@ def _first_known(*versions: int | None) -> int | None:
     return next((version for version in versions if version is not None), None)
 
 
-# Lines of a response as lines of a Delta log, from which snapshots and change feeds are made.
+# --- Converting the lines of a response to actions of a Delta log
 
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
 _URL_STORAGE: Final = "p"
-# A catalog decides which commits of such a table count; the server has already asked it.
+# For a catalog-managed table, the server has already asked the catalog for valid commits.
 _WITHOUT_MEANING: Final = frozenset({"catalogManaged"})
 
 
@@ -307,10 +307,10 @@ class ActionCollector:
     Attributes:
         lines: encoded actions, each with its line end, by the version of the line; None for lines
             without a version.
-        urls: signed URLs by the path in the action.
-        times_ms: commit times by version, where the lines have them.
-        expires_ms: when the first of the URLs expires; None if unknown.
-        later: protocols and metadata of later versions.
+        urls: signed URLs, by the path in the action.
+        times_ms: commit times by version, for lines that contain them.
+        expires_ms: the earliest expiry of the URLs; None if unknown.
+        later: changed protocols and metadata of later versions.
     """
 
     def __init__(self) -> None:
@@ -360,7 +360,7 @@ class ActionCollector:
         }
         vector: Any = values.get("deletionVector")
         is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_STORAGE
-        # The reader of the log rejects a malformed deletion vector.
+        # A malformed deletion vector is not checked here: parsing the log raises an error for it.
         if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             vector_path = f"vectors/{_path_part(name)}"
@@ -370,12 +370,12 @@ class ActionCollector:
 
 
 def _path_part(name: str) -> str:
-    """Return an id, which may have any characters, as one part of a path."""
+    """Return an id as one part of a path; ids may contain any characters."""
     return name if name.isalnum() and name.isascii() else quote(name, safe="")
 
 
 def _encoded(path: str) -> str:
-    """Return the path as encoded in a log; most ids need no escapes."""
+    """Return the path percent-encoded, as in a log; most ids need no escapes."""
     return encode_path(path) if "%" in path else path
 
 
@@ -395,7 +395,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
     Args:
         line: the line of a response.
-        has_changes: the response is about changes, so the change data feed is on.
+        has_changes: whether the response is about changes: then the change data feed is on.
     """
     if isinstance(line, DeltaMetadata):
         metadata = line.metadata
@@ -419,7 +419,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
 
 def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) -> Protocol:
-    """Return the table's Delta protocol; for the format `parquet`, the least one that fits."""
+    """Return the table's Delta protocol; for the format `parquet`, the lowest that suffices."""
     if isinstance(line, ParquetProtocol):
         schema = parse_schema(metadata.schema_string)
         current = Protocol(min_reader_version=1, min_writer_version=2)
@@ -433,7 +433,7 @@ def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) ->
 
 
 def _for_reading(protocol: Protocol) -> Protocol:
-    """Return the protocol without features that do not matter here; add missing lists."""
+    """Return the protocol without features that are irrelevant here; add missing feature lists."""
     reader, writer = protocol.reader_features, protocol.writer_features
     if protocol.min_reader_version >= 3:
         reader = _meaningful(reader)
@@ -463,7 +463,7 @@ def commit_bytes(
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
-        # Change feeds read `_commit_timestamp` from here; the client has no commit files.
+        # Change feeds read `_commit_timestamp` from commitInfo, because there are no file times.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

@@ -1,7 +1,7 @@
-"""The client with the names of the official Python client, `delta_sharing`.
+"""The functions and the client class of the official Python client, `delta_sharing`.
 
-Names and arguments are the official client's. One result differs on purpose: rows are filtered by
-`jsonPredicateHints`, while the official client returns whatever the server sent.
+Names and arguments are the official ones. One result differs on purpose: rows are filtered by
+`jsonPredicateHints`, while the official client returns all rows that the server sends.
 
 Protocol: REST APIs
 """
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 class SharingClient:
-    """The shares of one server, for one profile.
+    """A client of one sharing server, for one profile.
 
     Args:
         profile: path or URL of a profile file, an open file, a dictionary or a `Profile`.
         options: options of the connections.
 
     Raises:
-        InvalidInputError: there is no such profile.
+        InvalidInputError: the profile does not exist, or is of an unsupported version or type.
     """
 
     def __init__(self, profile: ProfileSource, *, options: HttpOptions | None = None) -> None:
@@ -106,9 +106,9 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        limit: most rows to return.
+        limit: maximum number of rows to return.
         version: version of the table, if the server shares its history.
-        timestamp: read the version of this time, ISO 8601.
+        timestamp: read the version that was current at this time (ISO 8601).
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
         use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
             the server choose.
@@ -128,7 +128,7 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     return scan.to_pandas()
 
 
-def load_as_arrow(  # as `load_as_pandas`
+def load_as_arrow(  # the names of `load_as_pandas`
     url: str,
     limit: int | None = None,
     version: int | None = None,
@@ -140,9 +140,9 @@ def load_as_arrow(  # as `load_as_pandas`
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        limit: most rows to return.
+        limit: maximum number of rows to return.
         version: version of the table, if the server shares its history.
-        timestamp: read the version of this time, ISO 8601.
+        timestamp: read the version that was current at this time (ISO 8601).
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
         use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
             the server choose.
@@ -173,10 +173,10 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        starting_version: this or `starting_timestamp` is required.
-        ending_version: this or `ending_timestamp` may be given; the default is the latest version.
-        starting_timestamp: ISO 8601.
-        ending_timestamp: ISO 8601.
+        starting_version: the first version; either this or `starting_timestamp` is required.
+        ending_version: the last version, instead of `ending_timestamp`; by default the latest.
+        starting_timestamp: time of the first version, ISO 8601.
+        ending_timestamp: time of the last version, ISO 8601.
         use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
             the server choose.
         convert_in_batches: ignored; rows are always converted in batches.
@@ -202,7 +202,7 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
 
 
 def get_table_version(url: str, starting_timestamp: str | None = None) -> int:
-    """Return the latest version of a shared table, or its first one at or after a time."""
+    """Return the latest version of a shared table, or the first version at or after a time."""
     time_ms = None if starting_timestamp is None else as_timestamp_ms(starting_timestamp)
     return _table(url, None).latest_version(time_ms)
 
@@ -212,9 +212,9 @@ class SharedMetadata:
     """The metadata of a shared table, with the names of the official client.
 
     Args:
-        version: its version.
-        size: bytes of all files, if the server sends it.
-        num_files: if the server sends it.
+        version: version of the table.
+        size: size of all files in bytes, if the server sends it.
+        num_files: number of files, if the server sends it.
         created_time: milliseconds since 1970, UTC.
     """
 

@@ -1,7 +1,7 @@
-"""Following a shared table: its rows first, then the rows of later versions.
+"""Following a shared table: first all of its rows, then the rows of later versions.
 
 This module owns how often the server is asked, how many versions are requested at a time, and
-which commits cannot be returned as new rows. Offsets and steps are those of
+which commits cannot be returned as new rows. `Offset` and `Step` are the classes of
 `table.inspect.follow`.
 
 Protocol: Delta Sharing Streaming Specs
@@ -61,12 +61,12 @@ class SharedFollowOptions:
 
     Args:
         changes: return the change data feed instead of new rows.
-        columns: names; None means all columns.
+        columns: names of the columns to return; None means all columns.
         predicate: anything that `scan` accepts.
-        version_interval_s: least seconds between two requests for the latest version.
-        shortest_interval_s: the smallest valid `version_interval_s`. The protocol requires
-            30 s; today's servers allow 10 s.
-        max_versions_per_request: most versions of one request.
+        version_interval_s: minimum number of seconds between two requests for the latest version.
+        shortest_interval_s: the smallest valid `version_interval_s`. The protocol requires 30 s;
+            today's servers allow 10 s.
+        max_versions_per_request: maximum number of versions in one request.
         ignore_deletes: skip commits that only delete rows.
         ignore_changes: return all rows of the files that a commit rewrites.
         skip_change_commits: skip commits that delete or rewrite rows, including rows that they add.
@@ -77,7 +77,7 @@ class SharedFollowOptions:
     predicate: Any = None
     version_interval_s: float = SHORTEST_INTERVAL_S
     shortest_interval_s: float = SHORTEST_INTERVAL_S
-    # "Its default value is 100."
+    # The protocol's default.
     max_versions_per_request: int = 100
     ignore_deletes: bool = False
     ignore_changes: bool = False
@@ -100,15 +100,16 @@ class SharedFollower:
     """Returns the rows of a shared table in steps; an iterator that waits for later versions.
 
     The server must share history. Rows have the schema of the first step. When the schema changes,
-    `poll` raises after all rows before the change; a new follower continues from the offset.
+    `poll` returns all rows before the change and then raises an error; a new follower can continue
+    from the offset.
 
     Args:
         view: view of the table.
-        start: an offset of an earlier step, the first version or time whose changes to return, or
-            `latest` for later changes only; None returns all rows of the table first.
+        start: the offset of an earlier step; or the first version or time whose changes to return;
+            or `latest` for later changes only. None returns all rows of the table first.
         options: which rows to return, and how often to ask the server.
         clock: sleeps between requests; None means the client's clock.
-        until: ignore this version and later ones.
+        until: ignore this version and later versions.
     """
 
     def __init__(
@@ -139,11 +140,12 @@ class SharedFollower:
         """Return the next step, or None if there is no later version now.
 
         Raises:
-            RowsChangedError: rows were deleted or rewritten, and no option allows that.
+            RowsChangedError: a commit deleted or rewrote rows, and no option allows this.
             IncompatibleChangesError: the schema changed, or the table was replaced.
             SharingError: the server refuses the request.
 
-        Cost: one request for the version, as often as the options allow, and one per range.
+        Cost: one request for the latest version, as often as the options allow; one per range of
+            versions.
         """
         if self._offset.is_starting_version:
             return self._starting_rows()
@@ -200,7 +202,7 @@ class SharedFollower:
             return None
         if self._latest < first and self._may_ask():
             self._latest = run(self._view.client.table_version, self._view.table)
-            if self._latest < self._known:  # restored, replaced, or a stale answer
+            if self._latest < self._known:  # restored or replaced, or the answer is stale
                 self._check_same_table(self._newest().head.metadata.id)
             self._known = max(self._known, self._latest)
         if self._latest < first:
@@ -234,7 +236,7 @@ class SharedFollower:
         at = None if is_shown else VersionOrTimestamp(version=version)
         snapshot = self._view.snapshot_for(at=at)
         self._check_same_table(snapshot.metadata.id)
-        # Without shared history, a server answers with its latest version to any request.
+        # A server that does not share history returns the latest version for any request.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
         self._shown = snapshot.configuration
@@ -304,7 +306,7 @@ class SharedFollower:
         return last
 
     def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
-        """Return whether the files that a commit adds count as new rows."""
+        """Return whether the files that a commit adds are returned as new rows."""
         options = self._options
         if not removes:
             return True
@@ -357,7 +359,7 @@ def _parsed(answer: TableAnswer, last: int) -> CommitTable:
 
 
 def _changing(files: pa.Table) -> pa.Table:
-    """Return the files that change data."""
+    """Return the files whose actions have `dataChange`."""
     changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
     return files.filter(changing)
 
@@ -373,7 +375,7 @@ def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
-    """Return the parts of a schema that define the form of rows and where values are stored."""
+    """Return the parts of a schema that define the rows' Arrow schema and the columns in files."""
     mode = configuration.column_mapping_mode
     return [
         (path, physical_name(field, mode), str(field.type), field.nullable)
@@ -381,7 +383,7 @@ def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
     ]
 
 
-# The change data feed of a shared table, read like the feed of any other table.
+# --- The change data feed of a shared table
 
 
 @dataclass(frozen=True)
@@ -395,7 +397,7 @@ class SharedChanges(Changes):
     def to_spark(self, spark: Any = None) -> Any:
         """Return all changed rows as a Spark DataFrame; Spark's workers read the files.
 
-        It keeps the columns, predicate and versions of the change feed.
+        The DataFrame has the columns, predicate and versions of the change feed.
 
         Args:
             spark: the session, classic or remote; None means the active session.
@@ -404,11 +406,11 @@ class SharedChanges(Changes):
             A `pyspark.sql.DataFrame`.
 
         Raises:
-            InvalidInputError: there is no session or no PySpark, or partition values without a zone
-                mean other times in the session.
+            InvalidInputError: there is no session or no PySpark, or the session's time zone would
+                change partition values that have no zone.
             IncompatibleChangesError: the schema changed within the range.
 
-        Cost: as `tasks`; see `SharedScan.to_spark`.
+        Cost: see `tasks` and `SharedScan.to_spark`.
         """
         require_library("pyspark", extra="spark")
         return higher("changes_frame")(self, spark)
@@ -429,12 +431,12 @@ def load_changes(
     Args:
         rest: the server.
         table: a table of a share.
-        query: the range.
-        shown: the version whose schema the rows get; with column mapping, the last one of the
+        query: the range of versions.
+        shown: the version whose schema the rows get; with column mapping, the last version of the
             range.
-        columns: columns of the table and of `CHANGE_COLUMNS`; None means all of both.
-        predicate: a condition over the same columns.
-        time_zone: zone of partition values without one.
+        columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
+        predicate: a condition on these columns.
+        time_zone: the zone of partition values that have no zone.
 
     Raises:
         SharingError: the server refuses the range.
@@ -448,7 +450,7 @@ def load_changes(
         for number, data in commits.items()
     }
     store = store_of_answer(rest, table, query, answer, log)
-    # Without commits the range is empty: it ends before it starts.
+    # If the answer has no commits, use an empty range, which ends before it starts.
     last = max([answer.head.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     context = TableContext(store=store, time_zone=time_zone)
@@ -476,7 +478,7 @@ def no_changes(
     columns: Sequence[str] | None,
     time_zone: str,
 ) -> SharedChanges:
-    """Return the changes of a range that lies after the latest version."""
+    """Return an empty change feed, for a range after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
     nothing = TableAnswer(head=shown, commits={}, times_ms={}, urls={}, expires_ms=None)
     store = store_of_answer(rest, table, query, nothing, {})

@@ -1,7 +1,7 @@
-"""One response about a table: its lines, checked and sorted into head, file lines and end.
+"""One response about a table: its lines are checked, and divided into head, file lines and end.
 
-This module owns the order of lines, which capabilities a response may use, and how it ends. File
-lines go to a collector as they arrive.
+This module owns the order of lines, the capabilities that a response may use, and its end. File
+lines are passed to a collector as they arrive.
 
 Protocol: Read Data from a Table, API Response Format in Parquet, API Response Format in Delta,
 Delta Sharing Capabilities Header
@@ -51,7 +51,7 @@ READER_FEATURES: Final = frozenset(
 
 CAPABILITIES: Final = Capabilities(
     response_formats=(DELTA, PARQUET),
-    # With this list, the server refuses tables with other features, which we would misread.
+    # With this list, the server refuses tables with features that this client cannot read.
     reader_features=READER_FEATURES,
     include_end_stream_action=True,
 )
@@ -88,7 +88,7 @@ class TableHead:
     """The start of a response about a table.
 
     Args:
-        version: from the header `Delta-Table-Version`; None without it.
+        version: from the header `Delta-Table-Version`; None without this header.
         capabilities: requested capabilities that the server has applied.
     """
 
@@ -117,7 +117,7 @@ class PageReader(Generic[C]):
 
     Args:
         headers: headers of the response.
-        what: what was requested, for errors.
+        what: description of the request, for errors.
         files: collects the file lines.
         asked: the requested capabilities.
     """
@@ -140,7 +140,7 @@ class PageReader(Generic[C]):
         """Read the next lines.
 
         Raises:
-            MalformedMessageError: a line is malformed or out of place.
+            MalformedMessageError: a line is malformed or in a wrong position.
             SharingError: the response needs a newer client.
         """
         for data in lines:
@@ -217,7 +217,7 @@ def parse_version_header(headers: Mapping[str, str], what: str) -> int | None:
     """Return the table version in the headers, or None if there is none.
 
     Raises:
-        MalformedMessageError: it is not a number.
+        MalformedMessageError: the header's value is not a number.
     """
     text = headers.get(VERSION_HEADER)
     if text is None:

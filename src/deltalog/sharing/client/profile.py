@@ -25,7 +25,7 @@ from deltalog.storage.http.replies import shown_location
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-_WARNED: Final[set[str]] = set()  # profiles whose mode was logged; once is enough
+_WARNED: Final[set[str]] = set()  # profiles for which a warning about the file mode was logged
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -49,8 +49,8 @@ def read_profile(source: ProfileSource) -> Profile:
             as a dictionary, or a `Profile`.
 
     Raises:
-        InvalidInputError: there is no such file, or its version or type is unknown.
-        MalformedMessageError: it is not a profile.
+        InvalidInputError: the file does not exist, or its version or type is unknown.
+        MalformedMessageError: the content is not a profile.
     """
     if isinstance(source, Profile):
         return source
@@ -73,14 +73,14 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     Raises:
         InvalidInputError: the string has another form.
     """
-    # The last `#` counts: paths of profiles may contain more (ledger SHARE-CLI-01).
+    # Split at the last `#`: a profile's path may contain `#`, too (requirement SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
     try:
         if hash_sign and location:
             return location, parse_table_name(name)
     except InvalidInputError:
         pass  # raised below, with the profile's location
-    raise InvalidInputError(  # the official client's words, and the expected form
+    raise InvalidInputError(  # begins with the official client's message
         f"Invalid 'url': {shown_location(url)}: expected "
         "'<path or URL of a profile>#<share>.<schema>.<table>'"
     )
@@ -106,7 +106,7 @@ def _read_file(location: str) -> bytes:
     try:
         with _opened(location) as file:
             data = file.read(_MOST_BYTES + 1)
-    # A file system may raise any error, and its message may contain secrets of the location.
+    # A file system may raise any error, whose message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
         raise InvalidInputError(
             f"cannot read the profile {shown_location(location)!r}: {type(error).__name__}"
@@ -123,12 +123,12 @@ def _opened(location: str) -> BinaryIO:
     if "://" in location or "::" in location:
         opened: BinaryIO = fsspec.open(location, "rb").open()
         return opened
-    # Choosing and setting up a file system takes longer than reading a file.
+    # A local path: choosing an fsspec file system takes longer than reading the file.
     return Path(location).expanduser().open("rb")
 
 
 def _warn_of_mode(location: str) -> None:
-    """Log a warning if other users of the machine can read the secret (ledger SHARE-PRO-05)."""
+    """Log a warning if other users of the machine can read the file (SHARE-PRO-05)."""
     if location in _WARNED:
         return
     with contextlib.suppress(OSError, ValueError):

@@ -73,7 +73,7 @@ class TemporaryTableCredentials:
 
     Args:
         kind: `awsTempCredentials`, `azureUserDelegationSas` or `gcpOauthToken`.
-        values: members of the credentials, under the protocol's names.
+        values: members of the credentials, by their names in the protocol.
     """
 
     location: str
@@ -92,8 +92,8 @@ class AsyncRestClient:
     Args:
         profile: the server's address and the recipient's credentials.
         options: options of the connections.
-        clock: decides when tokens and the profile expire.
-        capabilities: sent with each request about a table.
+        clock: current time, to check whether tokens and the profile have expired.
+        capabilities: capabilities to send with each request about a table.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class AsyncRestClient:
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the profile with its secrets, because other processes must authenticate, too."""
+        """Pickle the profile with its secrets, because the other process must authenticate, too."""
         # The clock is not pickled: another process uses its machine's clock.
         return shared_client, (self.profile, self.options, self.capabilities)
 
@@ -241,8 +241,9 @@ class AsyncRestClient:
             table: a table of a share.
             query: the version or range, hints, and the page.
             collector: makes an object that collects the file lines. If a connection breaks, the
-                page is requested again, with another object.
-            budget: shared by all pages; None means a new budget for this page.
+                page is requested again, with a new object.
+            budget: the budget for retries, shared by all pages; None means a new budget for this
+                page.
 
         Protocol: Read Data from a Table
         """
@@ -377,7 +378,7 @@ class AsyncRestClient:
 
         try:
             return await send()
-        # A token may be revoked before it expires: try once again with a new token.
+        # A token may be revoked before it expires: try again once, with a new token.
         except SharingAccessError as error:
             if error.status != 401 or not self._authenticator.renew():
                 raise
@@ -395,7 +396,7 @@ class AsyncRestClient:
                 when = encode_timestamp(expired)
                 text += f"; the profile's token expired {when}: get a new profile"
             return SharingAccessError(text, status=status, error_code=code)
-        # Servers answer the same if something exists but is not shared with this recipient.
+        # Servers also send 404 if the object exists but is not shared with this recipient.
         if status == 404:
             return ShareNotFoundError(text, status=status, error_code=code)
         if is_retryable(status):
@@ -409,7 +410,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, AsyncRestClient]] = weakref.Weak
 def shared_client(
     profile: Profile, options: HttpOptions, capabilities: Capabilities = CAPABILITIES
 ) -> AsyncRestClient:
-    """Return the process's only client with these arguments; it keeps tokens and connections."""
+    """Return the process's client for these arguments; callers share its tokens and connections."""
     key = profile, options, capabilities
     found = _SHARED.get(key)
     if found is None:
@@ -418,7 +419,7 @@ def shared_client(
 
 
 def _quoted(name: str) -> str:
-    """Return a name as one part of a URL's path (ledger SHARE-GEN-03)."""
+    """Return a name as one part of a URL's path (requirement SHARE-GEN-03)."""
     return quote(name, safe="")
 
 
@@ -458,7 +459,7 @@ def _parse_credentials(node: JsonObject) -> TemporaryTableCredentials:
     )
 
 
-# Authentication: the `Authorization` header of a profile, and requests for its tokens.
+# --- Authentication: the `Authorization` header of a profile, and requests for its tokens
 
 
 _ASSERTION_LIFETIME_S: Final = 120
@@ -499,7 +500,7 @@ def _signed_request(credentials: PrivateKeyJwt, clock: Clock) -> Request:
 
 
 def _assertion(credentials: PrivateKeyJwt, clock: Clock) -> str:
-    """Return a signed statement of the client's identity, which is valid for two minutes."""
+    """Return a signed JWT that identifies the client; it is valid for two minutes."""
     now_s = clock.now_ms() // 1000
     claims = {
         "aud": credentials.issuer,

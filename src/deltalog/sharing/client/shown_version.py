@@ -1,7 +1,7 @@
 """One version of a shared table, and the queries for it.
 
-This module ensures that the same version is shown for as long as the server provides it, and that
-hints fit the schema of the version that answers them.
+This module shows the same version as long as the server provides it. It also ensures that hints
+were made from the schema of the version to which the server applies them.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -59,17 +59,17 @@ class VersionOrTimestamp:
         return self.version is None and self.timestamp_ms is None
 
     def is_after(self, version: int) -> bool:
-        """Return whether this names a later version than the given one."""
+        """Return whether this is a version number greater than `version`."""
         return self.version is not None and self.version > version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The conditions of a scan; they are resolved once the schema of a version is known.
+    """The conditions of a scan, before they are resolved against the schema of a version.
 
     Args:
-        given: from the caller; all must be true.
-        parameters: parameters of SQL.
+        given: the caller's conditions; all must be true.
+        parameters: values for parameters in SQL conditions.
         session: provides the same current time for the server's hint and for the rows.
     """
 
@@ -78,7 +78,7 @@ class Conditions:
     session: SqlSession
 
     def resolved(self, configuration: TableConfiguration) -> Expression | None:
-        """Return them as one condition on the columns of a version; None if there is none.
+        """Return all conditions as one condition on a version's columns; None without conditions.
 
         Raises:
             InvalidInputError: a condition is invalid, or names a column that does not exist.
@@ -144,12 +144,12 @@ class ShownVersion:
         """Return a snapshot with the files that may contain the rows of a scan.
 
         Args:
-            conditions: the predicate of the rows.
-            limit: number of rows that suffices.
-            at: another version than the shown one.
-            json_hint: a hint for `conditions`; None makes one from them.
+            conditions: the conditions of the rows.
+            limit: the number of rows that suffices.
+            at: the version; None means the shown version.
+            json_hint: a hint for `conditions`; None makes a hint from them.
 
-        Cost: one query, unless all files are known; with conditions and no hint, also `head`.
+        Cost: one query, unless all files are known; with conditions but no hint, also `head`.
         """
         at = self.at if at is None else at
         is_limited = limit is not None or (conditions is not None and bool(conditions.given))
@@ -171,21 +171,21 @@ class ShownVersion:
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
-            configuration = answered  # the schema changed, and so did the hint's meaning
+            configuration = answered  # the schema has changed, so the hint must be made again
         return self._open(_query(), at)
 
     def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
         query = _at(query, at)
         answer = run(fetch_file_list, self.client, self.table, query)
         if at == self.at:
-            # A commit may have happened between the first request about the table and this one.
+            # The table may have a newer version than at the first request.
             query, answer = self._for_shown_version(query, answer)
         return snapshot_of_files(self.client, self.table, query, answer, time_zone=self.time_zone)
 
     def _for_shown_version(
         self, query: TableQuery, answer: TableAnswer
     ) -> tuple[TableQuery, TableAnswer]:
-        """Return query and answer for the shown version, or for the latest one if refused."""
+        """Return query and answer for the shown version, or for the latest version if refused."""
         known = self._known
         if known is not None and known.version != answer.head.version:
             older = _at(query, VersionOrTimestamp(version=known.version))
@@ -193,7 +193,7 @@ class ShownVersion:
                 return older, run(fetch_file_list, self.client, self.table, older)
             except SharingAccessError:
                 raise
-            # Without shared history, the server cannot return the shown version any more.
+            # A server that does not share history no longer returns the shown version.
             except SharingError:
                 logger.info(
                     "%s moves from version %d to %d: older versions are not shared",
@@ -262,14 +262,14 @@ def _hinting(
 
 
 def _zoneless_columns(configuration: TableConfiguration, time_zone: str) -> frozenset[str]:
-    """Return columns whose values may lack a zone in the log; the server assumes UTC."""
+    """Return timestamp columns whose partition values may have no zone; the server assumes UTC."""
     if time_zone == "UTC":
         return frozenset()
     fields = configuration.partition_schema.fields
     return frozenset(field.name for field in fields if field.type == TIMESTAMP)
 
 
-# Predicate hints of a query: the parts of a predicate that let a server leave out files.
+# --- Predicate hints: the parts of a predicate with which a server can leave out files
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -281,7 +281,7 @@ def as_json_hint(text: str) -> Expression:
     """Return the predicate in a caller's `jsonPredicateHints`.
 
     Raises:
-        InvalidInputError: it is not a JSON predicate.
+        InvalidInputError: the string is not a JSON predicate.
     """
     try:
         return parse_json_hint(text)
@@ -292,10 +292,10 @@ def as_json_hint(text: str) -> Expression:
 def json_hint(
     predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
 ) -> str | None:
-    """Return `jsonPredicateHints` for the safe parts of a predicate; None if there are none.
+    """Return `jsonPredicateHints` for the safe parts of a predicate; None if no part is safe.
 
     Args:
-        predicate: over the columns.
+        predicate: a resolved condition on the columns.
         schema: schema of the table.
         unsafe: columns whose values the server may interpret differently.
     """
@@ -322,18 +322,19 @@ def _safe_parts(
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines differ in the order of NaN, and bounds of a file may ignore it. They compare
-    # strings by bytes, so bounds are wrong for other collations.
+    # Engines sort NaN differently, and a file's bounds may ignore NaN. Servers compare strings by
+    # bytes, which is wrong for columns with another collation.
     field = find_field(schema, path)
     return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 
 
 def _sql(node: Expression) -> str | None:
-    """Return one of the protocol's eight forms of SQL, or None for any other condition."""
+    """Return the condition in one of the protocol's eight SQL forms; None if it has another."""
     match node:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
             sides = [_sql_operand(left), _sql_operand(right)]
-            # The protocol's forms are "between a column in the table and a constant value".
+            # The protocol allows only comparisons "between a column in the table and a constant
+            # value".
             one_column = isinstance(left, Column) != isinstance(right, Column)
             if one_column and None not in sides:
                 return f"{sides[0]} {operator} {sides[1]}"

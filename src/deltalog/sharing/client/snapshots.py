@@ -1,7 +1,7 @@
-"""Answers as snapshots, and scans of them whose tasks can run in other processes.
+"""Snapshots of a server's answers, and scans whose tasks can run in other processes.
 
-An answer becomes a log in which the files of one version are one compacted log file, because their
-history is unknown.
+An answer is converted to a log. The files of one version become one compacted log file, because
+the earlier commits are unknown.
 
 Protocol: Log Compaction Files, Read Data from a Table
 """
@@ -55,7 +55,7 @@ def store_of_answer(
     answer: TableAnswer,
     log: dict[str, tuple[bytes, int]],
 ) -> SharedStore:
-    """Return the store of the files in a query's answer, with a log."""
+    """Return a store with the data files of an answer and the given log files."""
     answered = AnsweredQuery(
         rest=rest,
         table=table,
@@ -70,7 +70,7 @@ def store_of_answer(
 def snapshot_of_files(
     rest: AsyncRestClient, table: Table, query: TableQuery, answer: TableAnswer, *, time_zone: str
 ) -> Snapshot:
-    """Return the snapshot of an answer with the files of one version."""
+    """Return the snapshot of an answer that contains the files of one version."""
     version = answer.head.version
     path = log_path(compaction_name(0, version)) if version else commit_path(0)
     time_ms = max(answer.times_ms.values(), default=0)
@@ -78,7 +78,7 @@ def snapshot_of_files(
     store = store_of_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
-    # A compacted file replaces all commits of its range, so no earlier commit is missing.
+    # A compacted file replaces all commits of its range, so the log is complete without them.
     segment = LogSegment(
         version=version,
         checkpoint=None,
@@ -86,7 +86,7 @@ def snapshot_of_files(
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    # Parse piece by piece: parsed lines need many times the memory of their bytes.
+    # Parse in pieces: parsed lines need much more memory than their bytes.
     parsed = concat_commits(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
@@ -119,19 +119,19 @@ class SharedScan(Scan):
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
         """Yield one picklable task per file that may contain rows; the caller applies the limit.
 
-        A task contains the profile with its secrets: its reader may need new URLs.
+        A task contains the profile with its secrets, so that its reader can request new URLs.
 
         Args:
-            with_rows: whether tasks state how many rows they return at most (`most_rows`).
+            with_rows: whether to set the maximum number of rows of each task (`most_rows`).
         """
         return with_own_urls(self.snapshot, super().tasks(with_rows=with_rows))
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
-        """Yield the tasks; the log of an answer is small."""
+        """Yield the tasks at once, not in batches: the log of an answer is small."""
         return self.tasks()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows batch by batch; small files are fetched in advance."""
+        """Yield the rows in batches; small files are fetched in advance."""
         if self.limit is not None:  # the first file may have enough rows
             return super().to_batches()
         return read_tasks(_prefetching(self.tasks()))
@@ -139,8 +139,8 @@ class SharedScan(Scan):
     def to_spark(self, spark: Any = None) -> Any:
         """Return all rows as a Spark DataFrame; Spark's workers read the files.
 
-        It keeps the columns, predicate, limit and version of the scan. Conditions that are added
-        later leave out rows, but no files.
+        The DataFrame has the columns, predicate, limit and version of the scan. Spark's later
+        filters do not reduce the number of files that are read.
 
         Args:
             spark: the session, classic or remote; None means the active session.
@@ -150,11 +150,11 @@ class SharedScan(Scan):
 
         Raises:
             InvalidInputError: there is no session or no PySpark, the scan has columns of
-                `_metadata` or a limit beyond Spark's, or partition values without a zone mean other
-                times in the session.
+                `_metadata` or a limit above Spark's maximum, or the session's time zone would
+                change partition values that have no zone.
 
-        Cost: as `tasks`. Workers get the files' URLs and, to renew them, the profile with its
-        secrets.
+        Cost: see `tasks`. Workers receive the files' URLs and, to renew them, the profile with its
+            secrets.
         """
         require_library("pyspark", extra="spark")
         return higher("scan_frame")(self, spark)
@@ -192,7 +192,7 @@ def with_own_urls(snapshot: Snapshot, tasks: Iterable[ScanTask]) -> Iterator[Sca
 
 
 def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:
-    """Return whether one request for a file is faster than two for its footer and columns.
+    """Return whether one request for a whole file is faster than two, for footer and columns.
 
     Args:
         size_bytes: size of the file; None if unknown.

@@ -1,7 +1,7 @@
 """A shared table as a `Store`: a small log in memory, and data files behind signed URLs.
 
-This module owns ranged reads over HTTP and the errors of refused ones. Through this store,
-snapshots, scans and change feeds read a shared table like any other table. Nothing can be written.
+This module owns range requests over HTTP and the errors of refused requests. Snapshots, scans and
+change feeds read a shared table through this store, like any other table. The store is read-only.
 
 Protocol: File (`url`), API Response Format in Delta
 """
@@ -49,7 +49,7 @@ _PIECE_BYTES: Final = 8 << 20
 
 
 class _RecentFiles:
-    """Cache of small files that were fetched whole: first the footer is read, then columns."""
+    """Cache of small files that were fetched whole: readers first need the footer, then columns."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -63,7 +63,7 @@ class _RecentFiles:
             return self._files.get(key)
 
     def put(self, key: tuple[int, str], data: bytes) -> bytes:
-        """Cache a file, and drop the oldest ones."""
+        """Cache a file, and drop the oldest files if the cache is full."""
         with self._lock:
             self._size += len(data) - len(self._files.pop(key, b""))
             self._files[key] = data
@@ -72,7 +72,7 @@ class _RecentFiles:
         return data
 
 
-# Shared by all stores: every task of a scan has its own store.
+# All stores share this cache, because every task of a scan has its own store.
 _RECENT: Final = _RecentFiles(64 << 20)
 
 
@@ -80,10 +80,10 @@ class SharedStore:
     """The files of one answer of a sharing server.
 
     Args:
-        root: the table, for messages.
-        http: the connections.
+        root: URI of the table, for messages.
+        http: the HTTP connections.
         urls: URLs of data files and deletion vectors.
-        log: files of the log by path, with their times.
+        log: content and time (in milliseconds) of the log files, by path.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SharedStore:
 
     @property
     def root(self) -> str:
-        """The table, for messages and absolute paths."""
+        """The URI of the table, for messages and absolute paths."""
         return self._root
 
     def only(self, paths: Sequence[str], *, whole: bool = False) -> SharedStore:
@@ -123,19 +123,19 @@ class SharedStore:
         return {**self.__dict__, "_urls": urls, "_prefetch": None}
 
     def log_info(self, path: str) -> FileInfo:
-        """Return size and time of a file of the log."""
+        """Return size and time of a log file."""
         data, modified_ms = self._log[path]
         return FileInfo(path, len(data), modified_ms)
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """Return the files of the log; a sharing server does not list data files."""
+        """Return log files; data files cannot be listed."""
         if directory != LOG_DIRECTORY:
             return iter(())
         found = sorted(path for path in self._log if path.rpartition("/")[2] >= first)
         return map(self.log_info, found)
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """Return the files of the log."""
+        """Return all log files."""
         return self.list_from(directory, "")
 
     def stat(self, path: str) -> FileInfo:
@@ -162,11 +162,11 @@ class SharedStore:
         return [data[start:end] for start, end in ranges]
 
     def fetches_whole(self, path: str) -> bool:
-        """Return whether a file is fetched whole for any range."""
+        """Return whether a request for a range of the file fetches the whole file."""
         return path == self._whole
 
     def start_prefetch(self) -> None:
-        """Start to fetch the file that is read whole, if there is one."""
+        """Start to fetch the file for which `whole` was set in `only`, if any."""
         if self._whole is not None and _RECENT.get((self._urls.number, self._whole)) is None:
             request = self._request(self._whole, self._urls.url(self._whole))
             self._prefetch = start(_fetch_all(self._http, request))
@@ -177,10 +177,11 @@ class SharedStore:
             self._prefetch.cancel()
 
     def _prefetched(self) -> bytes | None:
-        """Return the prefetched file; None if there is none, or if its URL has expired."""
+        """Return the prefetched file; None if no file was prefetched, or if its URL has expired."""
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
-            # If a second request fails, too, that one raises the error.
+            # Ignore the error: the caller sends a second request, which raises an error if it
+            # fails.
             with contextlib.suppress(DeltaError, CancelledError):
                 return prefetch.result()
         return None
@@ -196,24 +197,24 @@ class SharedStore:
         return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Raise: a shared table is read-only."""
+        """Raise `StorageError`: a shared table is read-only."""
         del data
         self._refuse_to_write(path)
 
     def put(self, path: str, data: bytes) -> None:
-        """Raise: a shared table is read-only."""
+        """Raise `StorageError`: a shared table is read-only."""
         del data
         self._refuse_to_write(path)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Raise: a shared table is read-only."""
+        """Raise `StorageError`: a shared table is read-only."""
         self._refuse_to_write(", ".join(paths[:1]))
 
     def _refuse_to_write(self, path: str) -> NoReturn:
         raise StorageError(f"cannot change {path!r} of {self._root}: shared tables are read-only")
 
     def _fetch(self, path: str, fetch: Callable[[Http, Request], Awaitable[T]]) -> T:
-        """Fetch from a file's URL, or from a new URL if the store refuses the first one."""
+        """Fetch from a file's URL; if the store refuses it, request a new URL and try again."""
         url = self._urls.url(path)
         try:
             return run(fetch, self._http, self._request(path, url))
@@ -224,7 +225,7 @@ class SharedStore:
         return run(fetch, self._http, self._request(path, renewed))
 
     def _request(self, path: str, url: str) -> Request:
-        # A range of a compressed response would not be a range of the file's bytes.
+        # Request no compression: ranges would then refer to compressed bytes.
         return Request(
             what=f"read {path!r} of {self._root}",
             url=url,
@@ -245,7 +246,7 @@ async def _fetch(http: Http, request: Request, read: Callable[[Reply], Awaitable
 
 
 async def _fetch_size(http: Http, request: Request) -> int:
-    """Return the length of a file; request one byte, because URLs are signed only for GET."""
+    """Return the length of a file, from a GET of one byte: URLs are not signed for HEAD."""
 
     async def read(reply: Reply) -> int:
         total = reply.headers.get("Content-Range", "").rpartition("/")[2]
@@ -260,7 +261,7 @@ async def _fetch_size(http: Http, request: Request) -> int:
 
 
 async def _fetch_ranges(ranges: Sequence[ByteRange], http: Http, request: Request) -> list[bytes]:
-    """Return parts of a file, fetched concurrently; split long ranges."""
+    """Return ranges of a file, fetched concurrently; long ranges are split."""
 
     async def fetch(start: int, end: int) -> bytes:
         starts = range(start, end, _PIECE_BYTES)
@@ -300,7 +301,7 @@ class _BeyondEndError(DeltaError):
 
 def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], DeltaError]:
     def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
-        del headers, body  # a store's message may contain parts of the signed URL
+        del headers, body  # the body may contain parts of the signed URL
         text = f"cannot {request.what}: its store answered {status}"
         match status:
             case 404:
@@ -316,7 +317,7 @@ def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], 
     return make_error
 
 
-# Signed URLs of a table's files, and their renewal.
+# --- Signed URLs of a table's files, and their renewal
 
 
 _MARGIN_MS: Final = 60_000
@@ -325,11 +326,11 @@ _NUMBERS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredQuery:
-    """An answered query, which can be sent again.
+    """A query that was answered, and that can be sent again.
 
     Args:
         version: the version of the answer.
-        refresh_token: from the answer.
+        refresh_token: the token in the answer.
     """
 
     rest: AsyncRestClient
@@ -339,7 +340,7 @@ class AnsweredQuery:
     refresh_token: str | None = None
 
     def answers(self) -> Iterator[TableAnswer]:
-        """Yield answers with new URLs; the first one most likely lists the same files.
+        """Yield answers with new URLs; the first answer most likely lists the same files.
 
         Raises:
             SharingError: the server refused all queries.
@@ -363,7 +364,8 @@ class AnsweredQuery:
             if self.refresh_token is not None:
                 yield replace(query, refresh_token=self.refresh_token)
             if query.version is None:
-                # If the server shares history, this returns the same files despite newer commits.
+                # If the server shares history, this query returns the same files despite newer
+                # commits.
                 yield replace(
                     query, version=self.version, timestamp_ms=None, include_refresh_token=False
                 )
@@ -378,7 +380,7 @@ class UrlBook:
 
     Args:
         query: the answered query.
-        urls: by path.
+        urls: signed URLs by path.
         expires_ms: when the first URL expires; None if unknown.
     """
 
@@ -395,10 +397,10 @@ class UrlBook:
         return self._query.rest.profile.endpoint
 
     def url(self, path: str) -> str:
-        """Return the URL of a file; new URLs are requested first if it is about to expire.
+        """Return the URL of a file; request new URLs first if the URL expires soon.
 
         Raises:
-            ObjectNotFoundError: the server listed no such file.
+            ObjectNotFoundError: the server has sent no URL for this path.
         """
         url = self._known(path)
         if self._is_expiring():
@@ -409,14 +411,14 @@ class UrlBook:
         return url
 
     def renew(self, path: str, refused: str) -> str:
-        """Return a new URL for one that a store refused; the same URL if there is no other."""
+        """Return a new URL for a URL that the store refused; the old URL if there is no new one."""
         with self._lock:
             if self._urls.get(path) == refused:
                 self._request_again(path)
         return self._known(path)
 
     def part(self, paths: Iterable[str]) -> UrlBook:
-        """Return a book with some of the URLs."""
+        """Return a `UrlBook` with the URLs of some paths."""
         some = {path: self._urls[path] for path in paths if path in self._urls}
         return UrlBook(self._query, some, self._expires_ms)
 
@@ -426,7 +428,7 @@ class UrlBook:
     def _set_expiry(self, expires_ms: int | None) -> None:
         now = self._query.rest.clock.now_ms()
         self._expires_ms = expires_ms
-        # URLs that last only for minutes are used for four fifths of that time.
+        # URLs that are valid only for minutes are renewed after four fifths of that time.
         self._renew_at_ms = (
             None if expires_ms is None else expires_ms - min(_MARGIN_MS, (expires_ms - now) // 5)
         )
@@ -445,9 +447,9 @@ class UrlBook:
         return url
 
     def _request_again(self, path: str) -> None:
-        """Use the URLs of the first answer that still has the file."""
+        """Use the URLs of the first answer that still contains the file."""
         for answer in self._query.answers():
-            # A file has the same id, and so the same path, in every response.
+            # A file has the same id in every response, and so the same path.
             known = {name: url for name, url in answer.urls.items() if name in self._urls}
             if path in known:
                 self._urls = {**self._urls, **known}
@@ -455,4 +457,4 @@ class UrlBook:
                 if answer.refresh_token is not None:
                     self._query = replace(self._query, refresh_token=answer.refresh_token)
                 return
-        self._renew_at_ms = None  # the file is no longer shared, so there is nothing to renew
+        self._renew_at_ms = None  # no answer contains the file, so do not try again

@@ -1,7 +1,7 @@
 """A shared table with the reading methods of `DeltaTable`.
 
-This module owns names and arguments; `data.scan` plans and reads. Every predicate and limit is
-applied to the response, even if the server has ignored the hints.
+This module owns names and arguments; `data.scan` plans and reads. The client applies every
+predicate and limit to the response, because the server may ignore hints.
 
 Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 """
@@ -66,17 +66,19 @@ if TYPE_CHECKING:
 class SharedTable:
     """A table of a share, read through a sharing server.
 
-    It shows one version until `update_incremental`. If the server does not share the table's
-    history, it returns only the latest version: after a commit, this object shows the new one.
+    The object shows one version until `update_incremental` is called. If the server does not share
+    the table's history, it returns only the latest version: after a commit, this object shows the
+    new version.
 
     Args:
-        table: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
+        table: `<profile>#<share>.<schema>.<table>`, or `<share>.<schema>.<table>` with `profile` or
+            `client`.
         version: number, timestamp string or datetime of the shown version; the server must share
             history.
         profile: profile of the server (see `read_profile`), if `table` does not contain one.
         options: options of the connections.
         client: an open client, instead of a profile.
-        default_timezone: zone of partition values without one.
+        default_timezone: the zone of partition values that have no zone.
 
     Raises:
         InvalidInputError: the URL or the profile is malformed.
@@ -145,7 +147,7 @@ class SharedTable:
         return self._shown.head.metadata
 
     def protocol(self) -> Protocol:
-        """Return the protocol for readers; the least that fits if the response format has none."""
+        """Return the table's protocol; for the format `parquet`, the lowest that suffices."""
         return self._shown.head.protocol
 
     @property
@@ -165,7 +167,7 @@ class SharedTable:
         self._shown = self._shown_at(VersionOrTimestamp())
 
     def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
-        """Return the latest version of the table, or its first version at or after a time.
+        """Return the latest version of the table, or the first version at or after a time.
 
         Cost: one small request.
         """
@@ -182,25 +184,27 @@ class SharedTable:
         timestamp: str | datetime | None = None,
         json_predicate_hints: str | None = None,
     ) -> SharedScan:
-        """Plan a read of rows: to be streamed, counted, explained, or split into picklable tasks.
+        """Return a scan, which can stream or count rows, explain its plan, or make picklable tasks.
 
         Args:
-            columns: names in the order of the result; `a.b` keeps only that part of the struct `a`.
-            predicate: anything that `DeltaTable.scan` accepts. The server gets it as hints, and may
-                leave out files; the rows are filtered here.
+            columns: names in the order of the result; `a.b` selects only the field `b` of the
+                struct `a`.
+            predicate: anything that `DeltaTable.scan` accepts. It is sent to the server as hints,
+                and the client filters the rows.
             parameters: values for `?` or `:name` in a SQL condition.
-            limit: most rows to return.
-            version: another version than the shown one.
-            timestamp: show the version of this time.
-            json_predicate_hints: a predicate in the protocol's JSON, which goes to the server
-                unchanged. It also filters the rows.
+            limit: maximum number of rows to return.
+            version: the version to read, instead of the shown version.
+            timestamp: read the version that was current at this time.
+            json_predicate_hints: a predicate in the protocol's JSON. It is sent to the server
+                unchanged, and the client filters the rows with it.
 
         Raises:
             InvalidInputError: a column does not exist, or a predicate is malformed.
             SharingError: the server refuses the request, such as time travel without shared
                 history.
 
-        Cost: one query, unless all files are known already; data is read with the rows.
+        Cost: one query, unless all files are known already. Data files are read when rows are
+            requested.
         """
         at = as_version(version=version, timestamp=timestamp)
         hint = None if json_predicate_hints is None else as_json_hint(json_predicate_hints)
@@ -216,7 +220,7 @@ class SharedTable:
     def count(self) -> int:
         """Return the number of rows.
 
-        Cost: one query; no file is read if the server sends statistics of every file.
+        Cost: one query; data files are read only if the server sends no statistics for them.
         """
         return self.scan().count()
 
@@ -230,13 +234,14 @@ class SharedTable:
     ) -> DeltaDataset:
         """Return the table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
-        It shows one version: all files are requested from the server, and pruned here.
+        It shows one version: the client requests all files of this version, and prunes them.
 
         Args:
             partitions: filter tuples; `''` matches null partition values.
-            schema: other Arrow types for the columns.
+            schema: Arrow types for the columns, instead of the default types.
             as_large_types: whether to return Arrow's large strings, binaries and lists.
-            file_pruning_predicate: a predicate; only rows for which it is true.
+            file_pruning_predicate: a predicate; the dataset contains only rows for which it is
+                true.
         """
         from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
@@ -251,7 +256,7 @@ class SharedTable:
         columns: Sequence[str] | None = None,
         filters: Any = None,
     ) -> pa.Table:
-        """Return the rows in memory; arguments as in `DeltaTable`."""
+        """Return the rows in memory; the arguments are those of `DeltaTable.to_pyarrow_table`."""
         return self._scan(columns, [self._blanks_as_nulls(partitions), filters]).to_table()
 
     def to_pandas(
@@ -263,7 +268,7 @@ class SharedTable:
         *,
         dtype_backend: DtypeBackend | None = None,
     ) -> pd.DataFrame:
-        """Return the rows as a pandas data frame; arguments as in `DeltaTable`."""
+        """Return the rows as a pandas data frame; see `DeltaTable.to_pandas` for the arguments."""
         scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
         return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
 
@@ -283,10 +288,10 @@ class SharedTable:
         """Return the rows as a Polars data frame.
 
         Args:
-            columns: as for `scan`.
+            columns: see `scan`.
             filters: a predicate.
-            lazy: return a lazy frame, as in `DeltaTable`. It shows one version: all of its
-                files are requested now, and pruned here.
+            lazy: return a lazy frame, as in `DeltaTable`. It shows one version: the client requests
+                all files of this version now, and prunes them later.
         """
         if not lazy:
             return self._scan(columns, [filters]).to_polars()
@@ -313,8 +318,8 @@ class SharedTable:
     ) -> SharedChanges:
         """Return the changed rows of a range of versions, with change type, version and time.
 
-        Arguments, results and errors are those of `DeltaTable.load_cdf`, but if the
-        server refuses the range, this raises `SharingError`.
+        Arguments, results and errors are those of `DeltaTable.load_cdf`. Exception: if the server
+        refuses the range, this raises `SharingError`.
 
         Cost: one request for the changes and one for the table's schema.
         """
@@ -359,11 +364,12 @@ class SharedTable:
         *,
         options: SharedFollowOptions | None = None,
     ) -> SharedFollower:
-        """Return the rows, then those of later versions, in steps; the server must share history.
+        """Return a follower: first all rows, then rows of later versions. Needs shared history.
 
         Args:
-            start: an offset of an earlier step, the first version or time whose changes to return,
-                or `latest` for later changes only; None returns all rows of the table first.
+            start: the offset of an earlier step; or the first version or time whose changes to
+                return; or `latest` for later changes only. None returns all rows of the table
+                first.
             options: which rows to return, and how often to ask the server.
         """
         begin: Offset | VersionOrTimestamp | Literal["latest"] | None
@@ -379,14 +385,14 @@ class SharedTable:
         *,
         file_pruning_predicate: Any = None,
     ) -> list[str]:
-        """Return names of files that may contain a matching row: the table's URI and a file id."""
+        """Return the URIs (table URI and file id) of the files that may contain a matching row."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self.snapshot, predicate)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
-        """Return the partitions that may contain a matching row; values are as in the log."""
+        """Return partitions that may contain a matching row; values are strings, as in the log."""
         predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)
 
@@ -430,7 +436,7 @@ class SharedTable:
         return SharedScan(scan.snapshot, scan.spec, scan.limit)
 
     def _pruning(self, partition_filters: Any, *conditions: Any) -> Expression | None:
-        """Return all conditions as one; `''` is null in partition filters, as in deltalake."""
+        """Return all conditions as one; in partition filters, `''` means null, as in deltalake."""
         configuration = self.snapshot.configuration
         filters = self._blanks_as_nulls(partition_filters)
         return as_condition(

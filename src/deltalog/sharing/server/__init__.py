@@ -3,10 +3,11 @@
 - `application`: the app and its state. `endpoints`: routes and their handlers. `middleware`:
   limits, logs and metrics of requests. `serving`: the command that runs it. `connections`: open
   connections.
-- `config`, `config_file`, `config_settings`: the configuration. `recipients`: who may read what.
+- `config`, `config_file`, `config_settings`: the configuration. `recipients`: authentication and
+  access.
 - `tables`: shared tables and their versions. `views`: shared parts of tables.
-- `queries`, `view_query`, `changes`, `async_queries`: answers. `answers`: their common form;
-  `file_lines` and `formats` make lines, `pages` divides them and reads hints.
+- `queries`, `view_query`, `changes`, `async_queries`: answers to requests. `answers`: classes that
+  all answers use. `file_lines` and `formats`: lines. `pages`: paging and hints.
 - `urls`, `tokens`: signed URLs and tokens. `downloads`, `cache`: files. `faults`: errors.
 """
 

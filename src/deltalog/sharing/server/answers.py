@@ -1,7 +1,7 @@
-"""A request about a table, and its answer: headers, and lines that are written while they are sent.
+"""A request about a table, and its answer: headers, and lines that are made while they are sent.
 
-This module owns how the lines end: with an `endStreamAction` for clients that requested it, also
-if an error occurs after a part of the answer was sent.
+This module owns the end of the lines: an `endStreamAction` for clients that requested it, even if
+an error occurs after a part of the answer was sent.
 
 Protocol: API Response Format, EndStreamAction
 """
@@ -35,7 +35,7 @@ _LOG = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True)
 class Services:
-    """Services for answering requests, besides the table."""
+    """The server's services that answering a request needs."""
 
     config: ServerConfig
     sealer: Sealer
@@ -60,9 +60,9 @@ class TableRequest:
     Args:
         capabilities: capabilities of the client.
         base_url: URL of the protocol's root, as the recipient reaches it.
-        now_ms: when the request came.
+        now_ms: time of the request.
         services: services of the server.
-        file_id_hash: the hash that the client requests for ids of files.
+        file_id_hash: name of the hash that the client requests for ids of files.
     """
 
     table: ServedTable
@@ -82,7 +82,7 @@ class TableRequest:
         """Return a function that makes the URL of a file from its decoded path.
 
         Args:
-            source: for files of a view, the rows that they contain; their URLs lead to this server.
+            source: for files of a view, the rows that they contain; this server sends these files.
         """
         urls = self.services.urls
         # Files of views are in the server's cache, not in the table's store.
@@ -97,13 +97,13 @@ class Answer:
     """The answer to a request about a table.
 
     Args:
-        version: for the header `Delta-Table-Version`.
+        version: value of the header `Delta-Table-Version`.
         response_format: format of the lines.
         chunks: the lines.
-        file_id_hash: the hash that made the ids of files.
+        file_id_hash: name of the hash that made the ids of files.
         facts: entries for the audit log.
         until: the last version of a range of changes.
-        is_short: whether making all lines takes no longer than planning the answer.
+        is_short: whether the answer is so short that all lines can be made at once.
     """
 
     version: int
@@ -126,8 +126,8 @@ def encode_lines(
     Args:
         response_format: response format of the answer.
         heads: the first lines; they are sent before the body starts.
-        body: lines, made while they are sent.
-        end: makes the last line; None if there is none.
+        body: the file lines, made while they are sent.
+        end: makes the last line; None if the answer has no `endStreamAction`.
     """
     yield b"".join(map(encode_line, heads))
     try:
@@ -135,7 +135,7 @@ def encode_lines(
     except (DeltaError, Fault) as error:
         _LOG.warning("an answer broke off: %s", type(error).__name__)
         if not response_format.ends:
-            raise  # the connection breaks, so that the client does not mistake this for the end
+            raise  # break the connection, so that the client notices that the answer is incomplete
         yield encode_line(EndStreamAction(error_message=fault_of(error).message))
         return
     if end is not None:

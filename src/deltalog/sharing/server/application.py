@@ -1,4 +1,4 @@
-"""The ASGI application: makes a server from a configuration.
+"""Making the ASGI application and its server from a configuration.
 
 Protocol: REST APIs
 """
@@ -75,8 +75,8 @@ def app(
     """Return an ASGI application that shares tables; run it, or mount it into another.
 
     Args:
-        config: what to share with whom; a mapping has the structure of the configuration file.
-        make_store: opens the store of a table; None uses its location and storage options.
+        config: the configuration; a mapping has the structure of the configuration file.
+        make_store: opens the store of a table; None uses the table's location and storage options.
 
     Raises:
         InvalidInputError: the configuration is wrong; the message names the setting.
@@ -96,10 +96,10 @@ def make_server(
     """Return the server of a configuration.
 
     Args:
-        config: what to share with whom.
-        key: for signatures, if the configuration has none.
-        make_store: as in `app`.
-        before: the previous server; its file cache and asynchronous queries are kept.
+        config: the configuration.
+        key: the signing key, if the configuration has no key.
+        make_store: see `app`.
+        before: the previous server; the new server uses its file cache and asynchronous queries.
     """
     key, *previous = config.signing_keys or (key,)
     verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
@@ -119,7 +119,7 @@ def make_server(
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
         query_turns=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
-        # Reads are short, so one recipient may run more of them at once.
+        # Reads for downloads are short, so one recipient may run more of them at the same time.
         downloads=Turns(
             config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
         ),
@@ -128,7 +128,7 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
-    # Import now what the first request would import: pandas (by pyarrow) and modules of snapshots.
+    # Otherwise the first request would wait for imports: pandas (by pyarrow) and the snapshots.
     pa.array([None])
     import deltalog.log.checkpoints.reader  # noqa: F401, PLC0415
 
@@ -170,7 +170,7 @@ def _problem(server: Server, name: TableName) -> str | None:
     return None
 
 
-# The configured telemetry of the server's process.
+# --- The configured telemetry of the server's process
 
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
@@ -179,7 +179,7 @@ _begun: Final[set[TelemetryConfig]] = set()
 
 
 def start_telemetry(config: TelemetryConfig) -> None:
-    """Start the configured telemetry that does not run yet.
+    """Start the configured kinds of telemetry, except those that are running.
 
     Raises:
         InvalidInputError: a library is not installed.
@@ -200,7 +200,7 @@ def start_telemetry(config: TelemetryConfig) -> None:
 
 
 def _warn_without_provider() -> None:
-    """Log a warning if spans go nowhere: the process must be started with the SDK set up."""
+    """Log a warning if spans are not exported, because the process has no tracer provider."""
     from opentelemetry import trace  # noqa: PLC0415 -- an extra
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
@@ -210,7 +210,7 @@ def _warn_without_provider() -> None:
         )
 
 
-# Routes for operators: liveness, readiness and metrics.
+# --- Routes for operators: liveness, readiness and metrics
 
 
 _JSON: Final = {"Content-Type": "application/json"}
@@ -221,12 +221,12 @@ def operator_routes(current: Callable[[], Server], metrics: Metrics) -> list[Rou
 
     Args:
         current: returns the server of the current configuration.
-        metrics: the metrics to show, unless the configuration turns them off.
+        metrics: the metrics to return, unless the configuration disables them.
     """
     readiness = Readiness(current)
 
     async def live(request: Request) -> Response:
-        """Answer from the event loop alone, without a thread, table or store."""
+        """Answer at once, without a thread, table or store."""
         add_audit_facts(request.scope, action="live")
         return Response(b'{"status":"ok"}', headers=_JSON)
 
@@ -254,7 +254,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
     queries, downloads, known = server.query_turns, server.downloads, readiness.is_known_ready
     ready = Gauge("ready", "Whether the last check found all well.", int(bool(known)))
     return [
-        *([] if known is None else [ready]),  # there was no check yet
+        *([] if known is None else [ready]),  # no check has ended yet
         Gauge("working_queries", "Threads that plan queries or write files.", queries.num_working),
         Gauge("waiting_queries", "Queries that wait for a thread.", queries.num_waiting),
         Gauge("working_downloads", "Threads that read files.", downloads.num_working),
@@ -269,7 +269,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
 
 
 def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
-    """Return whether a request came over loopback to a server bound to it, or has the token."""
+    """Return whether a request has the token; without a token, whether the server is local."""
     token = config.metrics_token
     if token is None:
         bound = (request.scope.get("server") or ("",))[0]
@@ -280,10 +280,10 @@ def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
     return scheme.lower() == "bearer" and is_equal and not is_over
 
 
-# Readiness: whether this process can answer. Load balancers check it before sending requests.
+# --- Readiness: whether this process can answer; load balancers check it
 
 
-# More frequent requests get the result of the previous check.
+# Within this time, requests get the result of the previous check.
 _KEEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
 _OPERATOR: Final = Recipient("", None)
@@ -299,7 +299,7 @@ class _Check:
 
 
 class Readiness:
-    """Checks in a thread of its own whether tables can be read.
+    """Checks in a separate thread whether tables can be read.
 
     Args:
         current: returns the server of the current configuration.
@@ -318,9 +318,9 @@ class Readiness:
     async def is_ready(self) -> bool:
         """Whether the tables of `readiness.tables` were read within `readiness.timeoutSeconds`.
 
-        A check that hangs is not repeated: until it ends, the process is not ready.
+        While a check hangs, no other check starts, and the process is not ready.
 
-        Cost: one listing for each of the tables, once a second at most.
+        Cost: one listing for each of the tables, at most once per second.
         """
         check = self._running_or_new()
         seconds = self._current().services.config.readiness.timeout_seconds
@@ -337,7 +337,7 @@ class Readiness:
             if known is not None and (known.done_s is None or now - known.done_s < _KEEP_SECONDS):
                 return known
             check = self._check = _Check(now)
-        # A thread that waits for a store must not keep the process alive.
+        # A daemon thread: waiting for a store must not delay the end of the process.
         threading.Thread(target=self._look, args=[check], daemon=True).start()
         return check
 

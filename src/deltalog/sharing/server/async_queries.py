@@ -1,9 +1,9 @@
 """Asynchronous queries: the client gets an id at once, and the lines when it polls.
 
-Owns the ids and the running work. An id is a sealed token of the query and of the version with
-which it was started: any process with the signing key answers it, also one that did not begin it.
-Only writing the files of a view takes long, and each process that is asked writes them into its own
-cache; queries of other tables are ready at once.
+This module owns the ids and the running work. An id is a sealed token that contains the query and
+its version, so any process with the signing key can answer a poll. Only writing the files of a view
+takes long: each process that is polled writes the files into its own cache. Queries of other tables
+are ready at once.
 
 Protocol: Asynchronous queries
 """
@@ -49,12 +49,12 @@ class AsyncQuery:
     """An asynchronous query.
 
     Args:
-        id: clients poll with it.
+        id: the id with which clients poll.
         owner: recipient and table.
-        query: without the parameters of a page.
+        query: the query without the parameters of a page.
         version: version of the table.
-        work: writes the files; None if there is nothing to write.
-        expires_ms: when the query is forgotten.
+        work: the task that writes the files; None if no files must be written.
+        expires_ms: when the id expires.
     """
 
     id: str
@@ -79,11 +79,11 @@ class AsyncQuery:
 
 @dataclass(frozen=True)
 class _Known:
-    """The queries of one recipient in this process, the oldest first.
+    """The queries of one recipient in this process, in order of their start.
 
     Args:
-        queries: by id.
-        ids: by the hash of the client's key.
+        queries: queries by id.
+        ids: ids by the hash of the client's idempotency key.
     """
 
     queries: OrderedDict[str, AsyncQuery] = field(default_factory=OrderedDict)
@@ -100,7 +100,7 @@ class AsyncQueries:
 
     @property
     def num_running(self) -> int:
-        """The number of queries whose files are being written, or wait to be written."""
+        """The number of queries whose files are being written, or wait for a thread."""
         with self._lock:
             known = list(self._known.values())
             works = [one.work for own in known for one in own.queries.values()]
@@ -112,12 +112,12 @@ class AsyncQueries:
         query: TableQuery,
         answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Start a query, or return the one that was started here with the same key.
+        """Start a query, or return the query that was started in this process with the same key.
 
         Args:
             request: a recipient's request.
-            query: with its `idempotency_key`.
-            answer: answers a query of the latest version, or of a given version.
+            query: the query, with an `idempotency_key`.
+            answer: answers a query for a version; None means the latest version.
 
         Raises:
             Fault: 400 without a key, and for a query that cannot be answered; 429 while too many
@@ -126,7 +126,7 @@ class AsyncQueries:
         key = query.idempotency_key
         if key is None:
             raise invalid("idempotencyKey: an asynchronous query needs one")
-        # The same key of another recipient or table must name another query.
+        # The same idempotency key names different queries for different recipients or tables.
         parts = (part.encode() for part in (*_owner(request), key))
         key = request.services.sealer.keyed_hash(*parts)[:40]
         found = self._with_key(request, key)
@@ -136,11 +136,12 @@ class AsyncQueries:
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole, None)
         if first.until is not None:
-            whole = replace(whole, ending_version=first.until)  # the end of a range must not change
+            # Later polls must return the same range.
+            whole = replace(whole, ending_version=first.until)
         expires_ms = request.now_ms + _LIFETIME_MS
         query_id = _seal(request, whole, first.version, expires_ms)
         if len(query_id) > _MOST_CHARACTERS:
-            # Hints only leave out files; a limit counts the remaining rows.
+            # Without its optional hints and limit, the query fits into an id.
             whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
             query_id = _seal(request, whole, first.version, expires_ms)
             first = answer(whole, first.version)
@@ -153,16 +154,16 @@ class AsyncQueries:
         query_id: str,
         answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Return a query by its id; start it here, too, if it comes from another process.
+        """Return a query by its id; start it in this process, too, if another process made the id.
 
         Args:
             request: a recipient's request.
-            query_id: from `start`, here or in another process with the same signing key.
-            answer: as for `start`.
+            query_id: the id from `start`, in this or another process with the same signing key.
+            answer: see `start`.
 
         Raises:
-            Fault: 404 for an id that is unknown, expired, of another recipient or table, or of a
-                version that is not shared any more; 429 as for `start`.
+            Fault: 404 if the id is unknown or expired, belongs to another recipient or table, or
+                names a version that is no longer shared; 429 as in `start`.
         """
         found = self._live(request, query_id)
         if found is not None:
@@ -179,7 +180,7 @@ class AsyncQueries:
         with self._lock:
             own = self._known.setdefault(request.recipient.name, _Known())
             other = own.queries.get(query.id)
-            if other is not None:  # another request was faster
+            if other is not None:  # another request has started it in the meantime
                 return other
             if request.table.config.is_view:
                 query = replace(query, work=self._pool.submit(_write_all, first.chunks))
@@ -207,7 +208,7 @@ class AsyncQueries:
         return found
 
     def _check_number(self, request: TableRequest) -> None:
-        """Raise while too many queries are running: other recipients need the same threads."""
+        """Raise if the recipient has too many running queries; all recipients share the threads."""
         with self._lock:
             own = self._known.get(request.recipient.name)
             works = [] if own is None else [one.work for one in own.queries.values()]
@@ -227,7 +228,7 @@ def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
     """Return the query of an id that any process has made.
 
     Raises:
-        Fault: 404.
+        Fault: 404 if the id is not valid.
     """
     try:
         sealed = request.services.sealer.unseal(_KIND, query_id, request.now_ms)

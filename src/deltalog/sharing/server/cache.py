@@ -1,7 +1,7 @@
 """A cache on local disk for files that are written on demand.
 
-This module owns the size limit: the least recently used files are removed first. A removed file
-stays readable for requests that have opened it.
+This module owns the size limit: the least recently used files are deleted first. Requests that have
+opened a file can read it after its deletion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Files without rows are not on disk, but an entry takes memory.
+# Limits the memory: files without rows use no disk space, but each has an entry.
 _MOST_ENTRIES: Final = 100_000
 _CHECK_SECONDS: Final = 0.5
 
@@ -36,7 +36,7 @@ class CachedFile:
     """An entry of the cache.
 
     Args:
-        num_rows: number of rows of the file; without rows there is no file on disk.
+        num_rows: number of rows of the file; an entry with 0 rows has no file on disk.
         size_bytes: size of the file.
         digest: digest of its bytes.
     """
@@ -47,10 +47,10 @@ class CachedFile:
 
 
 class _NameLock:
-    """Lets one thread at a time write a file of some name.
+    """A lock, so that only one thread at a time writes the file of a name.
 
     Attributes:
-        num_users: threads that hold the lock or wait for it.
+        num_users: number of threads that have the lock or wait for it.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _NameLock:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        """Wait for the lock while the client waits for the file."""
+        """Wait for the lock; raise `ClientGoneError` if the client disconnects meanwhile."""
         while not self._lock.acquire(timeout=_CHECK_SECONDS):
             check_client()
 
@@ -67,11 +67,11 @@ class _NameLock:
 
 
 class FileCache:
-    """Files by name.
+    """Cache of files by name.
 
     Args:
-        most_bytes: of all files together; one file may be larger.
-        directory: where the cache makes its directory; None means that of temporary files.
+        most_bytes: maximum size of all files together; a single file may be larger.
+        directory: parent of the cache's directory; None means the directory of temporary files.
     """
 
     def __init__(self, most_bytes: int, directory: str | None = None) -> None:
@@ -80,7 +80,7 @@ class FileCache:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
         self._locks: dict[str, _NameLock] = {}
-        # Facts about files that have left the cache, and the names under which they were announced.
+        # Facts about files that were removed from the cache, and the aliases of files.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._aliases: OrderedDict[str, str] = OrderedDict()
         self.size_bytes: int = 0
@@ -88,7 +88,7 @@ class FileCache:
 
     @cached_property
     def _home(self) -> Path:
-        """The cache's own directory, which is removed with the cache."""
+        """The cache's own directory, which is deleted with the cache."""
         home, descriptor = make_owned(self._directory)
         finalize(self, remove_owned, home, descriptor)
         return home
@@ -102,12 +102,12 @@ class FileCache:
         """Return a file; write it first if it is not in the cache.
 
         Args:
-            name: of the file.
+            name: name of the file.
             make: writes the file to a path of a store.
         """
         with self._lock:
-            store = self.store  # the lock lets only one thread make the store
-            # Two requests for the same file write it once.
+            store = self.store  # under the lock, because the first access makes the store
+            # Two concurrent requests for the same file write it only once.
             own = self._locks.setdefault(name, _NameLock())
             own.num_users += 1
         try:
@@ -124,10 +124,10 @@ class FileCache:
         return found
 
     def describe_or_make(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
-        """Return the facts about a file, even if it has left the cache; write it if unknown.
+        """Return the facts about a file, even if it was removed; write it if they are unknown.
 
         Args:
-            name: of the file.
+            name: name of the file.
             make: writes the file to a path of a store.
         """
         with self._lock:
@@ -135,23 +135,23 @@ class FileCache:
         return self.get(name, make) if found is None else found
 
     def tell(self, alias: str, name: str) -> None:
-        """Remember under which other name a file was announced."""
+        """Record an alias under which recipients know a file."""
         with self._lock:
             _remember(self._aliases, alias, name)
 
     def name_of(self, alias: str) -> str | None:
-        """Return the name of a file that was announced under another one; None if forgotten."""
+        """Return the file name for an alias; None if it is no longer recorded."""
         with self._lock:
             return self._aliases.get(alias)
 
     def known(self, name: str) -> CachedFile | None:
-        """Return a file that is in the cache, or None."""
+        """Return the entry of a file, or None if the cache does not contain it."""
         with self._lock:
             found = self._files.get(name)
             if found is None:
                 return None
             if found.num_rows and not self.path(name).exists():
-                # Another program cleans up temporary files.
+                # Another program may delete temporary files.
                 self.size_bytes -= self._files.pop(name).size_bytes
                 return None
             self._files.move_to_end(name)
@@ -162,7 +162,7 @@ class FileCache:
         return self._home / name
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a file, which stays readable if it leaves the cache; None if it is not cached."""
+        """Open a file, which stays readable after its deletion; return None if it is not cached."""
         try:
             return self.path(name).open("rb")
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class FileCache:
             while self._is_full and len(self._files) > 1:
                 oldest, removed = self._files.popitem(last=False)
                 self.size_bytes -= removed.size_bytes
-                with suppress(OSError):  # Windows does not remove open files
+                with suppress(OSError):  # Windows does not delete open files
                     self.path(oldest).unlink(missing_ok=True)
 
     @property
@@ -185,14 +185,14 @@ class FileCache:
 
 
 def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
-    """Keep an entry, and drop the oldest ones."""
+    """Add an entry, and drop the oldest entries above the limit."""
     entries[name] = value
     entries.move_to_end(name)
     while len(entries) > _MOST_ENTRIES:
         entries.popitem(last=False)
 
 
-# Directories that belong to one process; if it was killed, the next process removes them.
+# --- Directories of one process; if it was killed, the next process removes them
 
 
 _has_locks = True
@@ -201,9 +201,9 @@ try:
 except ImportError:  # pragma: no cover -- Windows
     _has_locks = False
 
-# Not the prefix of earlier releases, whose directories are not locked while in use.
+# Differs from the prefix of earlier releases, which did not lock their directories.
 _PREFIX: Final = "deltalog-sharing-cache-"
-# Prefix of directories that are not locked yet; other processes check only the first prefix.
+# The prefix until a directory is locked; `remove_left_over` looks only for `_PREFIX`.
 _NEW_PREFIX: Final = "deltalog-new-sharing-"
 
 
@@ -211,7 +211,7 @@ def make_owned(directory: str | None) -> tuple[Path, int | None]:
     """Return a new directory of this process, and the descriptor of its lock.
 
     Args:
-        directory: its parent; None means that of temporary files.
+        directory: parent directory; None means the directory of temporary files.
     """
     made = Path(mkdtemp(prefix=_NEW_PREFIX, dir=directory))
     home = made.with_name(_PREFIX + made.name.removeprefix(_NEW_PREFIX))
@@ -227,12 +227,12 @@ def remove_owned(home: Path, descriptor: int | None) -> None:
 
 
 def remove_left_over(directory: Path) -> None:
-    """Remove directories that ended processes have left."""
+    """Remove the directories of processes that no longer run."""
     if not _has_locks:
         return
     for found in directory.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # A shared directory of temporary files may contain such directories of other users.
+            # The directory of temporary files may also contain other users' cache directories.
             if found.is_symlink() or found.stat().st_uid != os.geteuid():
                 continue
             descriptor = _lock(found)

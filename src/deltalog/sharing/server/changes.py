@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.tables import ServedTable
 
 
-# The changes of a range of versions, version by version.
+# --- Reading the changes of a range, version by version
 
 
 _MERGE_METRICS: Final = (
@@ -63,7 +63,7 @@ _MERGE_METRICS: Final = (
 
 
 class FileBatch(Structural):
-    """Some files, which a page may slice."""
+    """A batch of files that can be sliced at the limits of a page."""
 
     @property
     def num_rows(self) -> int:
@@ -71,7 +71,7 @@ class FileBatch(Structural):
         ...
 
     def slice(self, offset: int = 0, length: int | None = None) -> Self:
-        """Return some of the files."""
+        """Return a part of the files."""
         ...
 
 
@@ -80,9 +80,9 @@ class VersionChanges:
     """The changes of one version.
 
     Args:
-        parts: files by the kind of their lines; `CommitRange` uses columns of the log.
-        protocol: if the version changed it.
-        metadata: if the version changed it.
+        parts: files by the kind of their lines; in a `CommitRange`, columns of the log.
+        protocol: the new protocol, if the version changed it.
+        metadata: the new metadata, if the version changed it.
     """
 
     version: int
@@ -99,8 +99,8 @@ class CommitRange:
         table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
-        with_feed: whether this is for the change data feed, where change files replace other
-            changes.
+        with_feed: whether to return the change data feed, in which a version's `cdc` files replace
+            its other changes.
 
     Raises:
         Fault: 400 if a commit of the range was cleaned up.
@@ -123,19 +123,19 @@ class CommitRange:
         self._single: tuple[list[int], CommitTable] | None = None
 
     def check(self) -> None:
-        """Raise for a range that cannot be shared, before a part of it is answered.
+        """Raise for a range that cannot be shared, before any line is sent.
 
         Raises:
-            Fault: 400 with the version in which the change data feed was off.
+            Fault: 400 with the version in which the change data feed was disabled.
             UnsafePathError: a commit names a file outside of the table.
 
-        Cost: every commit of the range.
+        Cost: reads every commit of the range.
         """
         protocol, metadata = self._first.protocol, self._first.metadata
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
             check_client()
-            # Keep a short range, so that `versions` does not read its commits again.
+            # Store the commits of a short range, so that `versions` does not read them again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
@@ -146,9 +146,9 @@ class CommitRange:
                 self._check_version(version, protocol, metadata)
 
     def versions(self) -> Iterator[VersionChanges]:
-        """Yield the changes of each version, ascending.
+        """Yield the changes of each version in ascending order.
 
-        Cost: every commit of the range, unless `check` has read them as one batch.
+        Cost: reads every commit of the range, unless `check` has read them as one batch.
         """
         for versions, table in [self._single] if self._single is not None else self._read():
             protocols, metadatas = dict(table.protocols), dict(table.metadatas)
@@ -175,8 +175,8 @@ class CommitRange:
             raise invalid(f"cdf is not enabled on table in version {version}")
 
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
-        """Return the commit time: the in-commit timestamp if the table has them."""
-        # If they were enabled within the range, earlier versions have file times.
+        """Return the commit time: the in-commit timestamp, or else the time of the file."""
+        # If in-commit timestamps were enabled within the range, use file times before that version.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -195,7 +195,7 @@ class CommitRange:
                 return
             if _changed_no_row(info):
                 return
-        # Commits that only rearrange rows have no changes, as in the reference server.
+        # As in the reference server, actions with `dataChange: false` are not changes.
         for kind, files in (("remove", table.removes), ("add", table.adds)):
             changing = _of_version(files, version)
             changing = changing.filter(changing.column("dataChange"))
@@ -205,9 +205,9 @@ class CommitRange:
                 yield kind, changing
 
     def _with_partition_values(self, removes: pa.Table, version: int) -> pa.Table:
-        """Return removes, with missing partition values taken from the adds of the same files."""
-        # Writers may leave them out of removes (`extendedFileMetadata` is false), but the protocol
-        # requires them in `remove` lines.
+        """Return removes; take missing partition values from the adds of the same files."""
+        # Removes without `extendedFileMetadata` may have no partition values, but `remove` lines
+        # require them.
         bare = removes.column("partitionValues").null_count
         if not bare or not self._last.configuration.partition_columns or not version:
             return removes
@@ -232,21 +232,21 @@ def _of_version(files: pa.Table, version: int) -> pa.Table:
 
 
 def _changed_no_row(info: Mapping[str, Any]) -> bool:
-    """Return whether a MERGE changed no row: its new files have the same rows (SHARE-CDF-08)."""
+    """Return whether a MERGE rewrote files without changing any row (SHARE-CDF-08)."""
     metrics = info.get("operationMetrics")
     if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
         return False
     return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)
 
 
-# Answers to `GET …/changes`, and to queries with a starting version: the changes of a range.
+# --- Answering requests for changes
 
 
 def answer_changes(request: TableRequest, query: ChangesQuery) -> Answer:
     """Return the change data feed of a range.
 
     Raises:
-        Fault: 400 for a range that is missing, not shared, or without change data feed.
+        Fault: 400 if the range is missing or not shared, or has no change data feed.
     """
     table = request.table
     starts = (query.starting_version, query.starting_timestamp_ms)
@@ -262,10 +262,10 @@ def answer_changes(request: TableRequest, query: ChangesQuery) -> Answer:
         first = query.starting_version
         table.check_version(first, latest)
     else:
-        # "Converted to a version created greater or equal to this timestamp."
+        # The protocol: "Converted to a version created greater or equal to this timestamp."
         first = table.first_version_from(query.starting_timestamp_ms or 0, latest)
     if query.ending_timestamp_ms is not None:
-        # "Converted to a version created earlier than or at the timestamp."
+        # The protocol: "Converted to a version created earlier than or at the timestamp."
         last = table.last_version_until(query.ending_timestamp_ms, latest)
     elif query.ending_version is not None:
         last = min(query.ending_version, latest.version)
@@ -307,7 +307,7 @@ class _Source:
     """The source of a range's lines: the table's files, or files written for a view.
 
     Args:
-        head: protocol and metadata in the first lines.
+        head: protocol and metadata of the first lines.
         hash_name: name of the hash that made the ids of files.
     """
 
@@ -351,7 +351,7 @@ class _RangeAnswer:
         self._has_more = False
 
     def answer(self) -> Answer:
-        """Return the lines, after the whole range was checked."""
+        """Check the whole range, then return the answer."""
         is_view = self._request.table.config.is_view
         source = self._view_source() if is_view else self._table_source()
         source.commits.check()
@@ -366,7 +366,7 @@ class _RangeAnswer:
             facts["files"] = self._num_rows
 
         response_format = source.response_format
-        # For the format delta, the official client writes its own log, and needs the version.
+        # The official client writes its own log from the format delta, and needs the version.
         has_version = self._with_feed and (self._with_metadata or response_format.is_delta)
         heads = head_lines(
             response_format,
@@ -414,7 +414,7 @@ class _RangeAnswer:
         protocol = self._first.protocol
         for change in source.commits.versions():
             protocol = change.protocol or protocol
-            # Only a version with lines needs another page.
+            # The page is full; there is a next page only if a later version has lines.
             if self._is_full and (change.parts or change.metadata or change.protocol):
                 self._has_more = True
                 return
@@ -441,9 +441,9 @@ class _RangeAnswer:
     def _historical_lines(
         self, change: VersionChanges, protocol: Protocol, response_format: ResponseFormat
     ) -> Iterator[bytes]:
-        """Yield the lines of a protocol and metadata that a later version changed."""
+        """Yield lines for the protocol and metadata of a version that changed them."""
         if change.version == self._first.version:
-            return  # the first lines have them
+            return  # the first lines of the answer contain them
         if self._with_protocols and response_format.is_delta and change.protocol is not None:
             yield encode_line(DeltaProtocol(protocol=change.protocol, version=change.version))
         if self._with_metadata and change.metadata is not None:
@@ -456,12 +456,12 @@ class _RangeAnswer:
             yield encode_line(line)
 
 
-# The changes of a view, for the change data feed and for queries with a starting version.
+# --- The changes of a view, for the change data feed and for queries with a starting version
 
 
 @dataclass(frozen=True, slots=True)
 class ViewTasks:
-    """Files from which rows of the view shall be written."""
+    """Tasks that read a view's rows from files of the table."""
 
     tasks: tuple[ScanTask, ...]
 
@@ -471,7 +471,7 @@ class ViewTasks:
         return len(self.tasks)
 
     def slice(self, offset: int = 0, length: int | None = None) -> ViewTasks:
-        """Return some of the files."""
+        """Return a part of the files."""
         end = None if length is None else offset + length
         return ViewTasks(self.tasks[offset:end])
 
@@ -480,11 +480,11 @@ class ViewCommitRange(CommitRange):
     """The commits of a range, as seen through a view.
 
     Args:
-        view: the view, at the version whose schema the rows get.
+        view: the view of the version whose schema the rows get.
         table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
-        with_feed: for the change data feed.
+        with_feed: whether to return the change data feed.
     """
 
     def __init__(
@@ -506,11 +506,11 @@ class ViewCommitRange(CommitRange):
             yield "cdf", ViewTasks(shown)
 
     def _added_and_removed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
-        """Yield the files, except files that were added again with the same rows of the view."""
+        """Yield the files, except files that were re-added with the same rows of the view."""
         removes, adds = _rows(parts, "remove"), _rows(parts, "add")
         removed = {row["path"]: row for row in removes}
         # A commit that replaces a deletion vector removes and adds the same file. If no row of the
-        # view is affected, its lines would reveal that hidden rows were deleted.
+        # view is affected, lines for the file would reveal that hidden rows were deleted.
         same = {
             row["path"]
             for row in adds
@@ -522,7 +522,7 @@ class ViewCommitRange(CommitRange):
                 yield kind, ViewTasks(shown)
 
     def _shown(self, tasks: tuple[ScanTask, ...]) -> tuple[ScanTask, ...]:
-        """Return the tasks with rows of the view, in the order of pages."""
+        """Return the tasks that have rows of the view, in the order of pages."""
         found = sorted(tasks, key=self._view.key)
         return tuple(task for task in found if self._view.make_file(task).num_rows)
 
@@ -545,8 +545,8 @@ class ViewCommitRange(CommitRange):
         """Return the view's columns and the columns of the change."""
         view = self._view
         try:
-            # Clients read version and time of the commit from the line; rows contain
-            # `_change_type`.
+            # Clients read the commit's version and time from the line, and `_change_type` from the
+            # file.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
@@ -558,7 +558,7 @@ class ViewCommitRange(CommitRange):
         needed = self._needed_columns
         ids = {column_identity(field, self._view.snapshot.configuration) for field in needed}
         own = StructType([field for field in then.schema if column_identity(field, then) in ids])
-        # Files of all versions get the schema of the last version.
+        # The files of all versions are written with the schema of the last version.
         if incompatibility(own, needed, then.column_mapping_mode) is not None:
             raise invalid(
                 f"the table had another schema in version {version}; request the versions before "
@@ -585,7 +585,7 @@ class ViewChangeLines:
         response_format: response format of the answer.
         view: the shared view.
         request: a recipient's request.
-        with_feed: the changes are those of the change data feed.
+        with_feed: whether the changes are those of the change data feed.
     """
 
     response_format: ResponseFormat
@@ -596,7 +596,7 @@ class ViewChangeLines:
     def chunks(
         self, files: ViewTasks, kind: str, *, version: int, timestamp_ms: int
     ) -> Iterator[bytes]:
-        """Yield the lines of some files of one version; each file is written before its line."""
+        """Yield the lines of files of one version; write each file before its line."""
         source = ViewFileSource(self.view.snapshot.version, version, self.with_feed)
         sign = self.request.signer(source)
         change = {"version": version, "timestamp": timestamp_ms}
@@ -626,7 +626,7 @@ def _rows(parts: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return parts[kind].to_pylist() if kind in parts else []
 
 
-# The line of a view's file, in queries and in the change data feed.
+# --- Encoding the line of a view's file
 
 
 def encode_view_line(
@@ -646,12 +646,12 @@ def encode_view_line(
         file: the file; its name is its id.
         url: URL of the file.
         expires_ms: when the URL expires.
-        change: `version` and `timestamp` of a change.
+        change: `version` and `timestamp`, if the line describes a change.
     """
     change = change or {}
     values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
     if kind in {"file", "add"}:
-        # Other statistics would describe rows that the view hides.
+        # Other statistics of the table's file would describe hidden rows.
         values["stats"] = dumps({"numRecords": file.num_rows}).decode()
     if response_format.is_delta:
         values["dataChange"] = kind != "cdf"

@@ -1,6 +1,6 @@
-"""The configuration of a server: what is shared with whom, and within which limits.
+"""The configuration of a server: shares, recipients and limits.
 
-This module owns the defaults; `config_settings` makes these values from the settings of a file.
+This module owns the classes and defaults; `config_settings` makes the objects from a file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class TableConfig:
     Args:
         history_shared: whether older versions and changes may be read.
         start_version: the first version that may be read.
-        columns: the shared columns; None means all.
+        columns: names of the shared columns; None means all.
         row_filter: an SQL condition; only rows for which it is true are shared.
-        storage_options: as for `DeltaTable`.
-        credentials: how to issue temporary credentials for the directory; None issues none.
+        storage_options: see `DeltaTable`.
+        credentials: settings for temporary credentials for the directory; None issues no
+            credentials.
     """
 
     name: str
@@ -56,7 +57,7 @@ class SchemaConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
-    """A share: its listing and its content."""
+    """A share."""
 
     share: Share
     schemas: tuple[SchemaConfig, ...]
@@ -85,9 +86,9 @@ class RecipientConfig:
     """A recipient of shares.
 
     Args:
-        shares: names; None means every share.
-        networks: requests are accepted only from these; empty means from anywhere.
-        subjects: values of the OAuth issuer's claim.
+        shares: names of the shares; None means every share.
+        networks: networks from which requests are accepted; empty means all.
+        subjects: values of the claim (`OAuthConfig.claim`) that name this recipient.
     """
 
     name: str
@@ -102,8 +103,7 @@ class OAuthConfig:
     """An OAuth issuer whose signed tokens are accepted.
 
     Args:
-        jwks_url: URL of the issuer's public keys; None requests it from the issuer, as in OpenID
-            Connect.
+        jwks_url: URL of the issuer's public keys; None finds it by OpenID Connect Discovery.
         claim: the claim that names the recipient.
     """
 
@@ -116,11 +116,11 @@ class OAuthConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessConfig:
-    """Conditions for the process to count as ready.
+    """Settings of the readiness check.
 
     Args:
         tables: tables that must be readable, as `share.schema.table`.
-        timeout_seconds: for all of them together.
+        timeout_seconds: time limit for reading all of the tables.
     """
 
     tables: tuple[str, ...] = ()
@@ -129,14 +129,14 @@ class ReadinessConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
-    """Where requests are reported, besides the log.
+    """Telemetry about requests, in addition to the log.
 
     Args:
         opentelemetry: whether to make a span per request, with the process's tracer provider.
-        trusts_parents: whether a request's `traceparent` names the span's parent. If not, it is
-            ignored, because recipients are strangers.
-        openlineage_url: gets an event for each query; None means no events.
-        openlineage_api_key: key for that URL.
+        trusts_parents: whether a request's `traceparent` is used as the span's parent. Otherwise it
+            is ignored, because recipients are not trusted.
+        openlineage_url: URL to which an event is sent for each query; None means no events.
+        openlineage_api_key: API key for `openlineage_url`.
         namespace: namespace of the jobs in these events.
     """
 
@@ -149,15 +149,15 @@ class TelemetryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests and on the data that the server keeps for them.
+    """Limits on requests, and on memory and disk space of the server.
 
     Args:
-        header_seconds: time for a connection to send the head of a request.
-        connections: most open connections of the server's own process.
-        grace_seconds: time for running requests after the process gets a signal to end.
-        queries_per_recipient: share of `concurrent_queries` that one recipient may use.
-        hint_bytes: most bytes of one query's hints; further hints are ignored.
-        hint_milliseconds: time to read one query's hints, likewise.
+        header_seconds: time within which a connection must send the head of a request.
+        connections: maximum number of open connections of a process that `serve` runs.
+        grace_seconds: time for running requests to finish after a signal to end the process.
+        queries_per_recipient: number of the `concurrent_queries` that one recipient may run.
+        hint_bytes: maximum size of one query's hints; further hints are ignored.
+        hint_milliseconds: maximum time to parse one query's hints; further hints are ignored.
     """
 
     body_bytes: int = 2 << 20
@@ -185,9 +185,9 @@ class ServerConfig:
     Args:
         endpoint: path prefix of the protocol, without a trailing slash.
         public_url: URL under which recipients reach the server; None takes it from each request.
-        signing_keys: keys of tokens and URLs; the first one signs, the others are still accepted.
-            Without keys, the process makes one, which is lost when it ends.
-        metrics_token: gives access to the metrics; without it, only loopback has access.
+        signing_keys: keys of tokens and URLs. The first key signs; signatures of the other keys are
+            accepted. Without keys, the process makes a random key.
+        metrics_token: bearer token for the metrics; without it, only loopback has access.
         url_seconds: how long a signed URL is valid.
     """
 

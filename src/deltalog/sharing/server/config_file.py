@@ -1,8 +1,8 @@
 """The configuration file: secrets from the environment and from files, and reloading on changes.
 
-This module owns `${NAME}`, `${file:PATH}` and reloading. A changed file counts only when nobody
-writes to it any more, and only as a whole: if it has an error, the error is logged and the server
-keeps its configuration.
+This module owns `${NAME}`, `${file:PATH}` and reloading. A changed file is loaded when nobody
+writes to it any more. If it has an error, the error is logged and the server continues with its
+previous configuration.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.endpoints import Server
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# `$$`, `${NAME}`, `${file:PATH}` with names in its path, or a `${` of another form, which is
+# Matches `$$`, `${NAME}`, `${file:PATH}` with `${NAME}` in its path, and any other `${`, which is
 # an error.
 _NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 _FILE: Final = r"\$\{file:((?:[^{}$]|\$\{[A-Za-z_][A-Za-z0-9_]*\})+)\}"
 _REFERENCE: Final = re.compile(rf"\$\$|{_NAME}|{_FILE}|(\$\{{)")
 _MOST_SECRET_BYTES: Final = 64 << 10
 _SECONDS: Final = 2.0
-# Settings of the socket and of the routes, which need a restart of the process.
+# Changes of these settings take effect only after a restart.
 _FIXED: Final = ("host", "port", "endpoint", "metrics", "telemetry")
 
 
@@ -48,7 +48,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
     """Return the configuration in a file.
 
     Args:
-        path: path of a `.toml` file; all other files are read as YAML, which includes JSON.
+        path: path of the file; `.toml` files are TOML, all other files YAML, which includes JSON.
         environment: variables for `${NAME}`; None means the environment of the process.
 
     Raises:
@@ -61,27 +61,27 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
         return parse_config(resolve_references(values, environment, directory=path.parent))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
-    except RecursionError:  # a YAML alias inside of its own target
+    except RecursionError:  # a YAML alias within the value that it refers to
         raise InvalidInputError(f"{path}: a setting contains itself") from None
 
 
 def resolve_references(
     values: Any, environment: Mapping[str, str], where: str = "", directory: Path = Path()
 ) -> Any:
-    """Return the values with the references in their strings replaced; `$$` is a dollar sign.
+    """Return the values, with the references in their strings replaced.
 
-    `${NAME}` is a variable, and `${file:PATH}` the contents of a file without the last line
-    break; its path may contain variables.
+    `${NAME}` is an environment variable. `${file:PATH}` is the contents of a file without the last
+    line break; the path may contain variables. `$$` is a dollar sign.
 
     Args:
-        values: values of the file.
+        values: values of the configuration file.
         environment: the variables.
         where: position of the values in the file, for errors.
         directory: base of relative paths.
 
     Raises:
-        InvalidInputError: a variable is not set, or a file cannot be read; the message names it,
-            but no value.
+        InvalidInputError: a variable is not set, or a file cannot be read; the message contains the
+            name, but no value.
     """
     if isinstance(values, dict):
         return {
@@ -131,7 +131,7 @@ def _secret(path: Path, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _FileState:
-    """The state of a file, which every write changes."""
+    """The state of a file, to detect writes."""
 
     changed_ns: int
     num_bytes: int
@@ -139,25 +139,25 @@ class _FileState:
 
     @classmethod
     def of(cls, path: Path) -> _FileState | None:
-        """Return the state of a file; None if there is none."""
+        """Return the state of a file; None if the file does not exist."""
         try:
             found = path.stat()
         except OSError:
             return None
-        # `cp -p` and other tools set the modification time back; the change time cannot be set.
+        # `cp -p` and other tools set the modification time, but nobody can set the change time.
         changed_ns = max(found.st_mtime_ns, found.st_ctime_ns)
         return cls(changed_ns, found.st_size, found.st_ino)
 
     def is_older_than(self, seconds: float) -> bool:
-        """Return whether nobody has written to the file for this time."""
+        """Return whether nobody has written to the file for so many seconds."""
         return now_ms() - self.changed_ns // 1_000_000 >= seconds * 1000
 
 
 class ReloadingServer:
-    """The server of a configuration file, replaced when the file changes.
+    """Makes a server from a configuration file, and a new server when the file changes.
 
-    A file that is being written may lack limits at its end. So it is read only if
-    nobody wrote to it for `seconds`, or if it is unchanged since the previous check.
+    A file that is being written may be incomplete. So it is read only if nobody wrote to it for
+    `seconds`, or if it is unchanged since the previous check.
 
     Args:
         path: path of the configuration.
@@ -165,7 +165,7 @@ class ReloadingServer:
 
     Attributes:
         config: the last loaded configuration.
-        after_reload: called with the configuration after each reload.
+        after_reload: function that is called with the new configuration after each reload.
     """
 
     def __init__(self, path: str | Path, seconds: float = _SECONDS) -> None:
@@ -193,7 +193,7 @@ class ReloadingServer:
         """Replace the server if the file has changed and nobody writes to it any more.
 
         Args:
-            now: replace it in any case, because the caller knows that the file is complete.
+            now: replace the server in any case, because the caller knows that the file is complete.
         """
         with self._lock:
             self._next_check_s = time.monotonic() + self._seconds
@@ -218,7 +218,7 @@ class ReloadingServer:
             _LOG.error("the configuration is not reloaded: %s", type(error).__name__)
             return
         if _FileState.of(self._path) != state:
-            return  # it was written to meanwhile; the next check decides
+            return  # somebody wrote to the file meanwhile; try again at the next check
         self._loaded = state
         for name in _FIXED:
             if getattr(config, name) != getattr(self.config, name):
@@ -231,7 +231,7 @@ class ReloadingServer:
 
 
 def _warn_of_modes(path: Path, config: ServerConfig) -> None:
-    """Log a warning for files with secrets that every user of the machine can read."""
+    """Log a warning for each file with secrets that every user of the machine can read."""
     key = config.certificate_key_file
     for one in (path, *([] if key is None else [Path(key)])):
         _warn_of_mode(one)
@@ -244,7 +244,7 @@ def _warn_of_mode(path: Path) -> None:
 
 
 def settled_server(path: str | Path) -> ReloadingServer:
-    """Return the server of a configuration file, once nobody writes to the file any more.
+    """Wait until nobody writes to a configuration file, and return its server.
 
     Raises:
         InvalidInputError: the file is wrong.
@@ -260,7 +260,7 @@ def settled_server(path: str | Path) -> ReloadingServer:
     return ReloadingServer(path)
 
 
-# Parsing a configuration file: YAML (which includes JSON) or TOML.
+# --- Parsing a configuration file: YAML (which includes JSON) or TOML
 
 
 def read_document(path: Path) -> Any:
@@ -283,7 +283,7 @@ def read_document(path: Path) -> Any:
 def _parse_toml(path: Path, text: str) -> Any:
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOML's own error is a ValueError
+    except ValueError as error:  # `tomllib.TOMLDecodeError` is a ValueError
         raise InvalidInputError(f"{path}: {error}") from None
 
 
@@ -306,18 +306,18 @@ def _parse_yaml(path: Path, text: str) -> Any:
 
 @cache
 def _strict_loader() -> Any:
-    """Return YAML's safe loader, but with errors for ambiguous input."""
+    """Return a subclass of YAML's safe loader that rejects ambiguous input."""
     import yaml  # noqa: PLC0415 -- not needed for TOML
 
     class StrictLoader(yaml.SafeLoader):
-        """Loads plain values; a key must not be repeated."""
+        """Loads plain values; repeated keys are errors."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
             seen = set()
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
                 if not isinstance(key, yaml.ScalarNode):
                     raise _fault(key, "a key is not a string")
-                # `<<` merges: own keys may override merged ones, which is its purpose.
+                # A mapping's own keys may override the keys that it merges with `<<`.
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise _fault(key, f"the key {key.value!r} occurs twice")
                 seen.add(key.value)
@@ -327,10 +327,10 @@ def _strict_loader() -> Any:
             try:
                 return super().construct_object(node, deep=deep)
             except (ValueError, OverflowError):
-                # Such as the date 2027-13-45, or a number of five thousand digits.
+                # Examples: the date 2027-13-45, or a number of five thousand digits.
                 raise _fault(node, "a value looks like a time or number, but is invalid") from None
             except (TypeError, AttributeError, KeyError, IndexError):
-                # Explicit tags on values of another form: `!!int ""`, `!!timestamp x`.
+                # The value is invalid for its explicit tag: `!!int ""`, `!!timestamp x`.
                 raise _fault(node, "a value does not have the form of its type") from None
 
     def _fault(node: Any, problem: str) -> Exception:

@@ -1,9 +1,8 @@
-"""The settings of a configuration: their names, forms and bounds.
+"""The settings of a configuration: their names, types and limits.
 
-These are the settings of the reference server's file (`shares` → `schemas` → `tables`), and
-deltalog's own for recipients, OAuth, limits, readiness, telemetry, and views of tables. A setting
-that is null, empty or repeated is an error: one reader would take it for "no limit", another for
-"nothing".
+The file has the settings of the reference server (`shares` → `schemas` → `tables`), and settings of
+deltalog for recipients, OAuth, limits, readiness, telemetry and views. A setting that is null,
+empty or repeated is an error, because it could be read as "no limit" or as "nothing".
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from deltalog.sharing.wire.lines import Share
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# Today's protocol: names of 255 characters at most, without slashes and control characters;
-# names of schemas and tables without dots, which separate them in table URLs.
+# The protocol: names have at most 255 characters, without slashes and control characters. Names of
+# schemas and tables have no dots, because dots separate names in table URLs.
 _NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LEAST_KEY: Final = 16
@@ -52,8 +51,8 @@ def parse_config(values: object) -> ServerConfig:
     """Return the configuration in a file's contents.
 
     Raises:
-        InvalidInputError: a setting is missing, unknown or malformed; the message names it, and
-            suggests a similar name.
+        InvalidInputError: a setting is missing, unknown or malformed; the message contains its
+            path, and suggests a similar name.
     """
     section = ConfigSection(values, "")
     version = section.get("version", 1)
@@ -94,7 +93,7 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # Settings of the reference server that have no effect here, so that its files work unchanged.
+    # Accept settings of the reference server that have no effect here, so that its files are valid.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -140,7 +139,7 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.child("temporaryCredentials", _credentials),
     )
-    # Credentials give access to the directory, which contains all columns and rows.
+    # Credentials would give access to all columns and rows in the directory.
     if table.is_view and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
@@ -166,7 +165,7 @@ def _row_filter(section: ConfigSection) -> str | None:
     text = section.optional("rowFilter", str)
     if text is not None:
         try:
-            # Names are resolved when the table is opened; `check --tables` does that in advance.
+            # Only the syntax is checked here; column names are checked when the table is opened.
             parse_sql(text)
         except DeltaError as error:
             raise section.error("rowFilter", str(error)) from None
@@ -246,7 +245,7 @@ def _network(text: str, section: ConfigSection) -> Network:
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms", least=("one", "algorithm"))
     for name in algorithms or ():
-        # With HS256, anybody could sign tokens with the public key.
+        # With HS256, anybody could sign tokens, using the public key as the secret.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise section.error("algorithms", f"{name!r} is not an algorithm with a private key")
     issuer, jwks_url = section.required("issuer", str), section.optional("jwksUrl", str)
@@ -378,7 +377,7 @@ def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfi
         raise InvalidInputError("recipients: two of them have the same subject")
 
 
-# Typed access to the sections of a configuration file.
+# --- Typed access to the sections of a configuration file
 
 
 T = TypeVar("T")
@@ -388,10 +387,10 @@ _WORDS = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
 class ConfigSection:
-    """A mapping of the configuration; its settings are read one by one.
+    """A mapping of the configuration, whose settings are read one by one.
 
     Args:
-        values: values of the file.
+        values: values of the section in the file.
         where: path of the section (`shares[0].schemas[1]`), for errors.
     """
 
@@ -443,7 +442,8 @@ class ConfigSection:
 
         Args:
             name: name of the setting.
-            least: the least number of items and their name; None accepts an empty list.
+            least: the minimum number of items, in words, and the name of the items; None accepts an
+                empty list.
         """
         value = self._take(name)
         if value is None:
@@ -461,7 +461,7 @@ class ConfigSection:
         if value is None:
             return None
         try:
-            if isinstance(value, datetime):  # from YAML or TOML
+            if isinstance(value, datetime):  # YAML and TOML have times
                 zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
                 return round(zoned.timestamp() * 1000)
             return parse_timestamp(str(value))
@@ -479,7 +479,7 @@ class ConfigSection:
         return found
 
     def rest(self) -> dict[str, Any]:
-        """Return all settings of this section unchanged, known or not."""
+        """Return all settings of this section unchanged, including unknown settings."""
         return {str(name): self._take(name) for name in self.values}
 
     def child(self, name: str, parse: Callable[[ConfigSection], T]) -> T | None:
@@ -498,7 +498,7 @@ class ConfigSection:
         )
 
     def finish(self) -> None:
-        """Raise for settings that were not read: they are unknown."""
+        """Raise for settings that no method has read, because they are unknown."""
         for name in self.values:
             if name in self._known:
                 continue
@@ -510,8 +510,7 @@ class ConfigSection:
     def _take(self, name: Any) -> Any:
         self._known.add(name)
         value = self.values.get(name)
-        # YAML reads `shares:` without a value as null, but its author did not mean
-        # "no limit".
+        # YAML reads `shares:` without a value as null, which must not mean "no limit".
         if value is None and name in self.values:
             raise self.error(name, _NULL)
         return value
@@ -537,7 +536,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
-    """Raise for names that differ only in their case (ledger SHARE-CFG-01)."""
+    """Raise for repeated names, regardless of case (requirement SHARE-CFG-01)."""
     seen: set[str] = set()
     for name in names:
         if name_key(name) in seen:

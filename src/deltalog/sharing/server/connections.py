@@ -1,8 +1,8 @@
 """Connections of the server's process: limits on their number and on idle time.
 
-uvicorn has no limit on open connections and on the time for a request to arrive; this module adds
-them, and keeps clients from flooding the log. At the limit, the connection that has waited longest
-without a request is closed for the new one.
+uvicorn limits neither the number of open connections nor the time within which a request must
+arrive. This module adds both limits, and a filter against flooding of the log. When a connection
+exceeds the limit, the connection that has been idle longest is closed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import RequestLimits
 
 BACKLOG: Final = 64
-"""Connections in the system's backlog; asyncio may accept as many at once."""
+"""Number of connections in the system's backlog; asyncio may accept all of them at once."""
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Files, tables and stores need descriptors, too.
+# Number of file descriptors for other uses: files, tables and stores.
 _RESERVED_FILES: Final = 64 + BACKLOG
 _LEAST_CONNECTIONS: Final = 8
 
 
 def most_connections(limits: RequestLimits) -> int:
-    """Return how many connections may be open, within what the system permits the process.
+    """Return the maximum number of open connections, which the limit on open files may lower.
 
-    The process's limit on open files is raised as far as the system permits.
+    This raises the process's limit on open files as far as the system permits.
     """
     try:
         import resource  # noqa: PLC0415 -- POSIX only
@@ -58,8 +58,9 @@ class GuardedProtocol(H11Protocol):
     """A connection that is closed if no request arrives in time.
 
     Attributes:
-        most_open: most open connections.
-        header_seconds: returns the time within which the head of a request must arrive.
+        most_open: maximum number of open connections.
+        header_seconds: function that returns the time within which the head of a request must
+            arrive.
     """
 
     most_open: ClassVar[int]
@@ -77,37 +78,37 @@ class GuardedProtocol(H11Protocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Process received data; a request that has begun must continue in time."""
+        """Process received data; start the timer for the head of a new request."""
         super().data_received(data)
         if self.is_at_work:
             self._stop_timer()
-        elif self._timer is None:  # the next request has begun
+        elif self._timer is None:  # the first bytes of the next request
             self._start_timer()
 
     def on_response_complete(self) -> None:
-        """Record when the connection began to wait for another request."""
+        """Record when the connection became idle."""
         self._waits_since_s = time.monotonic()
         super().on_response_complete()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a request has arrived that is not answered yet."""
+        """Whether a request has arrived whose response is not complete."""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 
     def _make_space(self) -> bool:
-        """Close the connection that has waited longest; return False if all are busy."""
+        """Close the connection that has been idle longest; return False if none is idle."""
         others: list[Any] = [one for one in self.connections if one is not self]
         waiting = [one for one in others if not one.is_at_work]
         if not waiting:
             return False
         oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- its own
-        # Now, and not when the loop calls back: more connections may arrive before.
+        # Discard it now, not in `connection_lost`: more connections may arrive before that call.
         self.connections.discard(oldest)
         oldest.transport.abort()
         return True
@@ -127,23 +128,23 @@ class GuardedProtocol(H11Protocol):
 
 
 def guarded_protocol(limits: Callable[[], RequestLimits], most: int) -> type[GuardedProtocol]:
-    """Return the protocol of connections that are counted and timed.
+    """Return the protocol class of connections with these limits.
 
     Args:
         limits: returns the limits of the current configuration.
-        most: most open connections.
+        most: maximum number of open connections.
     """
     values = {"most_open": most, "header_seconds": staticmethod(lambda: limits().header_seconds)}
     return type("ConfiguredProtocol", (GuardedProtocol,), values)
 
 
 class ThrottleFilter(logging.Filter):
-    """Lets a few records of one kind pass, and later reports how many were dropped.
+    """Log filter that limits the records of one kind, and later reports how many it dropped.
 
     Args:
-        most: most records of one kind in a period.
+        most: maximum number of records of one kind in a period.
         seconds: length of a period.
-        clock: monotonic seconds.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -154,11 +155,11 @@ class ThrottleFilter(logging.Filter):
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        # By logger and message template: when the period began, and the number of records.
+        # By logger and message template: start of the period, and number of records in it.
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record passes."""
+        """Return whether to log a record."""
         key, now = (record.name, str(record.msg)[:200]), self._clock()
         with self._lock:
             began, count = self._counts.get(key, (now, 0))

@@ -1,7 +1,7 @@
 """Downloads of whole files or ranges, through URLs that this server has signed.
 
-This module owns ranges, conditional requests, and which files may be downloaded: files inside of
-the table's directory (after following links) and outside of its log.
+This module owns ranges and conditional requests. It also checks that a file is in the table's
+directory (after following links) and not in the log.
 
 Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 """
@@ -37,8 +37,8 @@ class Download:
 
     Args:
         status: 200, 206 or 304.
-        headers: about the body.
-        chunks: the bytes.
+        headers: headers that describe the body.
+        chunks: the body.
     """
 
     status: int
@@ -47,10 +47,10 @@ class Download:
 
 
 def check_inside(store: Store, path: str) -> None:
-    """Raise unless a path, after following links, is a data file (ledger SHARE-SEC-02).
+    """Raise unless a path, after following links, is a data file (requirement SHARE-SEC-02).
 
     Raises:
-        Fault: 404.
+        Fault: 404 for any other path.
     """
     try:
         path_in_table(encode_path(path), store.root)
@@ -72,14 +72,14 @@ def download(
 
     Args:
         store: store of the file.
-        path: decoded.
-        headers: headers of the request, names in lower case.
+        path: decoded path of the file.
+        headers: headers of the request, with names in lower case.
         with_body: whether to send the body; False for HEAD.
 
     Raises:
-        ObjectNotFoundError: the file is gone.
+        ObjectNotFoundError: the file does not exist.
 
-    Cost: one request for the size, and one per mebibyte sent.
+    Cost: one request for the size, and one request for each mebibyte.
     """
     found = store.stat(path)
 
@@ -105,7 +105,7 @@ def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool
         file.close()
         raise
     chunks = _closing(file, response.chunks)
-    finalize(chunks, file.close)  # the client may disconnect before the first chunk
+    finalize(chunks, file.close)  # also if the client disconnects before the first chunk
     return replace(response, chunks=chunks)
 
 
@@ -122,7 +122,7 @@ def _response(
     *,
     with_body: bool,
 ) -> Download:
-    # Files of a Delta table never change; size and time detect files that were replaced anyway.
+    # Files of a Delta table must not change; size and time detect a file that was replaced.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -148,9 +148,9 @@ def _response(
 
 
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
-    """Return the requested range; None (the whole file) also for a header of another form."""
+    """Return the requested range; None means the whole file, also for an unsupported header."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
-    # RFC 9110: a server ignores ranges that it does not understand, or whose `If-Range` differs.
+    # RFC 9110: ignore ranges of an unknown form, and ranges whose `If-Range` differs.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]
@@ -169,9 +169,6 @@ def _pieces(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator
             raise OSError("the file became shorter during the download")
         yield piece
         start = stop
-
-
-# Signed URLs for files: from the store if it can sign, otherwise URLs of this server.
 
 
 _LOG = logging.getLogger("deltalog.sharing")

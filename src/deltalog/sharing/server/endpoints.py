@@ -1,9 +1,9 @@
 """The endpoints of the protocol: routes, parameters and headers.
 
-This module owns the meaning of parameters in URLs and headers. Listings and credentials are
-answered here, everything else by `queries` and `changes`; `middleware` handles what all requests
-share. `request` is the HTTP request. `asked` is the request of a recipient for a table, and
-`wanted` the query in its body; the other modules call them `request` and `query`.
+This module owns the parameters in URLs and headers. It answers requests for listings and
+credentials; `queries` and `changes` answer all others. `middleware` runs for all requests.
+Names: `request` is the HTTP request, `asked` the `TableRequest`, and `wanted` the query in its
+body. The other modules call the last two `request` and `query`.
 
 Protocol: REST APIs
 """
@@ -94,7 +94,7 @@ _WORK: Final = "deltalog.work"
 
 @dataclass(frozen=True)
 class Server:
-    """All objects of one configuration; a changed configuration makes new objects."""
+    """The objects of one configuration; a changed configuration makes a new `Server`."""
 
     services: Services
     tables: Tables
@@ -108,14 +108,14 @@ class Server:
         """Return the recipient who sent a request.
 
         Raises:
-            Fault: 401, 403 or 429.
+            Fault: 401 (not authenticated), 403 (wrong address) or 429 (too many requests).
         """
         address = None if request.client is None else request.client.host
         credentials = request.headers.get("authorization"), address, now_ms()
         if self.services.config.oauth is None:
             found = self.recipients.authenticate(*credentials)
         else:
-            # A token with an unknown key may cause a request to the issuer.
+            # In a thread: a token with an unknown key may cause a request to the issuer.
             found = await anyio.to_thread.run_sync(self.recipients.authenticate, *credentials)
         add_audit_facts(request.scope, recipient=found.name)
         self.rates.take(found.name)
@@ -125,7 +125,7 @@ class Server:
         """Return the table in the URL.
 
         Raises:
-            Fault: 404.
+            Fault: 404 if the recipient cannot access such a table.
         """
         names = request.path_params
         name = TableName(names["share"], names["schema"], names["table"])
@@ -138,7 +138,7 @@ class Server:
         """Return recipient, table and details of a request.
 
         Raises:
-            Fault: 401, 403, 404 or 429.
+            Fault: 401, 403 or 429 from `recipient`, 404 from `table`.
         """
         recipient = await self.recipient(request)
         return TableRequest(
@@ -155,7 +155,7 @@ class Server:
         """Return the listings for the recipient who sent a request.
 
         Raises:
-            Fault: 401, 403 or 429.
+            Fault: 401 (not authenticated), 403 (wrong address) or 429 (too many requests).
         """
         recipient = await self.recipient(request)
         return Listings(self.tables, self.services.sealer, recipient, now_ms())
@@ -179,7 +179,7 @@ class Server:
         """Return the body of a request.
 
         Raises:
-            Fault: 413 or 408.
+            Fault: 413 if the body is too long, 408 if it arrives too slowly.
             ClientGoneError: the client disconnected before it sent everything.
         """
         limits = self.services.config.limits
@@ -202,7 +202,7 @@ class Server:
         start = config.public_url
         if start is None:
             url = request.url
-            # If mounted into another application, the server has a root path.
+            # A server that is mounted into another application has a root path.
             start = f"{url.scheme}://{url.netloc}{request.scope.get('root_path', '')}"
         return f"{start}{config.endpoint}"
 
@@ -240,7 +240,7 @@ def routes(prefix: str, current: Callable[[], Server]) -> list[Route]:
 def _handler(
     endpoint: Callable[[Server, Request], Awaitable[Response]], current: Callable[[], Server]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of an endpoint, which turns errors into responses."""
+    """Return a handler that calls an endpoint and converts errors to responses."""
 
     async def handle(request: Request) -> Response:
         add_audit_facts(request.scope, action=endpoint.__name__)
@@ -253,7 +253,7 @@ def _handler(
             add_audit_facts(request.scope, error=fault.code)
             if fault.recipient is not None:
                 add_audit_facts(request.scope, recipient=fault.recipient)
-            # The server's own faults of this kind are expected, such as a full cache.
+            # A 5xx that the server raised itself, such as 503 for a full cache, is no defect.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
             return fault_response(fault)
@@ -371,7 +371,7 @@ async def changes(server: Server, request: Request) -> Response:
 
 
 async def get_file(server: Server, request: Request) -> Response:
-    """Send a file, for a URL that this server has signed."""
+    """Send the file of a URL that this server has signed."""
     names, parameters = request.path_params, request.query_params
     signed = server.services.urls.check(
         names["owner"],
@@ -393,7 +393,7 @@ async def get_file(server: Server, request: Request) -> Response:
         if signed.source is not None:
             return download_view(table, signed, server.services, headers, with_body=with_body)
         if table.config.is_view:
-            raise not_found("file")  # the URL was signed when the whole table was shared
+            raise not_found("file")  # the table has become a view since the URL was signed
         check_inside(table.store, signed.path)
         return download(table.store, signed.path, headers, with_body=with_body)
 
@@ -421,8 +421,8 @@ async def _lines(
 ) -> Response:
     """Return newline-delimited JSON, compressed for clients that accept it.
 
-    The lines of a short answer are made right after planning, in the same thread: waiting for
-    another thread takes longer. The lines of a long answer are made while they are sent.
+    The lines of a short answer are made right after planning, in the same thread, because waiting
+    for another thread would take longer. The lines of a long answer are made while they are sent.
     """
     packs = "gzip" in request.headers.get("accept-encoding", "").lower()
 
@@ -456,15 +456,15 @@ def work_of(request: Request) -> Work:
 
 
 def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the chunks in gzip, each flushed, so that the first lines arrive at once."""
-    # 31: a gzip header around the largest window.
+    """Yield the chunks in gzip; flush each chunk, so that the client can read it at once."""
+    # 31 means the largest window (15) and a gzip header (16).
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     for chunk in chunks:
         yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
     yield packer.flush()
 
 
-# Pages of listings: shares, schemas and tables.
+# --- Pages of listings: shares, schemas and tables
 
 
 # The reference server's limit and default.
@@ -478,7 +478,7 @@ class Listings:
 
     Args:
         tables: tables of the server.
-        sealer: sealer of page tokens.
+        sealer: seals and opens page tokens.
         recipient: the sender of the request.
         now_ms: time of the request.
     """
@@ -520,7 +520,7 @@ class Listings:
     def _page(
         self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
     ) -> ListingPage[T]:
-        """Return a page; its token is bound to the listing by the configured spelling of names."""
+        """Return a page; its token contains the listing, with names as configured."""
         count = parse_number_parameter(parameters, "maxResults")
         count = _MOST_RESULTS if count is None else count
         if count > _MOST_RESULTS:
@@ -553,17 +553,16 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
         share=share.name,
         share_id=share.share.id,
         id=table.id,
-        # A recipient without credentials for the directory does not need the location
-        # (SHARE-SEC-08).
+        # Send the location only to recipients that can get credentials for it (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )
 
 
-# Temporary credentials for a table's directory, from stores that issue them.
+# --- Temporary credentials for a table's directory, from stores that issue them
 
 
-# AWS's limits for sessions of a chained role.
+# AWS's limits for the session of a chained role.
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
 
@@ -612,7 +611,7 @@ def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
     except DeltaError:
         raise
     except Exception as error:
-        # The service's message may contain roles and accounts.
+        # The message of the cloud's service may contain names of roles and accounts.
         raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
     return made
 

@@ -1,7 +1,7 @@
 """Error responses: status, `errorCode` and message.
 
-This module owns what a recipient learns about an error. No message contains a storage location, a
-token or another recipient; messages of deltalog's own errors go only to the log.
+This module owns the messages that recipients see. No message contains a storage location, a token
+or another recipient. Messages of deltalog's own errors are only logged.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the recipient's
+class Fault(Exception):  # noqa: N818 -- an error response
     """An error response.
 
     Args:
         status: HTTP status.
         code: the `errorCode`.
-        message: for people; contains only what the recipient may know.
+        message: the message, which the recipient may read.
         headers: headers of the response.
-        recipient: the refused recipient, only for the audit log; None if unknown.
+        recipient: the recipient, for the audit log; None if unknown.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the
 
 
 def not_found(what: str = "resource") -> Fault:
-    """Return 404, in the same words if something does not exist or is not shared."""
+    """Return 404, with the same message whether an object does not exist or is not shared."""
     return Fault(404, codes.NOT_FOUND, f"the {what} does not exist or is not shared with you")
 
 
@@ -80,7 +80,7 @@ def unsupported(message: str) -> Fault:
 
 
 def unauthenticated(recipient: str | None = None) -> Fault:
-    """Return 401, in the same words for every fault of a token (ledger SHARE-GEN-06)."""
+    """Return 401, with the same message for every fault of a token (SHARE-GEN-06)."""
     return Fault(
         401,
         codes.UNAUTHENTICATED,
@@ -91,7 +91,7 @@ def unauthenticated(recipient: str | None = None) -> Fault:
 
 
 def forbidden(message: str, recipient: str | None = None) -> Fault:
-    """Return 403 for an action that this recipient or URL may not do."""
+    """Return 403 for an action that is not permitted to this recipient or URL."""
     return Fault(403, codes.FORBIDDEN, message, recipient=recipient)
 
 
@@ -111,7 +111,7 @@ def internal() -> Fault:
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")
 
 
-# The first match counts: some errors are special cases of later ones.
+# The first match is used; put a subclass before its base class.
 _Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
 
 _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
@@ -135,7 +135,7 @@ _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
         lambda: unsupported("the table has files outside of its directory, which are not shared"),
     ),
     (
-        # Before StorageError, of which the first one is a special case.
+        # Before StorageError, the base class of ObjectNotFoundError.
         (ObjectNotFoundError, DataFileMissingError),
         lambda: Fault(404, codes.NOT_FOUND, "a file of the table is gone; query the table again"),
     ),
@@ -149,7 +149,7 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, Fault):
         return error
     if isinstance(error, MalformedMessageError):
-        return malformed(str(error))  # it quotes only the recipient's own request
+        return malformed(str(error))  # the message quotes only the recipient's own request
     for kinds, make_fault in _FAULTS:
         if isinstance(error, kinds):
             return make_fault()

@@ -1,8 +1,8 @@
 """File lines of an answer, from file columns of the log.
 
-This module owns which members of an action each format has, the ids of files, and the rule that no
-file outside of the table gets a URL. It works on batches of columns: a table may have a million
-files.
+This module owns the members of an action that each format has, and the ids of files. It ensures
+that no file outside of the table gets a URL. It works on batches of columns, because a table may
+have a million files.
 
 Protocol: File, Data Change Files, File in Delta Format
 """
@@ -49,13 +49,13 @@ DELTA_COLUMNS: Final = (
     "clusteringProvider",
 )
 
-# Paths to check one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
+# Paths that Python must check: with escapes, schemes or `..`, absolute paths, and files of the log.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
 _IS_SUSPECT: Final = re.compile(_SUSPECT).search
 
-# The header `fileidhash` of today's protocol names the hash; ids must stay the same for clients
-# that cache files by them.
+# The request header `fileidhash` names the hash. Clients cache files by their ids, so the ids of a
+# hash must never change.
 _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "sha256": lambda data: hashlib.sha256(data).hexdigest(),
@@ -63,16 +63,16 @@ _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
 
 
 def check_paths(paths: pa.ChunkedArray[Any], root: str) -> None:
-    """Raise for files that are not inside of the table (ledger SHARE-SEC-02).
+    """Raise for files that are not inside of the table (requirement SHARE-SEC-02).
 
     Args:
-        paths: encoded, as in the log.
+        paths: percent-encoded paths, as in the log.
         root: location of the table.
 
     Raises:
-        UnsafePathError: a path leads out of the table, or into its log.
+        UnsafePathError: a path is outside of the table, or in its log.
 
-    Cost: one pass; Python handles only paths with unusual characters.
+    Cost: one pass in Arrow; Python checks only paths with unusual characters.
     """
     suspects = paths.filter(pc.match_substring_regex(paths, _SUSPECT))
     for path in suspects.to_pylist():
@@ -83,7 +83,7 @@ def path_in_table(encoded: str, root: str) -> str:
     """Return the decoded path of a file inside of the table, relative to the table's root.
 
     Raises:
-        UnsafePathError: the path leads out of the table, or into its log.
+        UnsafePathError: the path is outside of the table, or in its log.
     """
     if not _IS_SUSPECT(encoded):
         return encoded
@@ -142,8 +142,8 @@ class FileLines:
         Args:
             files: columns of the log.
             kind: `file`, `add`, `cdf` or `remove`.
-            version: for each line.
-            timestamp_ms: of that version.
+            version: the version to put into each line.
+            timestamp_ms: the commit time of that version.
         """
         change = {} if version is None else {"version": version}
         if timestamp_ms is not None:
@@ -182,7 +182,7 @@ class FileLines:
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
-        # A path relative to the table is useless for a recipient.
+        # `p`: the descriptor contains a URL instead of a path relative to the table.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
         return self._hash(descriptor.unique_id), values
@@ -192,7 +192,7 @@ class FileLines:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows with maps as dictionaries; missing partition values become empty ones."""
+    """Yield the rows, with maps as dictionaries; missing partition values become `{}`."""
     names = batch.schema.names
     columns = [batch.column(index).to_pylist() for index in range(len(names))]
     if "partitionValues" in names:

@@ -1,8 +1,8 @@
-"""The response format of an answer, and the two lines that every answer starts with.
+"""The response format of an answer, and the two lines with which every answer starts.
 
-This module owns which table can be sent in which format: `parquet` supports only plain files,
-`delta` the features that the client names. Two kinds of features are neither required of a client
-nor sent: those that concern only checkpoints, and those that a table lists but does not use.
+This module owns the choice of the format: `parquet` supports only plain files, `delta` supports the
+features that the client lists. Two kinds of features are not required of a client and not sent:
+features of checkpoints, and features that a table lists but does not use.
 
 Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
 """
@@ -67,7 +67,7 @@ class ResponseFormat:
 
     @property
     def header(self) -> str:
-        """The header `delta-sharing-capabilities` of the answer (SHARE-CAP-08, SHARE-CAP-10)."""
+        """The answer's header `delta-sharing-capabilities` (SHARE-CAP-08, SHARE-CAP-10)."""
         return encode_capabilities(
             Capabilities(response_formats=(self.name,), include_end_stream_action=self.ends)
         )
@@ -85,7 +85,7 @@ def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> ResponseFor
 def choose_view_format(
     capabilities: Capabilities, configuration: TableConfiguration
 ) -> ResponseFormat:
-    """Return the format for the files of a view; they need every feature that the view lists.
+    """Return the format for the files of a view, which needs every feature that the view lists.
 
     Raises:
         Fault: 400 if the client cannot read the view in any format that it accepts.
@@ -100,7 +100,7 @@ def choose_range_format(
 ) -> ResponseFormat:
     """Return the format for the changes of a range of versions.
 
-    A feature that is unused now may have been used in a version of the range.
+    A feature that the last version does not use may be used in another version of the range.
 
     Raises:
         Fault: 400 if the client cannot read the range in any format that it accepts.
@@ -119,11 +119,11 @@ def _choose(
         raise unsupported(
             f"none of the requested response formats is known; expected {PARQUET} or {DELTA}"
         )
-    # "The server may choose to respond in parquet format if the table does not have any advanced
-    # features" (SHARE-CAP-04).
+    # The protocol: "The server may choose to respond in parquet format if the table does not have
+    # any advanced features" (SHARE-CAP-04).
     if PARQUET in formats and not needed:
         return ResponseFormat(PARQUET, protocol, ends)
-    # "If there's only one responseFormat specified, the server must respect [it]" or refuse.
+    # The protocol: "If there's only one responseFormat specified, the server must respect [it]".
     if DELTA not in formats:
         raise unsupported(
             "the table has features that the response format parquet does not have: "
@@ -143,7 +143,7 @@ def _choose(
 
 
 def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
-    """Return the reader features that a client must support: name → the table's spelling.
+    """Return the reader features that a client must support, as a mapping: name → spelling.
 
     Raises:
         DeltaProtocolError: deltalog itself cannot read the table.
@@ -152,8 +152,8 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if snapshot.configuration.column_mapping_mode is not Mode.NONE:
-        # Reader version 2 has no list; some tables have the feature only among writer features
-        # (CM-02).
+        # Reader version 2 has no list of features; some tables list column mapping only as a writer
+        # feature (CM-02).
         listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
@@ -166,7 +166,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
-        # Tables still list features after the property is off or the columns are dropped.
+        # A table lists a feature even after its property was disabled or its columns were dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
@@ -188,14 +188,14 @@ def _has_vectors(snapshot: Snapshot) -> bool:
 
 
 def _accepted_names(name: str, spelled: str) -> frozenset[str]:
-    """Return the names under which a client may list a feature, in lower case (ledger B-95)."""
+    """Return the names by which a client may list a feature, in lower case (requirement B-95)."""
     feature = find_feature(name)
     aliases = () if feature is None else (feature.name, *feature.aliases)
     return frozenset(one.lower() for one in (name, spelled, *aliases))
 
 
 def _without_unused(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
-    """Return the protocol without reader features that are not needed to read the answer."""
+    """Return the protocol without the reader features that the answer does not need."""
     if protocol.min_reader_version < 3:
         return protocol if needed or protocol.min_reader_version == 1 else _lowered(protocol, ())
     listed = {canonical_name(name) for name in protocol.reader_features or ()}
@@ -227,7 +227,7 @@ def head_lines(
     Args:
         response_format: response format of the answer.
         configuration: configuration of the table or the view.
-        protocol_version: version of the protocol, if historical protocols were requested.
+        protocol_version: table version of the protocol, if historical protocols were requested.
         metadata: arguments of `metadata_line`.
     """
     protocol: Line = ParquetProtocol()
@@ -261,7 +261,8 @@ def metadata_line(
         description=metadata.description,
         schema_string=schema_without_metadata(metadata.schema_string),
         partition_columns=metadata.partition_columns,
-        # The reference server sends only this property, without the prefix (SHARE-META-06).
+        # The reference server sends only this property, without the prefix `delta.`
+        # (SHARE-META-06).
         configuration={"enableChangeDataFeed": "true"} if has_feed else {},
         version=version,
         size_bytes=size_bytes,
@@ -272,8 +273,8 @@ def metadata_line(
 def _for_recipients(metadata: Metadata) -> Metadata:
     """Return the metadata without storage locations and without in-commit timestamps.
 
-    Clients that write their own log from the answer have no commits with such timestamps, and
-    the official client then fails. Each line has its time anyway.
+    The official client writes its own log from the answer, and fails if that log has no in-commit
+    timestamps. Lines of changes contain the commit time anyway.
     """
     kept = without_locations(metadata.configuration)
     for name in _COMMIT_PROPERTIES & kept.keys():
@@ -283,7 +284,7 @@ def _for_recipients(metadata: Metadata) -> Metadata:
 
 
 def without_locations(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties or tags except those that contain a storage location (D-77)."""
+    """Return properties or tags without those that contain a storage location (D-77)."""
     return {
         key: value
         for key, value in values.items()

@@ -1,6 +1,6 @@
 """The outermost layer of the application: request ids, limits, metrics, and the audit log.
 
-This module owns the content of the log: who sent which request, and its status. No log line
+This module owns the content of the log: the sender, the request and the status. No log line
 contains a token, a storage location or the message of an error.
 
 Protocol: REST APIs (errors)
@@ -87,7 +87,7 @@ class RequestMiddleware:
             app: ASGIApp = self._app if fault is None else fault_response(fault)
             await app(scope, receive, sent.send)
         except (ClientDisconnect, ClientGoneError):
-            pass  # nobody waits for an answer
+            pass  # the client has disconnected
         except Exception as error:  # noqa: BLE001 -- the web server would log its text
             log_defect(scope, error)
             if not sent.status:
@@ -97,7 +97,7 @@ class RequestMiddleware:
 
     def _finish(self, scope: Scope, sent: _SentResponse) -> None:
         facts = scope[_FACTS]
-        facts |= facts.pop("answer", {})  # added while the answer was sent
+        facts |= facts.pop("answer", {})  # facts that were added while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
@@ -122,7 +122,7 @@ class RequestMiddleware:
             "milliseconds": round(seconds * 1000, 1),
         }
         text = dumps(line).decode()
-        # Names in URLs are not trusted; control characters would move a terminal's cursor.
+        # Names in URLs are not trusted: control characters could change a terminal's display.
         if not text.isprintable():
             text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
         _AUDIT.info("%s", text)
@@ -154,13 +154,14 @@ class _SentResponse:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
-            # Answers contain signed URLs: no cache may keep them, no browser may guess a type.
+            # Answers contain signed URLs, so they must not be cached, and browsers must not guess
+            # types.
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):
             try:
                 await self._send(message)
-            except OSError as error:  # from servers that report it
+            except OSError as error:  # some ASGI servers report a disconnect this way
                 raise ClientGoneError from error
         if message["type"] == "http.response.body":
             self.num_bytes += len(message.get("body", b""))
@@ -173,14 +174,14 @@ def add_audit_facts(scope: MutableMapping[str, Any], **facts: object) -> None:
 
 
 def tell_observers(scope: MutableMapping[str, Any], facts: Mapping[str, Fact]) -> None:
-    """Add facts about a request for telemetry, including facts that no log may contain."""
+    """Add facts about a request for telemetry, including facts that must not be logged."""
     work: ObservedWork | None = scope.get(_WATCHED)
     if work is not None:
         work.facts.update(facts)
 
 
 def fault_response(fault: Fault) -> Response:
-    """Return the response for a fault (ledger SHARE-GEN-04)."""
+    """Return the response for a fault (requirement SHARE-GEN-04)."""
     body = encode_error(ErrorBody(error_code=fault.code, message=fault.message))
     headers = {"Content-Type": "application/json", **fault.headers}
     return Response(body, fault.status, headers)
@@ -208,7 +209,7 @@ async def internal_error(_request: Request, _error: Exception) -> Response:
 
 
 def log_defect(scope: Scope, error: BaseException) -> None:
-    """Log an error by its type and place; its message may contain storage locations."""
+    """Log an error's type and position, but not its message, which may contain locations."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "?"
     request_id = scope.get("deltalog.request_id", "?")
@@ -217,9 +218,9 @@ def log_defect(scope: Scope, error: BaseException) -> None:
 
 
 def _asked(scope: Scope) -> str:
-    """Return the subject of a request as given in its URL: share, schema and table, or the path.
+    """Return the share, schema and table in a request's URL, or else the path.
 
-    The query string is left out: it may contain signatures and tokens.
+    The query string is left out, because it may contain signatures and tokens.
     """
     names = scope.get("path_params") or {}
     found = [str(names[kind]) for kind in ("share", "schema", "table") if kind in names]
@@ -232,10 +233,10 @@ def _asked(scope: Scope) -> str:
 
 
 def _framing_fault(scope: Scope) -> Fault | None:
-    """Return the fault of a request whose headers define the end of its body in two ways.
+    """Return a fault if a request's headers define the length of its body in two ways.
 
-    A proxy in front of the server may have read the next request as a part of this
-    one, so the connection is closed after the answer.
+    A proxy in front of the server may assume another length (request smuggling), so the connection
+    is closed after the answer.
 
     Protocol: RFC 9112, 6.1 (Transfer-Encoding)
     """
@@ -248,7 +249,7 @@ def _framing_fault(scope: Scope) -> Fault | None:
 
 
 def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
-    """Return the fault of a request that is too large; checked before routing."""
+    """Return a fault if a request is too large; called before routing."""
     length = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if length > limits.url_bytes:
         return Fault(414, codes.TOO_LARGE, f"the URL is longer than {limits.url_bytes} bytes")
@@ -258,10 +259,10 @@ def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
     return None
 
 
-# Metrics of the server in Prometheus' text format.
+# --- Metrics of the server in Prometheus' text format
 
 
-# Upper bounds of the histogram, in seconds.
+# Upper bounds of the histogram's buckets, in seconds.
 _BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -272,8 +273,8 @@ class Gauge:
     """A current value.
 
     Args:
-        name: without the common prefix.
-        text: description of the value.
+        name: name of the metric, without the common prefix.
+        text: description of the metric.
         value: the current value.
     """
 
@@ -353,7 +354,7 @@ def _single(name: str, kind: str, text: str, value: int) -> list[str]:
     return [*_head(name, kind, text), f"deltalog_sharing_{name} {value}"]
 
 
-# Work for requests, in threads: whose turn it is, and whether a client still waits for the result.
+# --- Running work for requests in threads, with limits per recipient
 
 
 T = TypeVar("T")
@@ -366,7 +367,9 @@ class ClientGoneError(Exception):
 
 
 def check_client() -> None:
-    """Raise if the current request's client has disconnected; outside of a request do nothing.
+    """Raise if the client of the current request has disconnected.
+
+    Outside of a request, this does nothing.
 
     Raises:
         ClientGoneError: the client has disconnected.
@@ -377,11 +380,11 @@ def check_client() -> None:
 
 
 class Turns:
-    """Limits the number of threads at work.
+    """Limits on the number of working threads.
 
     Args:
-        at_once: most threads for all recipients together.
-        per_recipient: most threads for one recipient; its other requests wait.
+        at_once: maximum number of threads for all recipients together.
+        per_recipient: maximum number of threads for one recipient; further requests wait.
     """
 
     def __init__(self, at_once: int, per_recipient: int) -> None:
@@ -409,10 +412,10 @@ class Turns:
 
 
 class Work:
-    """The work for one request; its body was read or is not needed.
+    """Runs the work for one request in threads, and watches whether the client disconnects.
 
     Args:
-        receive: ASGI's `receive` of the request.
+        receive: the request's ASGI `receive`; the body must have been read, or not be needed.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -429,9 +432,10 @@ class Work:
         fault: Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch, group.cancel_scope)
-            _GONE.set(self._gone)  # threads get a copy of the context
+            _GONE.set(self._gone)  # worker threads get a copy of this context
             try:
-                # First the recipient's own turn, so that waiting for it does not block others.
+                # Wait first for the recipient's limit: meanwhile, other recipients can use the
+                # threads.
                 async with turns.of(recipient):
                     found.append(await anyio.to_thread.run_sync(function, limiter=turns.all))
             except Exception as error:  # noqa: BLE001 -- raised outside of the group, as it is
@@ -451,13 +455,13 @@ class Work:
 
 
 class WorkResponse(Response):
-    """A response whose body is made in chunks; each chunk waits for its turn in a thread.
+    """A response whose body is made in chunks, each in a thread within the recipient's limits.
 
     Args:
         work: work of the request.
         chunks: the body.
-        turns: limits of the work.
-        recipient: gets the response.
+        turns: limits on threads.
+        recipient: name of the recipient, for its limit.
         status_code: HTTP status.
         headers: headers of the response.
     """
@@ -472,7 +476,7 @@ class WorkResponse(Response):
         status_code: int = 200,
         headers: Mapping[str, str],
     ) -> None:
-        # The base class is not called: it would declare a length, but the body does not exist yet.
+        # Do not call the base class, which would set a content length: the body does not exist yet.
         self.status_code = status_code
         self.background: Any = None
         self.body = b""

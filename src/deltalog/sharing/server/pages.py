@@ -1,7 +1,7 @@
-"""Pages of files, and the tokens that get the next page or new URLs.
+"""Pages of files, and the tokens for requesting the next page or new URLs.
 
-This module owns what a token is bound to: recipient, table, version, and for pages the query
-itself. All pages of a query describe one version, whatever is committed meanwhile.
+A token is valid only for its recipient, table and version; a page token also only for its query.
+All pages of a query describe one version, even if others are committed meanwhile.
 
 Protocol: Read Data from a Table (maxFiles, pageToken, refreshToken)
 """
@@ -47,10 +47,10 @@ class PageStart:
     Args:
         version: version of the table, or the last version of a range.
         offset: number of files on the previous pages.
-        after: for views, key of the last file on the previous page; otherwise empty.
-        num_read_hints: number of hints that the first page has read; None if not in the token.
+        after: for views, the key of the last file on the previous page; otherwise empty.
+        num_read_hints: number of hints that were read for the first page; None if not in the token.
         until_ms: when the token expires; None without a token.
-        key: position of the signing key that named the files of the first page.
+        key: position of the signing key that was used for the names of the first page's files.
     """
 
     version: int
@@ -63,15 +63,16 @@ class PageStart:
 
 @dataclass(frozen=True, slots=True)
 class FilePage:
-    """Some rows of a table of files.
+    """The files of one page, as rows of a table of files.
 
     Args:
-        indices: indices of the rows, in the order of the answer; None means all rows in their
-            order.
-        offset: rows on the previous pages.
-        num_rows: rows on this page.
-        total: rows on all pages.
-        after: for views, the key after which the next page begins; None means row numbers.
+        indices: indices of the rows of all pages, in the order of the answer; None means all rows
+            in their order.
+        offset: number of rows on the previous pages.
+        num_rows: number of rows on this page.
+        total: number of rows on all pages.
+        after: for views, the key after which the next page begins; None if pages are counted by
+            rows.
     """
 
     indices: pa.UInt64Array | None
@@ -82,7 +83,7 @@ class FilePage:
 
     @property
     def next_start(self) -> dict[str, Any] | None:
-        """The values of the next page's token; None on the last page."""
+        """The values for the token of the next page; None on the last page."""
         if self.after is not None:
             return {"a": self.after}
         end = self.offset + self.num_rows
@@ -110,14 +111,14 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     except InvalidTokenError as error:
         raise invalid(str(error)) from None
     values = sealed.values
-    # A token is valid only for its own recipient, table and query (ledger SHARE-SEC-03).
+    # A token is valid only for its recipient, table and query (requirement SHARE-SEC-03).
     expected = _owner(request)
     if kind == _PAGE:
         expected["c"] = _checksum(query)
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
     _check_shared(request, query, values["v"])
-    # After a refresh token, files are listed again, so the newest key can name them.
+    # A refresh token lists the files again, so the newest key can be used for their names.
     key = sealed.key if kind == _PAGE else 0
     return PageStart(
         version=values["v"],
@@ -130,7 +131,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
 
 
 def _check_shared(request: TableRequest, query: TableQuery | ChangesQuery, version: int) -> None:
-    """Raise for a token of a version that is no longer shared."""
+    """Raise if the version of a token is no longer shared."""
     table = request.table
     if version < table.config.start_version:
         raise invalid(f"You can only query table data since version {table.config.start_version}.")
@@ -153,11 +154,11 @@ def end_of_page(
 
     Args:
         request: a recipient's request.
-        query: query of the request; paging and refreshing need the tokens in the last line.
+        query: query of the request.
         response_format: response format of the answer.
         version: version of the tokens: the table's version, or the last one of a range.
-        page: returns the rows of the page; called after they were sent.
-        num_read_hints: number of hints that selected the rows.
+        page: returns the page; called after its lines were sent.
+        num_read_hints: number of hints that were read to select the files.
         start: the token of the request; None without one.
     """
     config, sealer = request.services.config, request.services.sealer
@@ -167,7 +168,7 @@ def end_of_page(
     is_paged = query.max_files is not None or query.page_token is not None
     if not (response_format.ends or is_paged or refreshes):
         return None
-    # If only the latest version is shared, a chain of tokens must not keep an older one readable.
+    # If history is not shared, new tokens must not prolong the access to an old version.
     is_bound = start is not None and not request.table.config.history_shared
     until_ms = start.until_ms if start is not None and is_bound else None
 
@@ -178,7 +179,7 @@ def end_of_page(
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        # The refresh token has no offset: it covers the files of all pages.
+        # The refresh token has no offset, because it is valid for the files of all pages.
         next_page = refresh = None
         if (next_start := rows.next_start) is not None:
             values = {**owner, "c": _checksum(query), **next_start}
@@ -201,30 +202,30 @@ def _owner(request: TableRequest) -> dict[str, Any]:
 
 
 def _checksum(query: TableQuery | ChangesQuery) -> str:
-    """Return a hash of the parameters that must not change from page to page."""
+    """Return a hash of the parameters that must be the same for all pages."""
     same: Any = replace(query, page_token=None, max_files=None)
     if isinstance(same, TableQuery):
         same = replace(same, refresh_token=None, include_refresh_token=False, idempotency_key=None)
     return checksum(same)
 
 
-# Predicate hints of a query, resolved against the table's columns.
+# --- Predicate hints of a query, resolved against the table's columns
 
 
-# Each hint is evaluated for every file. Ignoring hints only makes the answer longer.
+# A limit, because each hint is evaluated for every file. Ignored hints only make answers longer.
 _MOST_HINTS: Final = 100
-# Operations times files: about a second of work.
+# Number of operations times number of files: about a second of work.
 _MOST_EVALUATIONS: Final = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The evaluated part of a query's hints.
+    """The part of a query's hints that is evaluated.
 
     Args:
-        predicate: true for all rows that the client wants; None without hints.
-        num_read: number of hints that were read, in order, the JSON hint last. All pages of a
-            query must use the same number, so that they agree on the files.
+        predicate: a condition that is true for all rows that the client wants; None without hints.
+        num_read: number of hints that were read, in order, the JSON hint last. All pages of a query
+            must use the same number, so that all pages use the same list of files.
         num_used: number of hints in the predicate.
     """
 
@@ -237,9 +238,9 @@ class _Budget:
     """The remaining budget for the hints of one query.
 
     Args:
-        config: config of the server.
+        config: configuration of the server.
         num_files: number of files for which hints are evaluated.
-        num_read: number of hints that an earlier page has read; this page always reads them.
+        num_read: number of hints that were read for the first page, and must be read for this page.
     """
 
     def __init__(self, config: ServerConfig, num_files: int, num_read: int | None) -> None:
@@ -250,16 +251,17 @@ class _Budget:
         self._agreed = num_read
 
     def may_read(self, number: int, text: str) -> bool:
-        """Charge the budget for reading the next hint; return False if it is exhausted."""
+        """Subtract the cost of reading the next hint; return False if the budget is exhausted."""
         if self._agreed is not None:
             return number < self._agreed
         self._bytes -= len(text.encode("utf-8", "surrogatepass"))
         is_left = self._bytes >= 0 and self._operations > 0
-        # The first hint is always read: a busy server must not answer every query with all files.
+        # Always read the first hint; otherwise a busy server would answer every query with all
+        # files.
         return is_left and (number == 0 or time.monotonic() < self._end_s)
 
     def take(self, hint: Expression) -> bool:
-        """Charge the budget for evaluating a hint; return False if it is exhausted."""
+        """Subtract the cost of evaluating a hint; return False if the budget is exhausted."""
         self._operations -= sum(1 for _ in walk(hint))
         return self._operations >= 0
 
@@ -271,14 +273,14 @@ def read_hints(
     num_files: int,
     num_read: int | None = None,
 ) -> Hints:
-    """Return the condition from a query's hints, as far as the budget allows.
+    """Return the condition from a query's hints, within the budget.
 
     Args:
-        query: with its hints.
-        schema: schema of the columns that hints may name.
-        config: which hints to evaluate, and their limits.
+        query: the query with its hints.
+        schema: the columns that hints may use.
+        config: configuration of the server, with the limits on hints.
         num_files: number of files for which hints will be evaluated.
-        num_read: number of hints that the first page has read; None on the first page.
+        num_read: number of hints that were read for the first page; None on the first page.
     """
     budget = _Budget(config, num_files, num_read)
     found: list[Expression] = []
@@ -309,9 +311,9 @@ def _texts(
 
 
 def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """Return the files that may contain wanted rows, or all if the condition cannot be evaluated.
+    """Return the files that may contain wanted rows; all files if the condition is invalid.
 
-    Cost: the log's columns that the predicate needs.
+    Cost: reads the log's columns that the predicate needs.
     """
     try:
         return prune(snapshot, predicate)

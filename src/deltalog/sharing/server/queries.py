@@ -1,7 +1,7 @@
 """Answers to `POST …/query` and `GET …/metadata`: the files of one version.
 
-Views are answered by `view_query`, changes since a version by `changes`. `async_queries` answers
-later.
+`view_query` answers queries of views, `changes` queries with a starting version, and
+`async_queries` asynchronous queries.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.requests import TableQuery
 
 
-# Answers to `POST …/query` and `GET …/metadata`: the files of one version.
+# --- Answers to `POST …/query` and `GET …/metadata`: the files of one version
 
 
 def answer_metadata(
     request: TableRequest, version: int | None = None, timestamp_ms: int | None = None
 ) -> Answer:
-    """Return protocol and metadata of the latest version, or of an older one.
+    """Return protocol and metadata of the latest version, or of an older version.
 
     Raises:
-        Fault: 400 for both a version and a timestamp, for history that is not shared, and for a
-            format that the table cannot be sent in.
+        Fault: 400 if both a version and a timestamp are given, if the history is not shared, or if
+            the client accepts no format in which the table can be sent.
     """
     if version is not None and timestamp_ms is not None:
         raise invalid("Please only provide one of: version, timestamp.")
@@ -75,10 +75,10 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     Args:
         request: a recipient's request.
         query: query of the request.
-        pinned: the version of an asynchronous query that was started earlier.
+        pinned: the version, for an asynchronous query that was started earlier.
 
     Raises:
-        Fault: 400 for parameters that exclude each other or do not fit the table.
+        Fault: 400 if parameters exclude each other or are invalid for the table.
     """
     _check_together(query)
     if query.starting_version is not None:
@@ -98,7 +98,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     response_format = choose_format(request.capabilities, snapshot)
     lines = FileLines(request, response_format)
     config = request.services.config
-    # "The server should apply predicateHints first then limitHint."
+    # The protocol: "The server should apply predicateHints first then limitHint."
     hints = read_hints(
         query,
         snapshot.configuration.schema,
@@ -108,12 +108,12 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     )
     pruned = prune_by(snapshot, hints.predicate)
     num_sent = len(query.predicate_hints) + (query.json_predicate_hints is not None)
-    # The recipient also evaluates hints that are ignored here; its limit counts the rows after
-    # that.
+    # The recipient also filters by hints that the server ignores, and needs enough rows after that.
+    # So use the limit only if all hints are used.
     limited = query if hints.num_used == num_sent else replace(query, limit_hint=None)
     page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
-    # "Returned when querying a table data with a version or timestamp parameter."
+    # The protocol: "Returned when querying a table data with a version or timestamp parameter."
     travels = query.version is not None or query.timestamp_ms is not None
 
     def body() -> Iterator[bytes]:
@@ -152,7 +152,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
 
 
 def _check_together(query: TableQuery) -> None:
-    """Raise for parameters that exclude each other (ledger SHARE-QT-12, SHARE-QT-14)."""
+    """Raise for parameters that exclude each other (requirements SHARE-QT-12, SHARE-QT-14)."""
     moments = (query.version, query.timestamp_ms, query.starting_version)
     given = sum(value is not None for value in moments)
     if given > 1:
@@ -166,7 +166,7 @@ def _check_together(query: TableQuery) -> None:
 
 
 def _snapshot_at(request: TableRequest, version: int | None, timestamp_ms: int | None) -> Snapshot:
-    """Return the requested version, if history is shared; the latest if none is requested."""
+    """Return the requested version, if history is shared; by default the latest version."""
     table = request.table
     latest = table.latest()
     if version is not None:
@@ -180,10 +180,10 @@ def _snapshot_at(request: TableRequest, version: int | None, timestamp_ms: int |
 
 
 def _page(query: TableQuery, pruned: Pruned, offset: int, most_files: int) -> FilePage:
-    """Return the files of the page, from the files that remain after hints."""
+    """Return the page of the files that remain after hints."""
     indices = None
     if query.max_files is not None or offset:
-        # Sorted, so that the next page continues this one even if the order in the log changes.
+        # Sort by path: a checkpoint may change the order of files in the log between two pages.
         indices = compute.sort_indices(pruned.files(["path"]).column("path"))
     indices = _limited(query, pruned, indices)
     left = pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
@@ -199,8 +199,8 @@ def _limited(
 ) -> pa.UInt64Array | None:
     """Return the first files that contain enough rows for the limit, or all files.
 
-    A file without `numRecords` counts as empty. If a condition may leave out rows of a file, no
-    number of files is certain to suffice (ledger SHARE-QT-08, SHARE-QT-09).
+    A file without `numRecords` counts as empty. If a condition may be false for rows of a file, the
+    limit is ignored (requirements SHARE-QT-08, SHARE-QT-09).
     """
     if query.limit_hint is None or not pruned.is_exact:
         return indices

@@ -1,7 +1,7 @@
 """Recipients: authentication by token, OAuth subject and address, and limits on their requests.
 
-Tokens are stored only as SHA-256 and compared in constant time. Every fault of a token causes the
-same error.
+Only the SHA-256 of a token is stored; it is compared in constant time. Every invalid token causes
+the same error.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Recipient:
     """A recipient and the shares that it can access.
 
     Args:
-        name: as configured.
-        shares: case-folded names; None means every share.
+        name: name in the configuration.
+        shares: case-folded names of shares; None means every share.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Recipients:
     """All recipients of a server.
 
     Args:
-        config: config of the server.
+        config: configuration of the server.
         verify: returns the subject of a signed token, or None if the token is not valid.
     """
 
@@ -81,12 +81,12 @@ class Recipients:
         """Return the recipient who sent a request.
 
         Args:
-            authorization: the header.
+            authorization: the header `Authorization`.
             address: source address of the request.
             now_ms: the current time.
 
         Raises:
-            Fault: 401 without a valid token, 403 from an address outside of the recipient's ranges.
+            Fault: 401 without a valid token, 403 if the address is not in the recipient's ranges.
         """
         scheme, _, token = (authorization or "").strip().partition(" ")
         token = token.strip()
@@ -100,7 +100,7 @@ class Recipients:
         return _recipient(found)
 
     def find(self, name: str) -> Recipient | None:
-        """Return a recipient by name, for a URL signed earlier; None if it was removed."""
+        """Return a recipient by name, for a URL that was signed earlier; None if it was removed."""
         found = self._by_name.get(name)
         return None if found is None else _recipient(found)
 
@@ -115,7 +115,8 @@ class Recipients:
         return entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
-        # JSON Web Tokens have three parts; other tokens never reach the issuer's keys.
+        # JSON Web Tokens have three parts; reject other tokens before a request for the issuer's
+        # keys.
         if self._verify is None or token.count(".") != 2:
             return None
         subject = self._verify(token)
@@ -133,18 +134,18 @@ def _is_inside(address: str | None, config: RecipientConfig) -> bool:
         found = ip_address(address or "")
     except ValueError:
         return False
-    # Servers that listen on IPv6 see IPv4 clients as `::ffff:10.1.2.3`.
+    # A server that listens on IPv6 gets the addresses of IPv4 clients as `::ffff:10.1.2.3`.
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return any(found.version == net.version and found in net for net in config.networks)
 
 
 class RateLimit:
-    """Counts requests by recipient, in token buckets; safe to use from several threads.
+    """Limits the requests of each recipient, by token buckets; safe to use from several threads.
 
     Args:
-        per_minute: most requests of a recipient, all at once or spread; 0 means no limit.
-        clock: monotonic seconds.
+        per_minute: maximum number of requests per recipient and minute; 0 means no limit.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -157,7 +158,7 @@ class RateLimit:
         """Count one request.
 
         Raises:
-            Fault: 429 if there were too many, with the wait in `Retry-After`.
+            Fault: 429 if there were too many requests, with the time to wait in `Retry-After`.
         """
         if not self._per_minute:
             return
@@ -172,7 +173,7 @@ class RateLimit:
         raise too_many_requests(math.ceil((1 - left) / rate))
 
 
-# JSON Web Tokens of an OAuth issuer, verified with the issuer's public keys.
+# --- Verifying JSON Web Tokens of an OAuth issuer with its public keys
 
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
@@ -189,7 +190,7 @@ class TokenVerifier:
 
     Args:
         config: the trusted issuer.
-        clock: monotonic seconds.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, config: OAuthConfig, clock: Callable[[], float] = time.monotonic) -> None:
@@ -205,7 +206,7 @@ class TokenVerifier:
         self._lock = threading.Lock()
 
     def subject(self, token: str) -> str | None:
-        """Return the recipient's claim in a token, or None if the token is not valid."""
+        """Return the claim that names the recipient, or None if the token is not valid."""
         jwt, config = self._jwt, self._config
         try:
             header = jwt.get_unverified_header(token)
@@ -219,7 +220,7 @@ class TokenVerifier:
                 audience=config.audience,
                 issuer=config.issuer,
                 leeway=_LEEWAY_SECONDS,
-                # PyJWT verifies only claims that are present.
+                # PyJWT verifies only claims that are present, so require them.
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError):
@@ -239,7 +240,7 @@ class TokenVerifier:
     def _fetch(self, now: float) -> None:
         self._fetched_at = now
         try:
-            # Requested again with the keys: an issuer may move them.
+            # Find the URL again with each request for keys: the issuer may have changed it.
             url = self._config.jwks_url or discovered_keys_url(self._config.issuer)
             client = self._jwt.PyJWKClient(
                 url, cache_keys=False, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS
@@ -255,8 +256,9 @@ def discovered_keys_url(issuer: str) -> str:
     """Return the URL of an issuer's public keys.
 
     Raises:
-        InvalidInputError: the description is of another issuer, or contains no safe URL.
-        OSError, HTTPException, DeltaError: the description cannot be fetched.
+        InvalidInputError: the OpenID configuration belongs to another issuer, or contains no safe
+            URL.
+        OSError, HTTPException, DeltaError: the OpenID configuration cannot be fetched.
 
     Cost: one request.
     """
@@ -264,8 +266,8 @@ def discovered_keys_url(issuer: str) -> str:
         issuer.rstrip("/") + _DISCOVERY, timeout=_TIMEOUT_SECONDS
     ) as response:
         found = loads(response.read(_MOST_BYTES), "OpenID configuration")
-    # "The issuer value returned MUST be identical to the Issuer URL": else one issuer speaks for
-    # another.
+    # OpenID Connect: "The issuer value returned MUST be identical to the Issuer URL". Otherwise one
+    # issuer could provide keys for another.
     if not isinstance(found, dict) or found.get("issuer") != issuer:
         raise InvalidInputError("the OpenID configuration belongs to another issuer")
     url = found.get("jwks_uri")
@@ -275,7 +277,7 @@ def discovered_keys_url(issuer: str) -> str:
 
 
 def is_safe_url(url: str) -> bool:
-    """Return whether responses from a URL cannot be tampered with: https, or this machine."""
+    """Return whether a URL is safe from tampering: it is https, or on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

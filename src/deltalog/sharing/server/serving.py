@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import ServerConfig
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Messages that clients can cause at will; the audit log has a line for each request anyway.
+# Loggers whose messages clients can cause; the audit log contains each request anyway.
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
-# Time after the grace period to close connections; then the process ends in any case.
+# After the grace period, the process closes its connections for this time, and then ends.
 _LAST_SECONDS: Final = 5
 
 
@@ -39,8 +39,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
 
     Args:
         path: path of the file.
-        host: replaces the file's host.
-        port: replaces the file's port.
+        host: overrides the host in the file.
+        port: overrides the port in the file.
 
     Raises:
         InvalidInputError: the file is wrong, or uvicorn is not installed.
@@ -77,7 +77,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         backlog=connections.BACKLOG,
         ssl_certfile=config.certificate_file,
         ssl_keyfile=config.certificate_key_file,
-        access_log=False,  # it would contain signed URLs; the audit log has the rest
+        access_log=False,  # it would contain signed URLs; the audit log replaces it
         lifespan="off",
         log_level="warning",
         server_header=False,
@@ -85,7 +85,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         timeout_keep_alive=30,
         timeout_graceful_shutdown=config.limits.grace_seconds,
     )
-    # This must run after uvicorn has configured its loggers.
+    # Add the filters after uvicorn has configured its loggers.
     for name in _THROTTLED:
         logging.getLogger(name).addFilter(connections.ThrottleFilter())
     settings.load()
@@ -99,16 +99,17 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
     if hasattr(signal, "SIGHUP"):
 
         def reload(*_: object) -> None:
-            # In a thread: the main thread may be reloading already, and have the lock.
+            # In a thread: if the main thread is reloading already, it has the lock.
             threading.Thread(target=reloading.reload, kwargs={"now": True}, daemon=True).start()
 
         signal.signal(signal.SIGHUP, reload)
-    # uvicorn raises the signal again at its end: then a normal exit removes the cache.
+    # uvicorn raises the signal again when it ends. This handler exits normally, so that the cache
+    # is deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     handle_exit = server.handle_exit
 
     def end(number: int, frame: Any) -> None:
-        # A thread that waits for a store must not keep the process alive.
+        # Then end the process even if a thread still waits for a store.
         seconds = reloading.config.limits.grace_seconds + _LAST_SECONDS
         guard = threading.Timer(seconds, os._exit, args=[0])
         guard.daemon = True
@@ -119,7 +120,7 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
 
 
 def _log_to_stderr() -> None:
-    """Log one line per event: the audit log as JSON, the rest as a string."""
+    """Log to stderr, one line per event: the audit log as JSON, all others as plain text."""
     root = logging.getLogger("deltalog.sharing")
     if root.handlers or logging.getLogger().handlers:
         return  # logging is configured already
@@ -129,15 +130,15 @@ def _log_to_stderr() -> None:
     root.setLevel(logging.INFO)
 
 
-# The certificates of a running server: reloaded with its configuration.
+# --- Reloading the certificates of a running server
 
 
 def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> None:
     """Use a configuration's certificates for new connections; failures are logged.
 
     Args:
-        context: context of the listening socket; None if it has no TLS.
-        config: config of the server.
+        context: TLS context of the listening socket; None without TLS.
+        config: configuration of the server.
     """
     chain, key = config.certificate_file, config.certificate_key_file
     if (context is None) != (chain is None):
@@ -145,9 +146,9 @@ def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> N
     if context is None or chain is None:
         return
     try:
-        # A context that failed half-way would mix the key of one file with the certificate of
-        # another.
+        # Load into a new context first: a failure in the used context could leave a certificate and
+        # a key that do not match.
         for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
-            one.load_cert_chain(chain, key, password=lambda: "")  # never ask on the terminal
+            one.load_cert_chain(chain, key, password=lambda: "")  # do not prompt on the terminal
     except (OSError, ValueError) as error:
         _LOG.error("the certificates are not reloaded: %s", error)

@@ -1,6 +1,6 @@
 """The shared tables, found by name and opened once.
 
-This module owns which versions of a table may be read: the latest, and older ones if the history
+This module owns the check which versions may be read: the latest, and older versions if the history
 is shared.
 
 Protocol: Query Table Version, Read Data from a Table
@@ -35,7 +35,7 @@ _OLD_VERSIONS_KEPT = 4
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table by its three names, as the configuration spells them."""
+    """The three names of a table, as spelled in the configuration."""
 
     share: str
     schema: str
@@ -43,7 +43,7 @@ class TableName:
 
     @property
     def key(self) -> str:
-        """The three names as one string; they contain no slash."""
+        """The three names, joined by slashes; names contain no slash."""
         return f"{self.share}/{self.schema}/{self.table}"
 
 
@@ -60,9 +60,9 @@ class ServedTable:
     """A table of a share.
 
     Args:
-        name: as configured.
-        config: the shared part of the table.
-        opened: store and snapshots, shared by all requests.
+        name: name in the configuration.
+        config: configuration of the table.
+        opened: store and snapshots, which all requests share.
     """
 
     name: TableName
@@ -85,28 +85,28 @@ class ServedTable:
         with self.opened.lock:
             newest = self.opened.latest
             if newest is not None and newest.metadata.id != found.metadata.id:
-                self.opened.older.clear()  # the table was replaced at its location
+                self.opened.older.clear()  # another table has replaced this table at its location
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
-        # No version of such a table may be read yet.
+        # The table has no version yet that may be read.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
 
     def known_latest(self) -> Snapshot:
-        """Return the latest version that was loaded.
+        """Return the latest version that was loaded, without checking for newer versions.
 
-        Cost: nothing, except for the first request of a table.
+        Cost: one listing for the first request of a table, otherwise nothing.
         """
         with self.opened.lock:
             known = self.opened.latest
         return self.latest() if known is None else known
 
     def at(self, version: int, latest: Snapshot | None = None) -> Snapshot:
-        """Return a version; callers check whether it may be read.
+        """Return a version; callers must check whether it may be read.
 
         Raises:
-            Fault: 400 if the version does not exist (any more).
+            Fault: 400 if the version does not exist, or no longer exists.
         """
         if latest is not None and version == latest.version:
             return latest
@@ -127,10 +127,10 @@ class ServedTable:
         return found
 
     def check_history(self, what: str) -> None:
-        """Raise if a request needs the history, but it is not shared (ledger SHARE-QT-10).
+        """Raise if the history, which a request needs, is not shared (requirement SHARE-QT-10).
 
         Raises:
-            Fault: 400.
+            Fault: 400 if the history is not shared.
         """
         if not self.config.history_shared:
             raise unsupported(f"{what} needs a table whose history is shared")
@@ -139,11 +139,11 @@ class ServedTable:
         """Raise for a version outside of the shared history.
 
         Raises:
-            Fault: 400.
+            Fault: 400 if the version is before the start version or after the latest version.
         """
         start = self.config.start_version
         if version < start:
-            # The reference server's words.
+            # The message of the reference server.
             raise invalid(f"You can only query table data since version {start}.")
         if version > latest.version:
             raise invalid(
@@ -151,12 +151,12 @@ class ServedTable:
             )
 
     def version_at(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """Return the version that the table had at a time (ledger SHARE-QT-11).
+        """Return the version that the table had at a time (requirement SHARE-QT-11).
 
         Raises:
-            Fault: 400 for a time before the first version or after the latest one.
+            Fault: 400 for a time before the first version or after the latest version.
         """
-        # The reference server refuses such times, like Delta's time travel.
+        # The reference server and Delta's time travel also refuse times after the latest version.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
         version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
@@ -164,14 +164,13 @@ class ServedTable:
         return version
 
     def first_version_from(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """Return the first version that was committed at a time or later (ledger SHARE-VER-03).
+        """Return the first version that was committed at or after a time (SHARE-VER-03).
 
         Raises:
-            Fault: 400 if nothing was committed since then.
+            Fault: 400 if no version was committed since then.
         """
         times = self._commit_times(latest)
-        # A version of exactly this time counts, although the reference server's kernel path skips
-        # it.
+        # Includes a version of exactly this time, which the reference server's kernel path skips.
         version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
         if version is None:
             raise invalid("the timestamp is after the latest version of the table")
@@ -179,7 +178,7 @@ class ServedTable:
         return version
 
     def last_version_until(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """Return the last version that was committed at a time or before.
+        """Return the last version that was committed at or before a time.
 
         Raises:
             Fault: 400 for a time before the first version.
@@ -191,9 +190,9 @@ class ServedTable:
         return version
 
     def _commit_times(self, latest: Snapshot) -> Mapping[int, int]:
-        """Return when each version in the log was committed, in milliseconds since 1970.
+        """Return the commit times of the versions in the log, in milliseconds since 1970.
 
-        Cost: one listing; with in-commit timestamps one request per commit.
+        Cost: one listing; with in-commit timestamps, also one request per commit.
         """
         if latest.configuration.in_commit_timestamps is not None:
             return {entry["version"]: entry["timestamp"] for entry in latest.history()}
@@ -206,7 +205,7 @@ class Tables:
     """All tables of a configuration.
 
     Args:
-        config: config of the server.
+        config: configuration of the server.
         make_store: opens the store of a table.
     """
 
@@ -226,10 +225,10 @@ class Tables:
         return [share for share in self._shares.values() if recipient.can_access(share.name)]
 
     def share(self, recipient: Recipient, name: str) -> ShareConfig:
-        """Return a share by name, in any case.
+        """Return a share by name, ignoring case.
 
         Raises:
-            Fault: 404.
+            Fault: 404 if the recipient cannot access it.
         """
         found = self._shares.get(name_key(name))
         if found is None or not recipient.can_access(found.name):
@@ -237,10 +236,10 @@ class Tables:
         return found
 
     def schema(self, recipient: Recipient, share: str, name: str) -> SchemaConfig:
-        """Return a schema by name, in any case.
+        """Return a schema by name, ignoring case.
 
         Raises:
-            Fault: 404.
+            Fault: 404 if the recipient cannot access it.
         """
         for schema in self.share(recipient, share).schemas:
             if name_key(schema.name) == name_key(name):
@@ -248,10 +247,10 @@ class Tables:
         raise not_found("schema")
 
     def table(self, recipient: Recipient, name: TableName) -> ServedTable:
-        """Return a table by its names, in any case.
+        """Return a table by its names, ignoring case.
 
         Raises:
-            Fault: 404.
+            Fault: 404 if the recipient cannot access it.
         """
         share = self.share(recipient, name.share)
         schema = self.schema(recipient, name.share, name.schema)

@@ -1,7 +1,7 @@
 """Sealed tokens: values that clients return unchanged, such as page tokens.
 
-This module owns the seal (HMAC-SHA256 over kind and contents), expiry, and hashes. The contents of
-a token are readable but cannot be forged. A token of one kind is not accepted as another kind.
+This module owns the seal (HMAC-SHA256 over kind and content), expiry, and hashes. Anybody can read
+the content of a token, but not change it. A token of one kind is not accepted as another kind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PURPOSE: Final = b"deltalog sharing tokens"
 
 
 class InvalidTokenError(DeltaError):
-    """A token that this server did not issue for this use, or that has expired."""
+    """A token has expired, or this server did not issue it for this purpose."""
 
     code = "invalid-token"
 
@@ -36,7 +36,7 @@ class Sealed:
     Args:
         values: the sealed values.
         expires_ms: when the token expires.
-        key: position of the key that sealed them; 0 is the newest one.
+        key: position of the key that sealed the token; 0 is the newest key.
     """
 
     values: dict[str, Any]
@@ -45,24 +45,24 @@ class Sealed:
 
 
 class Sealer:
-    """Seals tokens with one key, and opens tokens of this and previous keys.
+    """Seals tokens with one key, and opens tokens that this key or a previous key has sealed.
 
     Args:
-        key: a secret of 16 bytes or more, which all processes of a server share.
+        key: a secret of at least 16 bytes, which all processes of a server share.
         previous: keys whose tokens are still accepted, the newest first.
     """
 
     def __init__(self, key: bytes, *previous: bytes) -> None:
         self._secrets = (key, *previous)
-        # Separate keys, so that no signature of a URL is a valid seal.
+        # Derived keys, so that the signature of a URL is never a valid seal.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
 
     def with_key(self, key: int) -> Sealer:
-        """Return a sealer that uses one of the keys for everything."""
+        """Return a sealer that uses only the key at this position."""
         return self if key == 0 else Sealer(self._secrets[key])
 
     def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
-        """Return a token that contains `values` and expires at a time."""
+        """Return a token that contains `values` and expires at `expires_ms`."""
         body = dumps({"e": expires_ms, **values})
         return encode_base64(_mac(self._keys[0], kind, body) + body)
 
@@ -70,15 +70,15 @@ class Sealer:
         """Return the values of a token.
 
         Raises:
-            InvalidTokenError: it is forged, of another kind, or has expired.
+            InvalidTokenError: the token is forged, of another kind, or has expired.
         """
         return self.unseal(kind, token, now_ms).values
 
     def unseal(self, kind: str, token: str, now_ms: int) -> Sealed:
-        """Return the values of a token with their expiry and their key.
+        """Return the values of a token, its expiry and its key.
 
         Raises:
-            InvalidTokenError: it is forged, of another kind, or has expired.
+            InvalidTokenError: the token is forged, of another kind, or has expired.
         """
         raw = decode_base64(token)
         if raw is None or len(raw) <= _SEAL_BYTES:
@@ -96,7 +96,7 @@ class Sealer:
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
-        # Lengths distinguish the parts ("a", "bc") from ("ab", "c").
+        # Include lengths, so that the parts ("a", "bc") and ("ab", "c") have different hashes.
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._keys[0], message, "sha256").hex()
 
@@ -111,25 +111,25 @@ def encode_base64(data: bytes) -> str:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Decode a string from `encode_base64`; None for any other string, such as with padding."""
+    """Decode a string of `encode_base64`; return None for any other string (or with padding)."""
     if len(text) > _MOST_CHARACTERS or not text.isascii():
         return None
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # The last character may have unused bits; accepting them would allow several spellings.
+    # Reject set bits in the unused part of the last character: each value has only one spelling.
     return data if encode_base64(data) == text else None
 
 
 def checksum(*parts: object) -> str:
-    """Return a short hash of some values, to which a token is bound."""
+    """Return a short hash of values, to check that a token belongs to them."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
 def token_digest(token: str) -> str:
-    """Return the SHA-256 of a bearer token in hexadecimal digits, which is stored instead of it.
+    """Return the SHA-256 of a bearer token in hexadecimal digits; only this hash is stored.
 
-    Tokens are long and random, so a plain hash cannot be reversed.
+    Tokens are long and random, so a hash without salt cannot be reversed.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,11 +1,11 @@
-"""Signed URLs for files: from the store if it can sign, otherwise URLs of this server.
+"""Signed URLs for files: URLs of the store if it can sign, otherwise URLs of this server.
 
 This module owns the signature of the server's own URLs: HMAC-SHA256 over method, owner, file and
-expiry. Such a URL opens one file of one table for one recipient until it expires. It contains the
-path of the file; before signing, the server checks that the file is inside of the table.
+expiry. A URL is valid for one file of one table and one recipient, until it expires. It contains
+the path of the file. Before signing, the server checks that the file is in the table.
 
-The parameters are called `X-Amz-…` because the official clients recognise a pre-signed URL by these
-names.
+The URL parameters are named `X-Amz-…`, because the official clients recognise pre-signed URLs by
+these names.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True, slots=True)
 class ViewFileSource:
-    """The rows of a view that a file contains.
+    """Which rows of a view a file contains.
 
     Args:
         version: version of the table.
-        commit: the file contains the changed rows of this commit; None for the rows of `version`.
+        commit: the commit whose changed rows the file contains; None means the rows of `version`.
         with_feed: whether the changes are those of the change data feed.
     """
 
@@ -71,11 +71,11 @@ class SignedFile:
     """The file of a URL that this server has signed.
 
     Args:
-        recipient: the URL was signed for this recipient.
+        recipient: the recipient for whom the URL was signed.
         table: the table of the file.
         path: decoded path of the file in the table's store; for a view, its name in the file cache.
         source: for a view, the rows that the file contains; None for a file of the table itself.
-        key: position of the key that signed the URL; 0 is the newest one.
+        key: position of the key that signed the URL; 0 is the newest key.
     """
 
     recipient: str
@@ -91,7 +91,7 @@ class UrlSigner:
     Args:
         key: secret key of the server.
         seconds: how long a URL is valid.
-        own_urls: whether to never use the store's own URLs.
+        own_urls: whether to sign only URLs of this server, even if the store can sign.
         previous: keys whose URLs are still accepted, the newest first.
     """
 
@@ -104,13 +104,13 @@ class UrlSigner:
         previous: Sequence[bytes] = (),
     ) -> None:
         self._secrets = (key, *previous)
-        # Separate keys, so that no sealed token is a valid signature.
+        # Derived keys, so that the seal of a token is never a valid signature.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
         self._seconds = seconds
         self._own_urls = own_urls
 
     def with_key(self, key: int) -> UrlSigner:
-        """Return a signer that uses one of the keys for everything."""
+        """Return a signer that uses only the key at this position."""
         if key == 0:
             return self
         return UrlSigner(self._secrets[key], self._seconds, own_urls=self._own_urls)
@@ -120,7 +120,7 @@ class UrlSigner:
         return now_ms + self._seconds * 1000
 
     def store_signer(self, store: Store) -> Callable[[str], str] | None:
-        """Return a function that makes the store's own URL of a file; None if it cannot sign."""
+        """Return a function that makes the store's URL of a file; None if the store cannot sign."""
         if self._own_urls or not isinstance(store, SigningStore):
             return None
         signing, seconds = store, self._seconds
@@ -168,7 +168,7 @@ class UrlSigner:
         """
         if max(len(owner), len(name), len(expiry), len(signature)) > _MOST_CHARACTERS:
             raise forbidden("the URL is not valid")
-        # The signature is checked first: nothing of an unsigned URL is evaluated.
+        # Check the signature first, so that no part of an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
         given = signature.encode("utf-8", "surrogatepass")
         macs = (hmac.digest(key, text, "sha256").hex().encode() for key in self._keys)
@@ -189,9 +189,9 @@ class UrlSigner:
 
 
 def _signs(store: SigningStore) -> bool:
-    """Return whether the store's credentials can sign: anonymous ones and tokens often cannot.
+    """Return whether the store's credentials can sign URLs; anonymous ones and tokens often cannot.
 
-    Cost: as signing one URL.
+    Cost: one signature.
     """
     try:
         store.signed_url("probe", 1)

@@ -46,7 +46,7 @@ def answer_view(
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
-    # Files that remain after hints may also contain unwanted rows.
+    # With hints, ignore the limit: the remaining files may contain unwanted rows.
     limit = None if has_hints else query.limit_hint
     page = FilePage(None, 0, 0, 0)
 
@@ -54,7 +54,8 @@ def answer_view(
         nonlocal page
         rows = files = 0
         last = None
-        # Pages count only files with shown rows: counting other files would reveal hidden rows.
+        # Count only files with rows of the view: the number of other files would reveal hidden
+        # rows.
         for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
@@ -100,11 +101,11 @@ def download_view(
     *,
     with_body: bool,
 ) -> Download:
-    """Return a file of a view; write it again if it has left the file cache.
+    """Return a file of a view; write it again if it is no longer in the file cache.
 
     Raises:
         Fault: 404 if the version has no such file, or the whole table is shared now; 503 if the
-            cache is too small for the files that are requested.
+            cache is too small for the requested files.
     """
     if not table.config.is_view or signed.source is None:
         raise not_found("file")
@@ -116,7 +117,7 @@ def download_view(
         raise not_found("file")
     services = services.with_key(signed.key)
     view = View(table.at(source.version), table, services)
-    # Between writing and opening, other requests may evict the file from a small cache.
+    # Try again if other requests evict the file from a small cache before it is opened.
     for _ in range(_ATTEMPTS):
         tasks = changed_tasks(view, table, source) if is_change else view.tasks()
         file = view.open(signed.path, tasks)

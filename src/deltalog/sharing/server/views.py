@@ -1,8 +1,8 @@
 """Views: tables of which only some columns and rows are shared.
 
-This module ensures that a recipient learns nothing about hidden columns and rows. Files are
-rewritten with the view's rows and columns, without the log's statistics, under names that are keyed
-hashes. Files without a row of the view are neither listed nor counted. Hints are evaluated only on
+This module ensures that recipients learn nothing about hidden columns and rows. Files are rewritten
+with the rows and columns of the view; their names are keyed hashes. Statistics of the log are not
+sent. Files without a row of the view are neither listed nor counted. Hints are evaluated only on
 partition values. The configuration uses the column names of the latest version.
 
 Protocol: Read Data from a Table
@@ -60,7 +60,7 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 _ROWS_AT_ONCE: Final = 1024
 _ROWS_OF_PIECE: Final = 1 << 16
 _PIECE_BYTES: Final = 1 << 20
-_PART: Final = 24  # hexadecimal digits of a hash
+_PART: Final = 24  # number of hexadecimal digits of a hash
 _ASSUMED_FILES: Final = 1_000_000
 
 
@@ -70,7 +70,7 @@ class SourceFiles:
 
     Args:
         view: view of the table.
-        files: `TASK_COLUMNS`.
+        files: the files, with the columns `TASK_COLUMNS`.
         keys: keys of the files; pages are ordered by them.
         hints: the hints that selected the files.
     """
@@ -94,8 +94,8 @@ class ViewFile:
     """A file of a view, as visible to recipients.
 
     Args:
-        name: a hash that depends only on the shown rows and on the path of the table's file;
-            empty without rows.
+        name: a hash that depends only on the shown rows and on the path of the table's file; empty
+            if the file has no rows.
         num_rows: number of shown rows.
         size_bytes: size of the file.
     """
@@ -110,14 +110,14 @@ class View:
 
     Args:
         snapshot: the version.
-        table: the table, with the configuration of the view.
+        table: the table, whose configuration describes the view.
         services: services of the server.
-        latest: the latest version, whose column names the configuration uses; None means the last
-            loaded version.
+        latest: the latest version, whose column names are used in the configuration; None means the
+            last loaded version.
 
     Raises:
-        Fault: 400 if the view has a column of a type that is not shared, or the configuration does
-            not fit the table.
+        Fault: 400 if the view has a column of a type that is not shared, or if columns of the
+            configuration do not exist in the table.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class View:
         self._services = services
         if latest is None:
             latest = table.known_latest()
-            # Another process may have announced this version before this process has loaded it.
+            # The request may contain a newer version, which another process has sent to the client.
             latest = latest if latest.version >= snapshot.version else table.latest()
         try:
             shown = None if config.row_filter is None else parse_sql(config.row_filter)
@@ -141,7 +141,7 @@ class View:
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:
-            # The message of the error may contain a storage location.
+            # Do not send the error's message, which may contain a storage location.
             _LOG.error("the view of table %r does not fit it; run check --tables", config.name)
             raise unsupported("the configured view does not fit the table (any more)") from None
         if has_variant(self.schema):
@@ -149,7 +149,7 @@ class View:
 
     @cached_property
     def configuration(self) -> TableConfiguration:
-        """Return protocol and metadata of the view: of a plain table with the view's columns."""
+        """Return protocol and metadata of the view: those of a plain table with its columns."""
         own = self.snapshot.metadata
         feed = self.snapshot.configuration.properties.enable_change_data_feed
         has_feed = feed and self._config.history_shared
@@ -157,7 +157,7 @@ class View:
             id=own.id,
             schema_string=schema_without_metadata(encode_schema(self.schema)),
             name=own.name,
-            # Other properties may contain hidden columns.
+            # Other properties may contain names of hidden columns.
             configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
         )
         protocol = Protocol(min_reader_version=1, min_writer_version=4 if has_feed else 2)
@@ -176,12 +176,13 @@ class View:
 
         Args:
             query: the query with its hints.
-            num_read_hints: number of hints that the first page has read; None on the first page.
+            num_read_hints: number of hints that were read for the first page; None on the first
+                page.
 
-        Cost: the log's columns for these files; the names of all files are kept in memory.
+        Cost: reads the log's columns for these files; the names of all files are in memory.
         """
         config = self._services.config
-        # The number of the table's files would reveal hidden files.
+        # Use a constant: the true number of files would reveal hidden files.
         hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_read_hints)
         wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
@@ -203,13 +204,14 @@ class View:
     def make_file(self, task: ScanTask) -> ViewFile:
         """Return a file as visible to recipients.
 
-        Cost: reads the table's file and writes the view's file, unless that was done before.
+        Cost: reads the table's file and writes the view's file, unless they are cached.
         """
         cache, own = self._services.cache, self._cache_name(task)
         found = cache.describe_or_make(own, partial(_write, task))
         if not found.num_rows:
             return ViewFile("", 0, 0)
-        # A hash of the contents: a hash of the deletion vector would reveal its changes.
+        # The name is a hash of the content. A hash of the deletion vector would show when it
+        # changes.
         contents = self._services.sealer.keyed_hash(found.digest)[:_PART]
         name = f"{self._prefix}{self.key(task)}{contents}"
         cache.tell(name, own)
@@ -220,10 +222,10 @@ class View:
 
         Args:
             name: name of a file of the view.
-            tasks: one of them makes the file; they are not iterated for a file in the cache.
+            tasks: tasks, one of which makes the file; not iterated if the file is cached.
 
         Returns:
-            The open file; None if it left the cache before it was opened.
+            The open file; None if it was evicted from the cache before it was opened.
 
         Raises:
             Fault: 404 if no task makes a file of this name.
@@ -245,8 +247,8 @@ class View:
     def _safe_hints(self, predicate: Expression | None) -> Expression | None:
         """Return the parts of a hint whose evaluation reveals nothing about hidden rows.
 
-        Statistics describe all rows of a file, including deleted rows: a file
-        that they exclude would reveal values.
+        Statistics describe all rows of a file, including deleted and hidden rows. If statistics
+        excluded a file, the answer would reveal values of these rows.
         """
         if predicate is None:
             return None
@@ -260,7 +262,7 @@ class View:
 
     @cached_property
     def _prefix(self) -> str:
-        """Return a hash of everything besides the table's files that decides the view's files."""
+        """Return a hash of all inputs of the view's files except the table's files."""
         own = self.snapshot.metadata
         identity = dumps(
             [
@@ -274,7 +276,7 @@ class View:
         return self._services.sealer.keyed_hash(identity)[:24]
 
     def key(self, task: ScanTask) -> str:
-        """Return a hash of a file's origin, without facts that reveal hidden rows."""
+        """Return a hash that identifies a file, without facts that reveal hidden rows."""
         identity = dumps(
             [
                 task.path,
@@ -286,7 +288,7 @@ class View:
         return self._services.sealer.keyed_hash(self._prefix.encode(), identity)[:_PART]
 
     def _cache_name(self, task: ScanTask) -> str:
-        """Return the name of a file in the cache: a hash of all that decides its contents."""
+        """Return the name of a file in the cache: a hash of all inputs of its content."""
         vectors = [
             None if vector is None else vector.unique_id
             for vector in (task.deletion_vector, task.without)
@@ -317,8 +319,8 @@ def _write(task: ScanTask, store: Store, path: str) -> CachedFile:
 def _even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows in batches of one size.
 
-    Batches end with the table's row groups, which include hidden rows; the pages of the written
-    file would reveal them.
+    The given batches end at the row groups of the table's file, whose sizes include hidden rows.
+    Without this, the pages of the written file would reveal these sizes.
     """
     held: list[pa.RecordBatch] = []
     num_rows = 0
@@ -345,7 +347,7 @@ def _columns_in(
 
     Raises:
         InvalidInputError: the latest version lacks a column, the version lacks all columns, or a
-            column of the filter does not exist yet in the version or has another name.
+            column of the filter does not exist in the version or has another name there.
     """
     then, now = snapshot.configuration, latest.configuration
     for path in () if row_filter is None else columns_of(row_filter):
@@ -371,14 +373,14 @@ def _path_in(
 ) -> tuple[str, ...] | None:
     """Return the path of a column in another version, or None if it does not exist there.
 
-    After renames and drops, another column may have the name; the name in the files stays.
+    After renames and drops, another column may have this name; physical names never change.
     """
     found: list[str] = []
     here: DataType = now.schema
     there: DataType = then.schema
     for position, name in enumerate(path):
         if not (isinstance(here, StructType) and isinstance(there, StructType)):
-            # Inside of arrays and maps, fields are not compared one by one.
+            # Fields inside of arrays and maps are not compared individually.
             return (*found, *path[position:]) if here == there else None
         own = next(field for field in here if field.name == name)
         match = [
@@ -392,6 +394,6 @@ def _path_in(
 
 
 def column_identity(field: Field, configuration: TableConfiguration) -> str:
-    """Return the identity of a column, which stays when it is renamed."""
+    """Return an id of a column that does not change when the column is renamed."""
     mode = configuration.column_mapping_mode
     return name_key(field.name) if mode is Mode.NONE else name_key(physical_name(field, mode))

@@ -1,6 +1,6 @@
 """The messages of the Delta Sharing protocol, which the client and the server share.
 
-This package owns their values and their bytes. It does not depend on HTTP, tables or files.
+This package parses and encodes messages. It does not depend on HTTP, tables or files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Members of a JSON message ⇄ fields of a dataclass: one table per message, for both directions.
+"""Conversion between JSON messages and dataclasses, in both directions.
 
-This module owns the forms of values that several messages share: 64-bit numbers, timestamps, and
-strings for which empty means absent. The members of a message are listed beside its dataclass.
+Each dataclass has a `MessageCodec`, which lists its JSON members. This module owns the value
+formats that several messages share: 64-bit numbers, timestamps, and strings for which empty means
+absent.
 
 Protocol: Timestamp Format
 """
@@ -27,13 +28,13 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """How one field of a message is written in JSON.
+    """The JSON member of one field of a message.
 
     Args:
-        name: the protocol's name of the member.
-        read: returns the field's value from a message and the member's name.
-        write: returns the JSON value from the field's value; None leaves the member out. Without
-            it, the field's value is the JSON value.
+        name: name of the member in the protocol.
+        read: returns the field's value, given a message and the member's name.
+        write: returns the JSON value, given the field's value; None leaves the member out. The
+            default returns the field's value.
         required: whether `read` is also called for absent and null members, so that it can raise.
     """
 
@@ -48,7 +49,7 @@ class MessageCodec(Generic[T]):
 
     Args:
         make: the dataclass of the message.
-        members: by the names of its fields, in the order of writing.
+        members: members by the names of the fields, in the order in which they are written.
     """
 
     def __init__(self, make: Callable[..., T], **members: Member) -> None:
@@ -66,7 +67,8 @@ class MessageCodec(Generic[T]):
             fields: values of fields that are not members of the object.
 
         Raises:
-            MalformedMessageError: a member has a wrong type or value, or a required one is absent.
+            MalformedMessageError: a member has a wrong type or value, or a required member is
+                absent.
         """
         values = node.values
         for field, name, read, required in self._readers:
@@ -75,7 +77,7 @@ class MessageCodec(Generic[T]):
         return self._make(**fields)
 
     def encode(self, message: T) -> dict[str, Any]:
-        """Return the members except those that are None (ledger SHARE-META-05)."""
+        """Return the members of a message; None is left out (requirement SHARE-META-05)."""
         members = {}
         for field, name, write in self._writers:
             value = getattr(message, field)
@@ -127,12 +129,12 @@ def string_map(name: str) -> Member:
 
 
 def timestamp(name: str) -> Member:
-    """Return a member that is a string with a time, for a field of milliseconds since 1970."""
+    """Return a member that is an ISO 8601 string; the field is in milliseconds since 1970."""
     return Member(name, _timestamp, encode_timestamp)
 
 
 def parse_object(data: bytes | str, where: str) -> JsonObject:
-    """Return the JSON object of a message; its errors are `MalformedMessageError`."""
+    """Return the JSON object of a message; its methods raise `MalformedMessageError`."""
     try:
         values = loads(data, where)
     except MalformedLogError as error:
@@ -141,7 +143,7 @@ def parse_object(data: bytes | str, where: str) -> JsonObject:
 
 
 def whole_number(node: JsonObject, name: str) -> int | None:
-    """Return a 64-bit number, which may be written as a string (ledger SHARE-QT-20), or None."""
+    """Return a 64-bit number, which may be written as a string (SHARE-QT-20), or None."""
     value = node.values.get(name)
     # The reference server accepts 64-bit numbers as strings, too.
     if isinstance(value, str):
@@ -167,7 +169,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
     """Return the milliseconds since 1970 of an ISO 8601 string with a zone; truncate fractions.
 
     Raises:
-        MalformedMessageError: it is not a time, or has no zone (ledger SHARE-TS-01).
+        MalformedMessageError: the string is not a time, or has no zone (requirement SHARE-TS-01).
     """
     try:
         # Without a zone or a time of day, the subtraction raises TypeError.
@@ -179,7 +181,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
 
 
 def encode_timestamp(milliseconds: int) -> str:
-    """Return ISO 8601 in UTC; milliseconds are written if not zero."""
+    """Return a time as ISO 8601 in UTC; milliseconds are left out if they are zero."""
     unit = "milliseconds" if milliseconds % 1000 else "seconds"
     return f"{moment_text(milliseconds * 1000, sep='T', timespec=unit)}Z"
 

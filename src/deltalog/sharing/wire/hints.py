@@ -1,8 +1,8 @@
-"""Predicate hints ⇄ expressions: `jsonPredicateHints` (a JSON tree) and `predicateHints` (SQL).
+"""Predicate hints as expressions: `jsonPredicateHints` (a JSON tree) and `predicateHints` (SQL).
 
-This module owns the language of hints and its limits. A hint is not trusted, so it must be a tree
-of comparisons; functions and patterns, which may take any amount of time, are errors. After an
-error, callers do not filter, as "this is BEST EFFORT".
+This module owns the syntax of hints and their limits. Hints are not trusted, so they may contain
+only comparisons. Functions and patterns are errors, because their evaluation may take arbitrarily
+long. After an error, callers ignore the hint: the protocol says that "this is BEST EFFORT".
 
 Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
 """
@@ -25,7 +25,7 @@ from deltalog.schema.types import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# The reference server has the first two limits, too (ledger SHARE-JP-09).
+# The first two limits are those of the reference server (requirement SHARE-JP-09).
 MOST_BYTES: Final = 1 << 20
 MOST_DEPTH: Final = 100
 MOST_OPERATIONS: Final = 2000
@@ -40,7 +40,7 @@ _COMPARISONS: Final = {
 }
 _OPERATIONS: Final = {operator: name for name, operator in _COMPARISONS.items()}
 
-# The protocol's `valueType` and the type of the table's schema.
+# Delta types by the protocol's `valueType`.
 VALUE_TYPES: Final[Mapping[str, str]] = {
     "bool": "boolean",
     "int": "integer",
@@ -61,7 +61,8 @@ def parse_json_hint(text: str) -> Expression:
     """Return the condition in a `jsonPredicateHints` string; it is not resolved against a schema.
 
     Raises:
-        MalformedMessageError: it is not JSON, too large or deep, or not a valid tree.
+        MalformedMessageError: the hint is not JSON, too large, nested too deeply, or not a valid
+            tree.
     """
     if len(text) > MOST_BYTES:
         raise MalformedMessageError(f"hint: longer than {MOST_BYTES} characters")
@@ -76,7 +77,7 @@ def parse_json_hint(text: str) -> Expression:
 def encode_json_hint(predicate: Expression) -> str | None:
     """Return the hint for a resolved condition, or None if no part of it can be a hint.
 
-    Parts of a conjunction without a JSON form are left out: then the hint keeps more files.
+    Parts of a conjunction without a JSON form are left out. The hint is then true for more files.
     """
     parts = [node for part in conjuncts(predicate) if (node := _encode(part)) is not None]
     if not parts:
@@ -90,7 +91,7 @@ def parse_sql_hint(text: str) -> Expression:
     """Return the condition in one of the `predicateHints`; it is not resolved against a schema.
 
     Raises:
-        MalformedMessageError: it contains more than comparisons of columns and constants.
+        MalformedMessageError: the hint contains anything but comparisons of columns and constants.
     """
     simple = _parse_protocol_sql(text)
     if simple is not None:
@@ -106,7 +107,7 @@ def parse_sql_hint(text: str) -> Expression:
 
 
 def _check_size(tree: Any) -> None:
-    """Raise for trees of many operations: the server evaluates each one for every file."""
+    """Raise if a tree has too many operations, because they are evaluated for every file."""
     pending, count = [tree], 0
     while pending:
         node = pending.pop()
@@ -174,7 +175,7 @@ def _column(node: Any) -> Column:
     name = node.get("name")
     if operation != "column" or not isinstance(name, str) or not name:
         raise ValueError(f"expected a column with a name, found op {operation[:40]!r}")
-    _value_type(node)  # required, but the table's schema decides
+    _value_type(node)  # `valueType` is required, but the column's type in the schema is used
     return Column((name,))
 
 
@@ -183,8 +184,8 @@ def _literal(node: Any) -> Literal:
     kind = _value_type(node)
     if not isinstance(value, str):
         raise TypeError("expected a string as the value of a literal")
-    # "The literal's value will be cast to the specified valueType during comparisons": as strings,
-    # "9" would be greater than "25".
+    # The protocol: "The literal's value will be cast to the specified valueType during
+    # comparisons". Compared as strings, "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
 
@@ -244,7 +245,7 @@ _VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _encode(node: Expression) -> dict[str, Any] | None:
-    """Return the JSON tree for an entire condition, or None."""
+    """Return the JSON tree of a condition, or None if a part of it has no JSON form."""
     match node:
         # The protocol has no op for `<>`.
         case Comparison(operator="<>", left=left, right=right):
@@ -252,7 +253,7 @@ def _encode(node: Expression) -> dict[str, Any] | None:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
             return _tree(_OPERATIONS[operator], _leaf(left, right), _leaf(right, left))
         case IsNull(operand=Column() as column) if len(column.path) == 1:
-            # A column needs a `valueType`; without a literal to compare with, any type works.
+            # A column requires a `valueType`, but without a comparison its value is irrelevant.
             return _tree("isNull", _column_leaf(column, "string"))
         case Not(operand=operand):
             return _tree("not", _encode(operand))
@@ -272,7 +273,7 @@ def _tree(operation: str, *children: dict[str, Any] | None) -> dict[str, Any] | 
 
 
 def _leaf(node: Expression, other: Expression) -> dict[str, Any] | None:
-    """Return one side of a comparison; a column gets the other literal's `valueType`."""
+    """Return one side of a comparison; a column gets the `valueType` of the literal."""
     literal = node if isinstance(node, Literal) else other
     kind = _literal_type(literal) if isinstance(literal, Literal) else None
     if kind is None:
@@ -320,7 +321,7 @@ _NULL_TEST: Final = re.compile(rf"(?P<name>{_NAME})\s+(?i:IS)\s+(?P<not>(?i:NOT)
 def _parse_protocol_sql(text: str) -> Expression | None:
     """Return the condition in one of the protocol's eight forms, or None for any other string.
 
-    They are not parsed as Spark SQL, where `''` in a string is not an escaped quote.
+    These forms are not parsed as Spark SQL, in which `''` in a string is not an escaped quote.
     """
     stripped = text.strip()
     if (found := _NULL_TEST.fullmatch(stripped)) is not None:

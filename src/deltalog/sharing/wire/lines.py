@@ -1,7 +1,7 @@
 """The lines of a response about a table: newline-delimited JSON, one wrapped object per line.
 
-This module owns both response formats. In the format `parquet`, a line has the fields of the
-sharing protocol; in the format `delta`, it wraps an action of the Delta log whose `path` is a
+This module owns both response formats. In the format `parquet`, a line has fields that the sharing
+protocol defines. In the format `delta`, a line wraps an action of the Delta log whose `path` is a
 signed URL.
 
 Protocol: API Response Format in Parquet, API Response Format in Delta
@@ -41,7 +41,7 @@ ACTION_OF_KIND: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetProtocol:
-    """The version of the sharing protocol that a reader needs; not the table's Delta protocol.
+    """The version of the sharing protocol that a reader must support (not the Delta protocol).
 
     Protocol: Protocol
     """
@@ -57,7 +57,7 @@ class ParquetMetadata:
         configuration: `enableChangeDataFeed` is the only property that this format has.
         version: present if the request names a version or requests historical metadata.
         size_bytes: size of all files, if the log has it.
-        num_files: if the log has it.
+        num_files: number of files, if the log has it.
 
     Protocol: Metadata
     """
@@ -81,7 +81,7 @@ class ParquetFileLine:
     Args:
         kind: `file` (of a version), `add`, `cdf` or `remove` (of changes).
         id: "The same file is guaranteed to have the same id across multiple requests."
-        partition_values: None is null, which is an empty string or null in JSON.
+        partition_values: values by column; None means null, which is `""` or null in JSON.
         stats: statistics as a JSON string.
 
     Protocol: File, Data Change Files
@@ -130,9 +130,9 @@ class DeltaFileLine:
     """An action of the log with signed URLs in place of paths, in the format `delta`.
 
     Args:
-        action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`.
-            Its `path` is a signed URL, which is not percent-decoded; the same is true of the
-            `pathOrInlineDv` of a deletion vector whose `storageType` is `p`.
+        action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`. Its
+            `path` is a signed URL, which must not be percent-decoded. The `pathOrInlineDv` of a
+            deletion vector with `storageType` `p` is a signed URL, too.
 
     Protocol: File in Delta Format
     """
@@ -176,10 +176,10 @@ class EndStreamAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryStatus:
-    """The state of an asynchronous query, sent instead of the query's lines.
+    """The state of an asynchronous query, which is sent instead of the query's lines.
 
     Args:
-        query_id: id to poll the query.
+        query_id: id with which the client polls.
         status: `pending` or `failed`.
 
     Protocol: Asynchronous queries
@@ -211,7 +211,7 @@ def parse_line(data: bytes | str, where: str = "line") -> Line | None:
     kind, value = _single_member(parse_object(data, where))
     node = JsonObject(value, f"{where}: {kind}", MalformedMessageError)
     if kind in ACTION_OF_KIND:
-        # Both formats wrap files in `file`; the members show the format.
+        # Both formats wrap files in `file`; only the format delta has `deltaSingleAction`.
         if node.values.get("deltaSingleAction") is not None:
             return _DELTA_FILE.parse(node)
         return _PARQUET_FILE.parse(node, kind=kind)
@@ -235,7 +235,7 @@ def encode_file_line(
     expires_ms: int,
     vector_id: str | None = None,
 ) -> bytes:
-    """Return the line of a file from columns of the log; fast, because tables may be large.
+    """Return the line of a file, faster than `encode_line`: tables may have many files.
 
     Args:
         kind: `file`, `add`, `cdf` or `remove`.
@@ -243,11 +243,11 @@ def encode_file_line(
         file_id: id of the file.
         url: URL of the file.
         values: the other members of the file, or of the action of the format `delta`.
-        change: `version` and `timestamp`, if the line has them.
+        change: `version` and `timestamp`, or empty.
         expires_ms: when the URL expires.
         vector_id: id of the deletion vector's file.
 
-    The members are those that `parse_line` reads; `values` are inserted unchanged.
+    The line has the members that `parse_line` reads; `values` are inserted unchanged.
     """
     if not is_delta:
         line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
@@ -268,7 +268,7 @@ def line_to_json(line: Line) -> dict[str, Any]:
 
 
 def _single_member(node: JsonObject) -> tuple[str, Any]:
-    # "It must contain only ONE of the above fields." Null means absent.
+    # The protocol: "It must contain only ONE of the above fields." Null means absent.
     present = [(key, value) for key, value in node.values.items() if value is not None]
     if len(present) != 1:
         raise node.error(f"{node.where}: expected an object with one member, found {len(present)}")
@@ -318,7 +318,7 @@ _MOMENT: Final = {
     "timestamp_ms": number("timestamp"),
     "expiration_timestamp_ms": number("expirationTimestamp"),
 }
-# "Currently it's always 1." It is not the `minReaderVersion` of the table's Delta protocol.
+# The protocol: "Currently it's always 1." This is not the Delta protocol's `minReaderVersion`.
 _PARQUET_PROTOCOL: Final = MessageCodec(
     ParquetProtocol, min_reader_version=required_number("minReaderVersion")
 )
@@ -333,7 +333,8 @@ _PARQUET_METADATA: Final = MessageCodec(
         lambda provider: {"provider": provider},
     ),
     schema_string=required_text("schemaString"),
-    # "When a table doesn't have partition columns, this will be an empty array. Required."
+    # Written even if empty: "When a table doesn't have partition columns, this will be an empty
+    # array. Required."
     partition_columns=Member("partitionColumns", JsonObject.texts, list),
     configuration=string_map("configuration"),
     **_VERSION,
@@ -343,7 +344,8 @@ _PARQUET_FILE: Final = MessageCodec(
     ParquetFileLine,
     url=required_text("url"),
     id=required_text("id"),
-    # "When the table doesn't have partition columns, this will be an empty map. Required."
+    # Written even if empty: "When the table doesn't have partition columns, this will be an empty
+    # map. Required."
     partition_values=Member("partitionValues", JsonObject.mapping, dict),
     size_bytes=required_number("size"),
     stats=optional_text("stats"),
@@ -360,7 +362,7 @@ _DELTA_METADATA: Final = MessageCodec(
 )
 _DELTA_FILE: Final = MessageCodec(
     DeltaFileLine,
-    # The protocol's example also has a `size`, which its table of fields lacks.
+    # The protocol's example also has a `size`, which is missing in its list of fields.
     id=required_text("id"),
     deletion_vector_file_id=optional_text("deletionVectorFileId"),
     **_MOMENT,
@@ -391,7 +393,7 @@ _CODECS: Final[Mapping[type, tuple[str, MessageCodec[Any]]]] = {
 }
 
 
-# Listings: pages of shares, schemas and tables.
+# --- Listings: pages of shares, schemas and tables
 
 
 T = TypeVar("T")
@@ -490,14 +492,14 @@ def parse_page(data: bytes, codec: MessageCodec[T], where: str = "listing") -> L
     Args:
         data: the body of the response.
         codec: `SHARE`, `SCHEMA` or `TABLE`.
-        where: subject of the listing, for errors.
+        where: name of the listing, for errors.
 
     Raises:
-        MalformedMessageError: the body is not such a page.
+        MalformedMessageError: the body is not a page.
     """
     node = parse_object(data, where)
-    # "The items field may be an empty array or missing when no results are found", and so may
-    # the token be an empty string: "The client must handle both cases."
+    # The protocol: "The items field may be an empty array or missing when no results are found".
+    # The token may be missing or an empty string.
     items = node.values.get("items")
     if not isinstance(items, list | None):
         raise MalformedMessageError(f"{where}.items: expected a list")
@@ -514,7 +516,7 @@ def parse_share(data: bytes) -> Share:
     """Return the share in the body of `GET /shares/{share}`.
 
     Raises:
-        MalformedMessageError: the body has no share.
+        MalformedMessageError: the body contains no share.
     """
     share = parse_object(data, "share").child("share", SHARE.parse)
     if share is None:

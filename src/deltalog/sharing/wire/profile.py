@@ -1,6 +1,6 @@
 """The profile: the JSON file with a sharing server's address and a recipient's credentials.
 
-Supported are versions 1 and 2. Secrets never appear in a `repr`.
+Versions 1 and 2 are supported. A `repr` contains no secrets.
 
 Protocol: Profile File Format
 """
@@ -50,7 +50,7 @@ class BasicLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """A client id and secret, used to request tokens from a token endpoint.
+    """A client id and a secret, for requesting tokens from a token endpoint.
 
     Protocol: OAuth 2.0 client credentials grant
     """
@@ -63,7 +63,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateKeyJwt:
-    """A private key, which signs assertions; these are exchanged for tokens.
+    """A private key, which signs assertions that are exchanged for tokens.
 
     Args:
         private_key_file: path of a PEM file.
@@ -105,9 +105,9 @@ def parse_profile(data: bytes) -> Profile:
     """Return the profile in a file's bytes.
 
     Raises:
-        InvalidInputError: its version or its type is unknown: "it should show an error
+        InvalidInputError: the profile's version or type is unknown: "it should show an error
             message instructing the user to upgrade to a newer version of their client".
-        MalformedMessageError: it is not a profile.
+        MalformedMessageError: the bytes are not a profile.
     """
     node = parse_object(data, "profile")
     version = whole_number(node, "shareCredentialsVersion")
@@ -119,7 +119,7 @@ def parse_profile(data: bytes) -> Profile:
             f"{NEWEST_VERSION}; upgrade deltalog"
         )
     if version > NEWEST_VERSION:
-        raise InvalidInputError(  # the official client's words, and the remedy
+        raise InvalidInputError(  # begins with the official client's message
             f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
             f"supports versions 1 to {NEWEST_VERSION}; upgrade deltalog"
         )
@@ -142,7 +142,7 @@ def parse_profile(data: bytes) -> Profile:
 
 
 def encode_profile(profile: Profile) -> bytes:
-    """Return the file's bytes with the secrets in plain text."""
+    """Return the bytes of a profile file, with the secrets in plain text."""
     credentials = profile.credentials
     if isinstance(credentials, PrivateKeyJwt):
         kind, auth = PRIVATE_KEY_JWT, _PRIVATE_KEY_JWT.encode(credentials)

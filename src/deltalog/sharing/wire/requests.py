@@ -1,6 +1,6 @@
-"""The requests of a client about a table: the body of a query, and URL parameters of others.
+"""A client's requests about a table: the body of a query, and URL parameters of other requests.
 
-This module owns the parameters and their types; the server decides which of them exclude each
+This module owns the parameters and their types; the server checks for parameters that exclude each
 other. Unknown members are ignored.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table, Query Table Version
@@ -35,14 +35,15 @@ class TableQuery:
     """The body of `POST …/query`.
 
     Args:
-        predicate_hints: SQL conditions that are all true for the wanted rows.
+        predicate_hints: SQL conditions; all of them are true for the wanted rows.
         json_predicate_hints: a predicate as a JSON string, see `wire.hints`.
-        limit_hint: the number of rows that suffices.
+        limit_hint: a number of rows that is enough for the client.
         version: version of the table; excludes `timestamp_ms` and `starting_version`.
         starting_version: requests the changes from this version on, instead of the files
             of one version.
-        max_files: file lines per page.
-        idempotency_key: identifies the query, so that an asynchronous query is started only once.
+        max_files: maximum number of file lines per page.
+        idempotency_key: key of the query, so that repeated requests start only one asynchronous
+            query.
     """
 
     predicate_hints: tuple[str, ...] = ()
@@ -64,9 +65,9 @@ class ChangesQuery:
     """The URL parameters of `GET …/changes`.
 
     Args:
-        starting_version: exactly one of this and `starting_timestamp_ms` is required.
-        ending_version: at most one of this and `ending_timestamp_ms` is allowed; without an end,
-            the range ends with the latest version.
+        starting_version: the first version; either this or `starting_timestamp_ms` is required.
+        ending_version: the last version, instead of `ending_timestamp_ms`; without both, the range
+            ends with the latest version.
     """
 
     starting_version: int | None = None
@@ -80,7 +81,7 @@ class ChangesQuery:
 
 
 def parse_table_query(data: bytes) -> TableQuery:
-    """Return the query in a body; an empty body is the empty query.
+    """Return the query in a body; an empty body is a query without parameters.
 
     Raises:
         MalformedMessageError: the body is not a JSON object, or a member has a wrong type or value.
@@ -89,7 +90,7 @@ def parse_table_query(data: bytes) -> TableQuery:
 
 
 def encode_table_query(query: TableQuery) -> bytes:
-    """Return the body of a query; `{}` for a query without parameters (ledger SHARE-QT-01)."""
+    """Return the body of a query; `{}` for a query without parameters (requirement SHARE-QT-01)."""
     return dumps(_TABLE_QUERY.encode(query))
 
 
@@ -111,7 +112,7 @@ def parse_number_parameter(parameters: Mapping[str, str], name: str) -> int | No
     """Return a URL parameter that is a number of 0 or more, or None if it is absent.
 
     Raises:
-        MalformedMessageError: it is not such a number.
+        MalformedMessageError: the parameter is not such a number.
     """
     return whole_number_from_0(JsonObject(dict(parameters), "request", MalformedMessageError), name)
 
@@ -120,15 +121,15 @@ def parse_timestamp_parameter(parameters: Mapping[str, str], name: str) -> int |
     """Return a URL parameter that is a time, in milliseconds since 1970, or None if it is absent.
 
     Raises:
-        MalformedMessageError: it is not a time.
+        MalformedMessageError: the parameter is not a time.
     """
     text = parameters.get(name)
-    # A plus sign that the client did not escape arrives as a space.
+    # A space was a plus sign that the client did not escape.
     return None if text is None else parse_timestamp(text.replace(" ", "+"), name)
 
 
 def _predicate_hints(node: JsonObject, name: str) -> tuple[str, ...] | None:
-    # The protocol's text says "String", but its example shows a list (ledger B-99).
+    # The protocol's text says "String", but its example shows a list (requirement B-99).
     single = node.values[name]
     return (single,) if isinstance(single, str) else node.texts(name)
 
@@ -158,7 +159,7 @@ _TABLE_QUERY: Final = MessageCodec(
     version=natural_number("version"),
     timestamp_ms=timestamp("timestamp"),
     starting_version=natural_number("startingVersion"),
-    # "The server can use it as a hint […]. This is not enforcement": the client filters again.
+    # "The server can use it as a hint […]. This is not enforcement": the client must filter, too.
     ending_version=natural_number("endingVersion"),
     max_files=natural_number("maxFiles"),
     page_token=nonempty_text("pageToken"),
@@ -183,7 +184,7 @@ _CHANGES_QUERY: Final = MessageCodec(
 )
 
 
-# The `delta-sharing-capabilities` header, and the names of the protocol's other headers.
+# --- The `delta-sharing-capabilities` header, and the names of the protocol's other headers
 
 
 CAPABILITIES_HEADER: Final = "delta-sharing-capabilities"
@@ -196,10 +197,10 @@ DELTA: Final = "delta"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """Capabilities of a client, or of a server's response; all words in lower case.
+    """Capabilities of a client, or of a server's response; all strings are in lower case.
 
     Args:
-        response_formats: in order of preference; none means only `parquet`.
+        response_formats: names of formats in order of preference; empty means only `parquet`.
         reader_features: table features that the client supports; only for the format `delta`.
         include_end_stream_action: whether the last line of a response is an `endStreamAction`.
         asynchronous: whether a query may be answered with an id, which the client polls.
@@ -212,7 +213,7 @@ class Capabilities:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The response formats; `parquet` if none is named (ledger SHARE-CAP-02)."""
+        """The response formats; the default is `parquet` (requirement SHARE-CAP-02)."""
         return self.response_formats or (PARQUET,)
 
 
@@ -226,7 +227,7 @@ def parse_capabilities(header: str | None) -> Capabilities:
         key, _, values = part.partition("=")
         words = (word.strip().lower() for word in values.split(","))
         found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
-    # Unknown formats and features are kept: a newer client may list them before ours.
+    # Accept unknown formats and features: a newer client may list them before known names.
     return Capabilities(
         response_formats=found.get("responseformat", ()),
         reader_features=frozenset(found.get("readerfeatures", ())),
@@ -249,11 +250,11 @@ def encode_capabilities(capabilities: Capabilities) -> str:
     return ";".join(parts)
 
 
-# Error bodies: `errorCode` and `message`.
+# --- Error bodies: `errorCode` and `message`
 
 
-# The first four and INTERNAL_ERROR are the reference server's (ledger SHARE-GEN-07); it has no
-# codes for the other cases.
+# The first four codes and INTERNAL_ERROR are those of the reference server (requirement
+# SHARE-GEN-07), which has no codes for the other cases.
 NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
 INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
 MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"
@@ -276,7 +277,7 @@ class ErrorBody:
 
 
 def parse_error(data: bytes) -> ErrorBody | None:
-    """Return the error in a body, or None: proxies and gateways send other bodies."""
+    """Return the error in a body, or None for other bodies, such as those of proxies."""
     try:
         node = parse_object(data, "error")
         code = node.optional("errorCode", str)

@@ -1,9 +1,9 @@
-"""Sending, retrying and redirecting HTTP requests, with errors that name the attempt.
+"""Sending, retrying and redirecting HTTP requests.
 
-Owns time limits, retries, redirects, connections, and the rule which URLs may be requested.
-`replies` reads the bodies.
+This module owns time limits, retries, redirects, connections, and the check of which URLs may be
+requested. `replies` reads the bodies.
 
-Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
+Protocol: REST APIs (transport); requirements SHARE-GEN-10, SHARE-SEC-09
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from deltalog.storage.http.replies import HttpFaults
 
-# The reach of an address: a server must not name files that are nearer to this machine than it.
+# --- The reach of addresses: the internet must not send clients to private addresses
 
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -65,7 +65,7 @@ class Reach(IntEnum):
 def reach_of(address: str) -> Reach:
     """Return the reach of an IP address.
 
-    Link-local addresses count as this machine's: clouds serve credentials there.
+    Link-local addresses count as addresses of this machine, because clouds serve credentials there.
     """
     found = _inner(ip_address(address))
     if found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast:
@@ -108,7 +108,7 @@ def _inner(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-# Sessions of aiohttp: one for each event loop and process.
+# --- Sessions of aiohttp: one for each event loop and process
 
 
 try:
@@ -129,14 +129,14 @@ UNREACHED_FAULTS: Final = (
     aiohttp.ConnectionTimeoutError,
     gaierror,
 )
-"""Errors without a connection: the name does not resolve, or nobody listens or answers."""
+"""Errors of connecting: the name does not resolve, or the server refuses or does not respond."""
 LASTING_FAULTS: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)
 
 _SessionKey = tuple[int, int, Reach]
 
 
 def is_slow(fault: BaseException) -> bool:
-    """Whether the failure to connect took the whole time limit."""
+    """Whether connecting failed by a timeout."""
     return isinstance(fault, TimeoutError)
 
 
@@ -170,7 +170,7 @@ class Sessions:
         """Return the session of the running event loop.
 
         Args:
-            nearest: the nearest reach that resolved addresses may have.
+            nearest: the maximum `Reach` of resolved addresses.
         """
         loop = asyncio.get_running_loop()
         if self._options.session is not None:
@@ -195,18 +195,18 @@ class Sessions:
                 sock_read=options.read_timeout_s,
             ),
             headers={"User-Agent": f"deltalog/{__version__}"},
-            # It would also send the logins in ~/.netrc to whatever host a server names.
+            # True would also send logins from ~/.netrc to any host that a server names.
             trust_env=False,
-            # Signed URLs lead to storage hosts, whose cookies must not be kept.
+            # Do not store cookies of the hosts of signed URLs.
             cookie_jar=aiohttp.DummyCookieJar(),
-            # A short body may hold gigabytes; `Reply` decompresses it piece by piece.
+            # A short body may expand to gigabytes, so `Reply` decompresses it in pieces.
             auto_decompress=False,
             read_bufsize=1 << 18,
             max_field_size=1 << 16,
         )
 
     def reach(self, host: str) -> Reach | None:
-        """Return the reach of the addresses used for a host name; None if it was not used."""
+        """Return the reach to which a host name was resolved; None if it was not resolved."""
         return self._reaches.get(host.lower())
 
     async def close(self) -> None:
@@ -224,11 +224,11 @@ class _LoopSession:
 
 
 class _NearnessResolver(aiohttp.abc.AbstractResolver):
-    """Resolves names and refuses addresses that are too near; connections use its result.
+    """Resolves names for connections, and refuses addresses that are too near.
 
     Args:
-        nearest: the nearest allowed reach.
-        reaches: receives the reach of each name.
+        nearest: the maximum allowed `Reach`.
+        reaches: a dictionary to which the reach of each name is added.
         seconds: the time limit.
     """
 
@@ -248,8 +248,8 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
         if any(reach_of(address) > self._nearest for address in addresses):
             raise TooNearError
         key, reach = host.lower(), reach_of_all(addresses)
-        # A server that was on the internet keeps that reach, even if its name resolves differently
-        # later.
+        # Record the farthest reach: if the name later resolves to a nearer address, the limits of
+        # the farthest reach still apply (DNS rebinding).
         self._reaches[key] = min(reach, self._reaches.get(key, reach))
         return found
 
@@ -259,7 +259,7 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
 
 
 def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
-    """Close the sessions of an object that is garbage, also at the end of the process."""
+    """Close the sessions when their object is garbage-collected, or when the process ends."""
     for (process, _, _), held in list(sessions.items()):
         if process != os.getpid() or held.session.closed:
             continue
@@ -270,14 +270,15 @@ def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
     sessions.clear()
 
 
-# Sending, retrying and redirecting requests.
+# --- Sending, retrying and redirecting requests
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
-_MOST_HOSTS: Final = 1000  # limits the cache of proxies: servers may name any number of hosts
+# Limits the cache of proxies, because servers may name any number of hosts.
+_MOST_HOSTS: Final = 1000
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _CONTROLS: Final = re.compile(r"[\x00- \x7f]")
 _TEMPORARY: Final = (*CONNECTION_FAULTS, BrokenBodyError, asyncio.TimeoutError, OSError)
@@ -286,8 +287,8 @@ _TEMPORARY: Final = (*CONNECTION_FAULTS, BrokenBodyError, asyncio.TimeoutError, 
 def run(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return the result of a coroutine function that runs in fsspec's event loop.
 
-    Every asynchronous fsspec file system of the process uses the thread of that loop already, and
-    a forked child gets one of its own.
+    The loop's thread already exists if the process uses asynchronous file systems of fsspec. A
+    forked child gets a new thread.
     """
     return cast("T", fsspec.asyn.sync(fsspec.asyn.get_loop(), function, *args, **kwargs))
 
@@ -302,10 +303,10 @@ class Request:
     """One request.
 
     Args:
-        what: the purpose, as it follows "cannot" in an error: `list the shares of …`.
+        what: the purpose, to follow "cannot" in an error: `list the shares of …`.
         url: the percent-encoded URL; it is sent unchanged.
-        is_secret: whether the body contains a secret that only this server may see.
-        named_by: the URL of the server that returned this URL; None means the user.
+        is_secret: whether the body contains a secret, which must not be sent to another server.
+        named_by: the URL of the server that returned this URL; None if the user gave it.
     """
 
     what: str
@@ -333,7 +334,7 @@ class Http:
         self._answered: set[tuple[str | None, int | None]] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Unpickled objects with the same arguments share one object per process."""
+        """Pickle the arguments; a process has one object for equal arguments."""
         return shared_http, (self.options, self.faults)
 
     def budget(self, *, for_file: bool = False) -> Budget:
@@ -353,9 +354,9 @@ class Http:
 
         Args:
             request: the request.
-            read: reads the body; called again if the connection breaks meanwhile.
+            read: reads the body; called again for the next attempt if the connection breaks.
             make_error: returns the error for status, headers and body of a failed response.
-            budget: the budget of the answer that the response belongs to; None makes a new one.
+            budget: the budget of the answer to which the response belongs; None makes a new budget.
             repeats: whether to send the request again after a response with this status and body;
                 None decides by the status alone.
 
@@ -387,13 +388,14 @@ class Http:
             asked_ms: int | None = None
             is_unreached = False
             try:
-                # On any error aiohttp closes a connection whose response was not read to its end.
+                # After an error, aiohttp closes the connection if the response was not read to its
+                # end.
                 response, is_decoded = await self._send(request)
                 async with response:
                     reply = Reply(response, request.what, budget, is_decoded=is_decoded)
                     if response.status < 300:
                         found = await read(reply)
-                        # The data of a broken attempt is dropped, so it does not count.
+                        # Count only bytes of this attempt; the data of a broken attempt is dropped.
                         budget.used_bytes += reply.num_bytes
                         return found
                     body = await reply.read_start(_MOST_ERROR_BYTES)
@@ -403,13 +405,13 @@ class Http:
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
-                raise  # some DeltaErrors are OSErrors
+                raise  # DeltaErrors that are OSErrors are final
             except LASTING_FAULTS as fault:
                 raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
                 is_unreached = self._is_unreached(request, fault)
                 error = self._connection_error(request, fault, failures + 1)
-                # A signed URL is a secret, so no traceback may show it.
+                # A signed URL is a secret, so drop a cause that contains it.
                 cause = None if request.url in str(fault) else fault
                 if is_unreached and is_slow(fault):
                     raise error from cause
@@ -420,7 +422,7 @@ class Http:
             await asyncio.sleep(delay_ms / 1000)
 
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, bool]:
-        """Return the first response that is no redirect; and whether it is decompressed."""
+        """Return the first response without a redirect, and whether the session decompresses it."""
         for _ in range(_MOST_REDIRECTS):
             url = self._checked_url(request)
             nearest = await self._nearest(request, url)
@@ -443,7 +445,7 @@ class Http:
             response.release()
             try:
                 request = self._redirected(request, urljoin(request.url, target))
-            except ValueError:  # from Python's own URL parser
+            except ValueError:  # from `urllib`
                 raise self.faults.refused(
                     f"cannot {request.what}: the server redirects to {shown_location(target)!r}, "
                     "which is not a URL"
@@ -480,7 +482,7 @@ class Http:
         )
 
     async def _nearest(self, request: Request, url: yarl.URL) -> Reach:
-        """Return the nearest reach that the address of a request may have.
+        """Return the maximum reach that addresses of a request may have.
 
         Raises:
             DeltaError: `faults.refused`; the URL names a host that is nearer.
@@ -491,7 +493,7 @@ class Http:
         host = url.raw_host or ""
         found = reach_of_host(host)
         if self._proxy(url) is not None:
-            # The proxy resolves names, from its own network.
+            # The proxy resolves names, and its network may differ from ours.
             found, limit = found or Reach.INTERNET, Reach.MACHINE
         else:
             limit = nearest
@@ -507,8 +509,8 @@ class Http:
         if self.options.proxy is not None:
             return self.options.proxy
         if self.options.session is not None:
-            return None  # a session of the user reads the environment if so configured
-        # Reading the environment takes longer than all other steps of a request, so it is cached.
+            return None  # the user's own session may read the environment itself
+        # Cached, because reading the environment is the slowest part of preparing a request.
         key = url.scheme, url.raw_host or ""
         if key not in self._proxies:
             if len(self._proxies) >= _MOST_HOSTS:
@@ -521,7 +523,8 @@ class Http:
         found = reach_of_host(host)
         if found is None:
             found = self._sessions.reach(host)
-        if found is None:  # workers get URLs from others, without a request to this server
+        # A worker has received the URL in a task, and never sent a request to this server.
+        if found is None:
             found = reach_of_all(await resolve_addresses(host))
         return found
 
@@ -533,7 +536,7 @@ class Http:
         )
 
     def _redirected(self, request: Request, target: str) -> Request:
-        # A server may redirect to any host, but the bearer token is for this server only.
+        # A server may redirect to any host, but the credentials must be sent only to this server.
         in_header = any(name.lower() == "authorization" for name in request.headers)
         if (in_header or request.is_secret) and not is_same_origin(request.url, target):
             raise self.faults.refused(
@@ -554,11 +557,11 @@ class Http:
             self._answered.add((one.raw_host, one.port))
 
     def _is_unreached(self, request: Request, fault: BaseException) -> bool:
-        """Whether no connection to the server has ever been made."""
+        """Whether no connection to the server has ever succeeded."""
         if not isinstance(fault, UNREACHED_FAULTS):
             return False
         url = parse_url(request.url)
-        # After a redirect or with a proxy, the connection goes to another server.
+        # After a redirect or with a proxy, the fault is about another server.
         place = getattr(fault, "host", url.raw_host), getattr(fault, "port", url.port)
         return place not in self._answered
 
@@ -586,7 +589,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, Http]] = weakref.WeakValueDictio
 
 
 def shared_http(options: HttpOptions, faults: HttpFaults) -> Http:
-    """Return the process's only `Http` object with these arguments."""
+    """Return the process's `Http` object for these arguments."""
     key = options, faults
     found = _SHARED.get(key)
     if found is None:
@@ -617,7 +620,7 @@ def is_same_origin(one: str, other: str) -> bool:
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
 
 
-# Retries: when a failed request is sent again, and the wait before it.
+# --- Retries: when a failed request is sent again, and the wait before it
 
 
 _RETRYABLE: Final = frozenset({408, 425, 429})
@@ -626,18 +629,19 @@ _LASTING: Final = frozenset({501, 505})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How often and how soon a failed request is sent again.
+    """The number of attempts for a request, and the delays between them.
 
     Args:
         attempts: the number of attempts, including the first.
         first_delay_ms: the delay before the second attempt; each further delay is twice as long.
         longest_delay_ms: the maximum delay.
-        longest_wait_ms: the request fails at once if the server asks for a longer wait.
-        unreached_attempts: replaces `attempts` if no connection can be made to a server that has
-            never answered: its name may be misspelt. There is no retry after a timeout.
+        longest_wait_ms: the maximum wait that a server may request; for a longer wait, the request
+            fails at once.
+        unreached_attempts: used instead of `attempts` if connecting fails and the server has never
+            answered, because its name may be misspelt. A timeout is then not retried.
     """
 
-    # The numbers of the official Python client.
+    # The values of the official Python client.
     attempts: int = 10
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000
@@ -652,13 +656,14 @@ class Retry:
         is_unreached: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> int | None:
-        """Return the milliseconds until the next attempt, or None if there is none.
+        """Return the delay before the next attempt in milliseconds, or None to give up.
 
         Args:
             failures: the number of failed attempts so far, 1 or more.
-            asked_ms: the wait that the server asks for.
+            asked_ms: the wait that the server requests.
             is_unreached: whether the server has never answered.
-            jitter: a number from 0 to 1, so that many clients do not retry at the same time.
+            jitter: returns a random number from 0 to 1, so that clients do not retry at the same
+                time.
         """
         attempts = min(self.attempts, self.unreached_attempts) if is_unreached else self.attempts
         if failures >= attempts:
@@ -689,26 +694,26 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
     return max(0, round(moment.timestamp() * 1000) - now_ms)
 
 
-# The options of requests that users set.
+# --- The options of requests that users set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """How requests are sent; picklable if `session` is.
+    """Options of requests and connections; picklable if `session` is.
 
     Args:
         connect_timeout_s: the time limit for opening a connection.
-        read_timeout_s: the time limit between two pieces of a response; the whole may take longer.
+        read_timeout_s: the time limit between two pieces of a response, not for the whole response.
         retry: the rules for sending failed requests again.
         proxy: the URL of a proxy for all requests; None uses the proxies of the environment.
         allow_http: permit servers without TLS; loopback addresses are always permitted.
-        allow_private_files: permit a server to name files at addresses that are nearer to this
-            machine than its own, such as private addresses. S3 may have those within its cloud.
+        allow_private_files: permit a server on the internet to return URLs of files at private
+            addresses. Within a cloud, S3 may have private addresses.
         limits: the limits for answers of servers.
         max_connections: the maximum number of open connections.
-        session: makes an `aiohttp.ClientSession` (certificates, resolvers, traces). It is called
-            within the event loop that the session is for. `limits.expansion` has no effect on a
-            session that decompresses bodies itself, which is aiohttp's default.
+        session: function that makes an `aiohttp.ClientSession` with other certificates, resolvers
+            or traces. It is called in the event loop that uses the session. `limits.expansion` has
+            no effect if the session decompresses bodies, which is aiohttp's default.
     """
 
     connect_timeout_s: float = 15

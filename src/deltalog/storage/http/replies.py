@@ -1,7 +1,7 @@
-"""Responses: read and decompress their bodies, within limits.
+"""Reading and decompressing the bodies of responses, within limits.
 
-Owns the limits on the memory and time that a server can use up: bytes of a line, a message, an
-answer and a file, expansion of a body, pages, and time. It does not parse bodies.
+The limits protect the client's memory and time: the size of a line, a message, an answer and a
+file, the expansion of a body, the number of pages, and the time. This module does not parse bodies.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from deltalog.errors import DeltaError
 
 _PIECE_BYTES: Final = 1 << 18
-# Headers and empty lines compress well; a body up to this size may expand by any factor.
+# Up to this decompressed size, any expansion is allowed: headers and empty lines compress well.
 _FREE_BYTES: Final = 16 << 20
-_GZIP_WINDOW: Final = 31  # a gzip header around the largest window
+_GZIP_WINDOW: Final = 31  # the largest window (15) and a gzip header (16)
 
 
 class BrokenBodyError(Exception):
-    """A body that is cut off or does not match its headers; another try may succeed."""
+    """A body is truncated or does not match its headers; another attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """Limits for the answers of a server; a request fails beyond them.
+    """Maximum values for the answers of a server; a request that exceeds one fails.
 
     Args:
-        message_bytes: the size of a page of a listing, or of a token.
-        line_bytes: the size of one line of an answer about a table.
-        answer_bytes: the size of all pages of an answer or a listing together, decompressed.
-        file_bytes: the size of a data file or deletion vector that is fetched whole.
-        expansion: the bytes that one compressed byte may become, beyond the first 16 MiB.
-        pages: the number of pages of an answer or a listing.
-        seconds: the time for an answer with all of its pages, including an asynchronous query, and
-            for each request for a part of a file.
+        message_bytes: maximum size of a page of a listing, or of a token.
+        line_bytes: maximum size of one line of an answer about a table.
+        answer_bytes: maximum decompressed size of all pages of an answer or a listing together.
+        file_bytes: maximum size of a data file or deletion vector that is fetched whole.
+        expansion: maximum ratio of decompressed to compressed size, after the first 16 MiB.
+        pages: maximum number of pages of an answer or a listing.
+        seconds: maximum time for an answer with all of its pages, including an asynchronous query,
+            and for each request for a part of a file.
     """
 
     message_bytes: int = 16 << 20
@@ -60,7 +60,7 @@ class Budget:
 
     Args:
         limits: the limits of each answer.
-        faults: the errors to raise; `refused` for an answer beyond a limit.
+        faults: the errors to raise; `refused` for an answer that exceeds a limit.
         for_file: whether the answer is a file.
     """
 
@@ -88,7 +88,7 @@ class Budget:
             raise self.excess(what, f"the answer has more than {self.limits.pages} pages", "pages")
 
     def check(self, num_bytes: int, what: str) -> None:
-        """Refuse a response that makes the answer too long.
+        """Raise if a response makes the answer too long.
 
         Raises:
             DeltaError: the answer is too long.
@@ -98,7 +98,7 @@ class Budget:
             raise self.excess(what, problem, self._setting)
 
     def excess(self, what: str, problem: str, setting: str) -> DeltaError:
-        """Return the error of an answer beyond a limit; its message states how to raise it."""
+        """Return the error of an answer that exceeds a limit; the message names the setting."""
         return self.faults.refused(
             f"cannot {what}: {problem}; HttpOptions(limits=AnswerLimits({setting}=…)) permits more"
         )
@@ -110,11 +110,11 @@ class Reply:
     Attributes:
         status: the HTTP status.
         headers: the headers; names match in any case.
-        num_bytes: the decompressed bytes of the body that were read so far.
+        num_bytes: the number of decompressed bytes of the body that were read so far.
 
     Args:
         response: the response of the server.
-        what: the purpose of the request, as it follows "cannot" in an error.
+        what: the purpose of the request, to follow "cannot" in an error.
         budget: the budget of the answer.
         is_decoded: whether the session decompresses bodies itself.
     """
@@ -157,7 +157,7 @@ class Reply:
         return b"".join(found)[:num_bytes]
 
     async def blocks(self) -> AsyncIterator[list[bytes]]:
-        """Yield the lines of the body that have arrived together, without blank ones.
+        """Yield the lines of the body in batches as they arrive, without blank lines.
 
         Raises:
             DeltaError: a line is too long.
@@ -179,7 +179,7 @@ class Reply:
 
         Raises:
             DeltaError: the body is too long, or its compression was not requested.
-            BrokenBodyError: the body is not gzip, or is cut off.
+            BrokenBodyError: the body is not gzip, or is truncated.
         """
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if self._is_decoded or encoding in {"", "identity"}:
@@ -205,7 +205,7 @@ class Reply:
                 raise self._budget.excess(
                     self._what, f"the answer is longer than {most} bytes", setting
                 )
-        return b"".join(found)  # one copy; appending each piece would copy several times
+        return b"".join(found)  # copies the data only once
 
     async def _unpacked(self) -> AsyncIterator[bytes]:
         received, made = 0, 0
@@ -213,7 +213,7 @@ class Reply:
         async for data in self._response.content.iter_any():
             received += len(data)
             piece, rest = b"", data
-            # A full piece may have left more in the decompressor.
+            # After a full piece, the decompressor may contain more data.
             while rest or (packer is not None and len(piece) == _PIECE_BYTES):
                 packer = packer or zlib.decompressobj(_GZIP_WINDOW)
                 piece, rest = _decompress(packer, rest)
@@ -237,14 +237,14 @@ class Reply:
 def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
     """Return the next decompressed piece, and the rest of the compressed data."""
     try:
-        # A short body may expand to gigabytes: never decompress more than a piece at once.
+        # A short body may expand to gigabytes, so decompress at most one piece at once.
         piece = packer.decompress(data, _PIECE_BYTES)
     except zlib.error as error:
         raise BrokenBodyError(f"the compressed answer is damaged: {error}") from None
     return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
 
 
-# The errors that requests raise; sharing and the catalogs have different ones.
+# --- The classes of errors that requests raise, which differ for sharing and catalogs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,16 +264,16 @@ class HttpFaults:
     malformed: type[DeltaError]
 
 
-# Strings for people: servers' messages and locations.
+# --- Making servers' messages and locations safe to show
 
 
 _MOST_CHARACTERS: Final = 2000
-# `user:password@`, whose secret may contain slashes as in S3; then a user name alone.
+# `user:password@`, where the password may contain slashes (keys of S3); then `user@`.
 _LOGINS: Final = (
     (re.compile(r"(://)[^/\s:@#?]*:[^\s@#?]*@"), r"\1***@"),
     (re.compile(r"(://)[^/\s@#?]+@"), r"\1***@"),
 )
-# Signatures and tokens appear under many names.
+# The whole query string, because signatures and tokens have many names.
 _QUERY: Final = re.compile(r"(://[^\s?#'\"]*\?)[^\s#'\"]+")
 
 

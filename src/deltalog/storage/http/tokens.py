@@ -1,7 +1,7 @@
-"""The `Authorization` header of requests, and fetching its tokens.
+"""The `Authorization` header of requests, and fetching tokens for it.
 
-A token is fetched again shortly before it expires, and after a server refused it. No error and no
-`repr` contains a secret.
+A token is fetched again shortly before it expires, and after a server has refused it. Errors and
+`repr` contain no secrets.
 
 Protocol: RFC 6749 (client credentials)
 """
@@ -34,7 +34,7 @@ class Authenticator(Protocol):
         ...
 
     def renew(self) -> bool:
-        """Drop a refused secret; return whether another one may exist."""
+        """Drop a refused secret; return whether there may be a new secret."""
         ...
 
 
@@ -50,7 +50,7 @@ class FixedHeader:
         return {"Authorization": self.header}
 
     def renew(self) -> bool:
-        """Return False: there is no secret other than the refused one."""
+        """Return False, because there is no other secret."""
         return False
 
 
@@ -63,12 +63,12 @@ class _Token:
 class FetchedTokens:
     """Authenticates requests with tokens from a token endpoint.
 
-    A token is kept until shortly before it expires.
+    A token is used until shortly before it expires.
 
     Args:
         make_request: returns the request for a new token; called for each token.
         clock: the clock for the expiry of tokens.
-        hint: what to do if the endpoint refuses.
+        hint: advice for the error if the endpoint refuses.
     """
 
     def __init__(self, make_request: Callable[[], Request], clock: Clock, *, hint: str) -> None:
@@ -85,7 +85,7 @@ class FetchedTokens:
         return {"Authorization": f"Bearer {token.text}"}
 
     def renew(self) -> bool:
-        """Drop a refused token, and return True: the next token is a new one."""
+        """Drop a refused token, and return True, because a new token will be fetched."""
         self._token = None
         return True
 
@@ -107,14 +107,14 @@ class FetchedTokens:
         try:
             node = _parse_object(body)
             lifetime = node.values.get("expires_in")
-            # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a string.
+            # RFC 6749, 5.1: `expires_in` is optional. Some issuers write the number as a string.
             try:
                 lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
             except (TypeError, ValueError, OverflowError):
                 raise MalformedMessageError(
                     f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
                 ) from None
-            # Not `required`: its message would show a token that is not a string.
+            # Do not use `required`, whose message could show the token.
             text = node.values.get("access_token")
             if not isinstance(text, str):
                 raise MalformedMessageError("token.access_token: expected a string")
@@ -129,10 +129,10 @@ def token_request(what: str, url: str, form: Mapping[str, str], login: str | Non
     """Return the request for a token.
 
     Args:
-        what: the purpose, as it follows "cannot" in an error.
+        what: the purpose, to follow "cannot" in an error.
         url: the URL of the token endpoint.
         form: the fields of the request.
-        login: the `Authorization` header; None if the form contains a proof.
+        login: the `Authorization` header; None if the form contains the credentials.
     """
     headers = {
         "Accept": "application/json",
@@ -157,7 +157,7 @@ def client_credentials_form(scope: str | None) -> dict[str, str]:
 
 
 def basic(name: str, secret: str) -> str:
-    """The `Authorization` header of a name and a secret."""
+    """Return the `Authorization` header for a name and a password (HTTP basic authentication)."""
     return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
 
 
@@ -165,7 +165,7 @@ def one_word(token: str, where: str) -> str:
     """Return a token, after checking that it is valid in a header.
 
     Raises:
-        MalformedMessageError: the token could start another header, or cannot be sent.
+        MalformedMessageError: the token contains characters that are not valid in a header.
     """
     if not (token.isascii() and token.isprintable()):
         raise MalformedMessageError(f"{where}: expected a token of printable ASCII characters")

@@ -1,9 +1,11 @@
 """Parquet files: their bytes, footers, pages and row groups, read and written.
 
-- `reader` reads files and their footers through a store; `paged` reads single pages, `parts` and
+- `reader` reads files and their footers through a store; `paged` reads single pages; `parts` and
   `excerpt` decode some columns and row groups.
-- `footer`, `groups`, `pages` and `facts`: what footers and page headers state; `thrift` encodes it.
-- `sink` writes a file; `splice` and `patch` make one of row groups and pages of other files.
+- `footer`, `groups`, `pages` and `facts` parse footers and page headers; `thrift` is their
+  encoding.
+- `sink` writes files; `splice` and `patch` copy row groups and pages of other files into a new
+  file.
 
 Protocol: Data Files
 """
@@ -21,5 +23,5 @@ __all__ = ["ParquetReader", "open_parquet", "read_footer"]
 
 _ORIGINS = {"deltalog.storage.parquet.reader": __all__}
 
-if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+if not TYPE_CHECKING:  # type checkers must not see `__getattr__`, which would hide wrong names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

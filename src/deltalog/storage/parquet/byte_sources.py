@@ -1,6 +1,6 @@
-"""Sources of bytes that are copied from one file into another.
+"""Sources of bytes to copy from one Parquet file into another.
 
-If possible, the operating system copies local files itself.
+The operating system copies local files, if it can.
 
 Protocol: none
 """
@@ -42,7 +42,7 @@ class LocalBytes:
         """The bytes from `start` to `end`.
 
         Raises:
-            DataFileUnreadableError: the file ends before.
+            DataFileUnreadableError: the file ends before `end`.
         """
         return _whole(_read_at(self._file, end - start, start), start, end)
 
@@ -58,14 +58,14 @@ class LocalBytes:
 
 
 class FetchedBytes:
-    """Parts of a file that were fetched.
+    """Fetched parts of a file.
 
     Args:
-        segments: the parts.
-        size_bytes: the file's length.
+        segments: the fetched parts.
+        size_bytes: the length of the whole file.
 
     Attributes:
-        size_bytes: the same.
+        size_bytes: the length of the whole file.
     """
 
     def __init__(self, segments: Segments, size_bytes: int) -> None:
@@ -76,7 +76,7 @@ class FetchedBytes:
         """The bytes from `start` to `end`.
 
         Raises:
-            DataFileUnreadableError: the file ends before.
+            DataFileUnreadableError: the file ends before `end`.
         """
         try:
             return self._segments.read(start, end)
@@ -88,7 +88,7 @@ class FetchedBytes:
         write_all(out, self.read(start, end))
 
     def close(self) -> None:
-        """Forget the parts."""
+        """Drop the parts."""
         self._segments = Segments()
 
 
@@ -96,10 +96,10 @@ class EncodedBytes:
     """A file in memory.
 
     Args:
-        data: all of it.
+        data: the content of the file.
 
     Attributes:
-        size_bytes: its length.
+        size_bytes: the length of the file.
     """
 
     def __init__(self, data: pa.Buffer) -> None:
@@ -110,7 +110,7 @@ class EncodedBytes:
         """The bytes from `start` to `end`.
 
         Raises:
-            DataFileUnreadableError: the file ends before.
+            DataFileUnreadableError: the file ends before `end`.
         """
         return _whole(bytes(self._view[start:end]), start, end)
 
@@ -119,7 +119,7 @@ class EncodedBytes:
         write_all(out, self._view[start:end])
 
     def footer(self) -> bytes:
-        """The footer of a Parquet file that this process has written."""
+        """Return the footer of a Parquet file that this process has written."""
         length = int.from_bytes(self._view[-8:-4], "little")
         return self.read(self.size_bytes - 8 - length, self.size_bytes - 8)
 
@@ -135,12 +135,12 @@ def write_all(out: Any, data: bytes | memoryview) -> None:
 def _read_at(file: int, num_bytes: int, start: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(file, num_bytes, start)
-    os.lseek(file, start, os.SEEK_SET)  # Windows; one thread uses the descriptor at a time
+    os.lseek(file, start, os.SEEK_SET)  # for Windows; only one thread at a time uses the descriptor
     return os.read(file, num_bytes)
 
 
 def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
-    """Let the system copy the bytes; return where it stopped, or `start` if it cannot copy."""
+    """Copy bytes by the operating system; return where it stopped, or `start` if it cannot copy."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None or not isinstance(out, io.FileIO):
         return start
@@ -148,7 +148,7 @@ def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
         while start < end:
             copied = copy(file, out.fileno(), end - start, offset_src=start)
             if not copied:
-                break  # reading raises the error
+                break  # the caller then reads the bytes, which raises the error
             start += copied
     except OSError as error:
         if error.errno not in _NO_COPY:

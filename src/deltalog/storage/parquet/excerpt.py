@@ -1,8 +1,8 @@
-"""Excerpts of Parquet files: chosen pages with a new footer, which Arrow decodes.
+"""Excerpts of Parquet files: selected pages with a new footer, which Arrow decodes.
 
-Arrow reads whole column chunks. An excerpt is a small file in memory. Its column chunks contain the
-dictionary and the chosen pages of the original ones, byte by byte. Pages of different columns begin
-at different rows, so each column of Arrow's result is cut to the wanted rows.
+Arrow can only read whole column chunks. An excerpt is a small Parquet file in memory. Its column
+chunks contain unchanged copies of the dictionary and the selected pages. Pages of different columns
+begin at different rows, so each column of Arrow's result is cut to the wanted rows.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk)
 """
@@ -47,12 +47,13 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MAGIC: Final = b"PAR1"
-_FEW_OF_DICTIONARY: Final = 0.25  # maximum share of wanted values for making strings of these alone
+# Maximum share of wanted values for converting only these to strings.
+_FEW_OF_DICTIONARY: Final = 0.25
 _SMALL_DICTIONARY: Final = (
-    0.5  # maximum share of entries: Arrow takes twice as long for an entry as for a value
+    0.5  # maximum ratio of entries to values: Arrow needs twice as long per entry as per value
 )
 _THREADED_BYTES: Final = 4 * 1024 * 1024
-_FILE_OFFSET = 2  # number of a field
+_FILE_OFFSET = 2  # field number
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
 
 
@@ -61,8 +62,8 @@ class PagedReading:
     """Settings for reading pages instead of column chunks; tests change them.
 
     Args:
-        is_on: whether pages are ever read.
-        least_rows: the minimum number of rows of a row group.
+        is_on: whether to read pages at all.
+        least_rows: the minimum number of rows of a row group for reading pages.
         most_share: the maximum share of a column chunk's rows on the pages to read. Above it, the
             whole column chunk is read.
     """
@@ -79,10 +80,10 @@ class Part(NamedTuple):
     """The part of a column chunk that is read.
 
     Args:
-        leaf: the number of the column.
-        chunk: the footer's facts about the chunk.
+        leaf: the number of the leaf column.
+        chunk: the description of the chunk in the footer.
         pages: the positions of its pages; None reads all bytes.
-        rows: the rows to read, as runs of whole pages, numbered in the row group.
+        rows: the rows to read, as runs of whole pages; row numbers in the row group.
         is_repeated: whether a row may have any number of values.
     """
 
@@ -93,11 +94,11 @@ class Part(NamedTuple):
     is_repeated: bool
 
     def spans(self) -> list[tuple[int, int]]:
-        """Return the first page and the page after the last for each run of rows."""
+        """Return for each run of rows its first page, and the page after its last page."""
         return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
 
     def ranges(self) -> list[ByteRange]:
-        """The bytes that are needed."""
+        """Return the byte ranges to read."""
         pages = self.pages
         if pages is None:
             start, length = self.chunk.start or 0, self.chunk.stored_bytes or 0
@@ -112,8 +113,8 @@ class GroupPart(NamedTuple):
     """The part of a row group that is read.
 
     Args:
-        first_row: the number of its first row in the file.
-        columns: for each top-level column, the parts of its leaves; all have the same rows.
+        first_row: the number of the row group's first row in the file.
+        columns: for each top-level column, the parts of its leaves; these parts have the same rows.
     """
 
     first_row: int
@@ -122,7 +123,7 @@ class GroupPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Chosen pages of a file.
+    """Selected pages of a file.
 
     Args:
         groups: the part of each row group.
@@ -133,7 +134,7 @@ class Excerpt:
     num_leaves: int
 
     def ranges(self) -> list[ByteRange]:
-        """The bytes that are needed, sorted."""
+        """Return the byte ranges to read, sorted."""
         return sorted(
             place
             for group in self.groups
@@ -155,11 +156,11 @@ class Excerpt:
             footer: the footer of the file.
             segments: all bytes that are needed.
             wanted: the numbers of rows in the file, ascending; all must be in the excerpt.
-            texts: the top-level leaves of strings or bytes, and their names.
+            texts: the names of top-level columns of strings or bytes, by leaf number.
 
         Raises:
             DamagedPageError: the pages do not match the index.
-            pa.ArrowException: they cannot be decoded.
+            pa.ArrowException: the pages cannot be decoded.
         """
         data, num_bytes, encoded = self._file(footer, segments)
         leaves = [part.leaf for column in self.groups[0].columns for part in column]
@@ -209,10 +210,10 @@ class Excerpt:
     def _file(
         self, footer: Described, segments: Segments
     ) -> tuple[bytes, int, dict[int, tuple[int, int]]]:
-        """Return a Parquet file of the excerpt, its decoded size in bytes, and dictionaries.
+        """Return a Parquet file of the excerpt, its decoded size in bytes, and dictionary columns.
 
-        The dictionaries are the columns all of whose values are in dictionaries, with the numbers
-        of values and of entries.
+        The dictionary columns are columns that have only dictionary values, with the number of
+        values and the number of entries.
         """
         before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
@@ -253,11 +254,11 @@ def plan_excerpt(
     num_leaves: int,
     size_bytes: int,
 ) -> Excerpt | None:
-    """Find the needed pages; None if reading whole column chunks takes hardly longer.
+    """Find the needed pages; return None if reading whole column chunks is about as fast.
 
     Args:
-        groups: the row groups to read: number, first row in the file, and the wanted rows, numbered
-            in the row group.
+        groups: the row groups to read: number, first row in the file, and wanted rows (numbers in
+            the row group).
         columns: the leaves of each top-level column.
         whole_part: returns a part with all rows of a row group and a leaf.
         num_leaves: the number of leaf columns of the file.
@@ -281,7 +282,7 @@ def plan_excerpt(
 
 
 def _fewest_pages(parts: list[Part], wanted: Sequence[RowRange]) -> list[Part]:
-    """Reduce the parts of a column to the pages around the wanted rows, if that saves enough."""
+    """Reduce the parts of a column to the pages with wanted rows, if that saves enough bytes."""
     pages = [part.pages for part in parts if part.pages is not None]
     ((_, num_rows),) = parts[0].rows
     if len(pages) == len(parts) and num_rows >= PAGED.least_rows:
@@ -296,7 +297,7 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
-    num_entries: int | None  # entries of the dictionary; None unless all values are in it
+    num_entries: int | None  # number of dictionary entries; None if some values are not in it
 
 
 def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
@@ -304,7 +305,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
 
     Args:
         part: the part of the original chunk.
-        footer: the footer of the original.
+        footer: the footer of the original file.
         segments: the bytes of the part.
         position: the position of the new chunk in the excerpt.
     """
@@ -357,7 +358,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
 
 
 def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None) -> _StoredChunk:
-    """Return a column chunk with its description; only fields 2 and 3 of it matter."""
+    """Return a column chunk with its description; Arrow reads only fields 2 and 3."""
     num_bytes = sum(map(len, pieces))
     parts = [
         b"\x26\x00\x1c",
@@ -378,7 +379,7 @@ def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None)
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
-    """Encode a row group; fields 2 and 3 contain its numbers."""
+    """Encode a row group; fields 2 and 3 are its number of bytes and of rows."""
     rows, size = _varint(num_rows), _varint(num_bytes)
     return b"".join([b"\x19", _structs(chunks), b"\x16", size, b"\x16", rows, b"\x00"])
 
@@ -397,7 +398,7 @@ def _structs(structs: Sequence[bytes]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Encode a number that is not negative, as a value of a struct."""
+    """Encode a non-negative number as a value of a struct."""
     out = bytearray()
     number <<= 1
     while number > 127:
@@ -412,8 +413,8 @@ def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRang
 
     Args:
         table: a table whose columns have the same rows.
-        rows: the numbers of its rows in the file, ascending.
-        wanted: the numbers to keep, ascending.
+        rows: the ranges of row numbers in the file that the table contains, ascending.
+        wanted: the ranges of row numbers to return, ascending.
     """
     if sum(end - start for start, end in wanted) == table.num_rows:
         return table
@@ -426,7 +427,7 @@ def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRang
 def _cut(
     values: pa.ChunkedArray[Any], rows: Sequence[RowRange], wanted: Sequence[RowRange]
 ) -> pa.ChunkedArray[Any]:
-    """Cut values of surrounding rows to the wanted rows."""
+    """Return the values of the wanted rows."""
     if len(values) != sum(end - start for start, end in rows):
         raise DamagedPageError(f"expected {rows} rows, found {len(values)} values")
     chunks: list[pa.Array[Any]] = []
@@ -447,12 +448,13 @@ def _cut(
     return found
 
 
-# Small local Parquet files, each read whole at once.
+# --- Reading small local Parquet files whole
 
 
-_MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than one per column chunk
-_USUAL_RATIO: Final = 20  # ratio of decompressed to stored bytes; above it, an entry may be long
-_MOST_ROWS: Final = 16_384  # from this number on, `repeated_texts` may save time
+_MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than a read per column chunk
+# Ratio of decompressed to stored bytes; with a higher ratio, dictionary entries may be long.
+_USUAL_RATIO: Final = 20
+_MOST_ROWS: Final = 16_384  # with more rows, `repeated_texts` may save time
 
 
 def small_bytes(store: Store, path: str) -> bytes | None:
@@ -463,26 +465,27 @@ def small_bytes(store: Store, path: str) -> bytes | None:
         path: the decoded path.
 
     Raises:
-        DataFileMissingError: there is no such file.
+        DataFileMissingError: the file does not exist.
 
-    Cost: one open and one read. A larger file is not read, whatever size the log states.
+    Cost: one open and one read. A larger file is not read, even if the log contains a wrong size.
     """
     native = native_path(store, path)
     return None if native is None else guarded(store, path, lambda: _bytes(native))
 
 
 class KnownSchema:
-    """A thread-safe cache of the last file's Arrow schema, which the next file often shares.
+    """A thread-safe cache of the last file's Arrow schema, which the next file often has, too.
 
     Arrow makes a schema from the leaf columns, the groups above them, and the footer's key-value
-    metadata. Without groups, comparing these inputs costs a third of making and comparing schemas.
+    metadata. For schemas without groups, comparing these inputs takes a third of the time of making
+    and comparing schemas.
     """
 
     def __init__(self) -> None:
         self._last: tuple[Any, Any, pa.Schema] | None = None
 
     def of(self, reader: Any, metadata: Any) -> pa.Schema:
-        """Return the Arrow schema of an open file; equal files share one object."""
+        """Return the Arrow schema of an open file; files with equal schemas get the same object."""
         texts, leaves, last = metadata.metadata, metadata.schema, self._last
         is_flat = all(len(path) == 1 for path in reader.column_paths)
         if is_flat and last is not None and last[0] == texts and last[1].equals(leaves):
@@ -502,13 +505,13 @@ def decode_small(
         store: the store of the file, for errors.
         path: the path, for errors.
         data: the whole file.
-        choose: returns the numbers of the leaf columns to read, ascending, from the footer's
+        choose: returns the numbers of the leaf columns to read, ascending, given the footer's
             metadata and its Arrow schema; None reads nothing.
-        known: the schema cache of earlier files.
+        known: the schema cache, shared with other files.
 
     Returns:
-        Columns as in `ParquetReader.read_leaves`. None if `choose` returns None, or if the file has
-        many rows, or rows that may be large.
+        The columns, see `ParquetReader.read_leaves`. None if `choose` returns None, if the file has
+        many rows, or if its rows may be large.
 
     Raises:
         DataFileUnreadableError: the file is not a Parquet file, or is damaged.
@@ -517,14 +520,15 @@ def decode_small(
 
 
 def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
-    # Use the reader inside `pq.ParquetFile`: creating the outer object costs as much as a column.
+    # Use the inner reader of `pq.ParquetFile`, because creating a ParquetFile takes as long as
+    # reading a column.
     reader: Any = pq.ParquetReader()
     # The data is in memory, so pre-buffering would save nothing.
     reader.open(
         pa.BufferReader(data),
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",
-        arrow_extensions_enabled=True,  # as in `pq.ParquetFile`
+        arrow_extensions_enabled=True,  # the default of `pq.ParquetFile`
     )
     metadata = reader.metadata
     groups = range(metadata.num_row_groups)
@@ -542,7 +546,7 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
     found: pa.Table = reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
-    # Arrow does not check this: with a damaged footer, columns may have different numbers of rows.
+    # With a damaged footer, columns may have different numbers of rows, which Arrow does not check.
     found.validate()
     if found.num_rows != num_rows:
         raise pa.ArrowInvalid(f"expected {num_rows} rows, found {found.num_rows}")

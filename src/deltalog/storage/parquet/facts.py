@@ -1,8 +1,8 @@
 """Caches of footers and other facts about Parquet files, for later readers of the same file.
 
-Footers of local files are cached for a while: otherwise a repeated query would spend as long on
-them as on the rows. A file that has just changed is not cached, because it could change again
-without a new modification time.
+Footers of local files are cached, because a repeated query of few rows would otherwise spend half
+of its time on footers. A file that has just changed is not cached: it could change again within the
+resolution of the modification time.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _LEAST_ROWS: Final = 16_384
-_MOST_ENTRIES: Final = 0.2  # maximum share of the rows; from a quarter on, dictionaries are slower
-_MOST_DICTIONARIES: Final = (
-    1_000  # limits the dictionaries that are checked for their number of entries
-)
+# Maximum ratio of entries to rows; from 0.25 on, dictionaries are slower.
+_MOST_ENTRIES: Final = 0.2
+_MOST_DICTIONARIES: Final = 1_000  # maximum number of dictionaries whose number of entries is read
 _HEADER_BYTES: Final = 64  # more than the length of a dictionary page's header
 _MOST_CHUNKS: Final = 32
-_MOST_ROWS: Final = 1 << 31  # limit of a row group
+_MOST_ROWS: Final = 1 << 31  # maximum number of rows of a row group
 _MOST_PAGES: Final = 4096
 _MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
@@ -54,8 +53,8 @@ _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
-"""The memory limit for files that one change reads twice."""
-# Numbers of fields.
+"""The maximum memory for files that one change reads twice."""
+# Field numbers.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
 _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
@@ -68,11 +67,11 @@ class ChunkDetails(NamedTuple):
     """A footer's description of a column chunk.
 
     Args:
-        start: the stored bytes of type, encodings, path and codec.
+        start: the stored bytes of the fields type, encodings, path and codec.
         num_values: the number of values, including NULLs.
-        uncompressed_bytes: the decompressed size of its pages.
-        data_pages: the position of its first data page.
-        dictionary: the position of the dictionary; 0 if there is none.
+        uncompressed_bytes: the decompressed size of the chunk's pages.
+        data_pages: the position of the first data page.
+        dictionary: the position of the dictionary page; 0 without a dictionary.
         has_only_dictionary: whether the footer states that all values are in the dictionary.
     """
 
@@ -85,10 +84,10 @@ class ChunkDetails(NamedTuple):
 
 
 class Described:
-    """The parts of a footer that excerpts copy, read on demand.
+    """The parts of a footer that excerpts copy, parsed on demand.
 
     Args:
-        footer: the stored bytes.
+        footer: the stored bytes of the footer.
     """
 
     def __init__(self, footer: bytes) -> None:
@@ -97,7 +96,7 @@ class Described:
 
     @cached_property
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the bytes before the number of rows, and those after the row groups.
+        """Return the footer's bytes before the number of rows, and the bytes after the row groups.
 
         Raises:
             DamagedPageError: the footer is damaged, or its fields have an unusual order.
@@ -120,7 +119,7 @@ class Described:
         return data[: starts[_NUM_ROWS]], data[ends[_ROW_GROUPS] :]
 
     def details(self, at: int | None) -> ChunkDetails:
-        """Return the description of a column chunk, which begins at this position of the footer.
+        """Return the description of the column chunk at this position of the footer.
 
         Raises:
             DamagedPageError: the description is damaged.
@@ -149,7 +148,7 @@ class Described:
 
 
 def _has_only_dictionary(details: thrift.Struct) -> bool:
-    """Whether all values are in the dictionary, by the optional counts of pages per encoding."""
+    """Whether the optional counts of pages by encoding prove that all values are in it."""
     if _ENCODING_STATS not in details:
         return False
     pages = [
@@ -169,20 +168,20 @@ def _integer(details: thrift.Struct, number: int) -> int:
 
 @dataclass
 class Footer:
-    """A footer with the facts read from it so far, shared by all readers of the file.
+    """A footer and cached facts from it, shared by all readers of the file.
 
     Args:
         metadata: pyarrow's metadata.
-        arrow_schema: the schema of reading all columns.
-        data: the stored bytes; None until they are needed.
+        arrow_schema: the Arrow schema of all columns.
+        data: the stored bytes of the footer; None until they are needed.
         tail: the end of the file that was fetched with the footer; None for a local file.
-        chunks: the facts about column chunks, by the requested leaves.
+        chunks: the facts about column chunks, by the set of requested leaves.
         pages: the positions of pages, by row group and leaf; None if unknown.
         bounds: the facts about the values of each page, by row group and leaf; None if unknown.
         num_pages: the number of pages with known positions.
         page_facts: runs of rows and their statistics, which pruning derives from bounds.
-        projections: the mapping of its columns to tables' columns, by request.
-        row_bytes: the bytes of a decoded row, by row group and leaf (`RowSizes`).
+        projections: mappings of the file's columns to a table's columns, by request.
+        row_bytes: the size of a decoded row, by row group and leaf (`RowSizes`).
     """
 
     metadata: pq.FileMetaData
@@ -204,12 +203,12 @@ class Footer:
 
     @cached_property
     def described(self) -> Described:
-        """Return the parts that excerpts copy; `data` must be known."""
+        """Return the parts that excerpts copy; `data` must not be None."""
         return Described(self.data or b"")
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """Return the top-level leaves of strings or bytes, and their unique names."""
+        """Return the unique names of top-level columns of strings or bytes, by leaf number."""
         fields = {field.name: field.type for field in self.arrow_schema}
         times = Counter(self.leaf_paths)
         return {
@@ -220,15 +219,15 @@ class Footer:
 
     @cached_property
     def has_column_orders(self) -> bool:
-        """Whether the footer states the order of bounds; `data` must be known."""
+        """Whether the footer states the order of bounds; `data` must not be None."""
         return has_column_orders(self.data or b"")
 
     @cached_property
     def row_group_starts(self) -> list[int]:
-        """The row number at which each row group starts, and the number of rows at the end.
+        """Return the first row number of each row group, followed by the total number of rows.
 
         Raises:
-            DataFileUnreadableError: a row group has more rows than can be marked in memory.
+            DataFileUnreadableError: a row group has 2**31 rows or more.
         """
         groups = range(self.metadata.num_row_groups)
         counts = [self.metadata.row_group(number).num_rows for number in groups]
@@ -241,7 +240,7 @@ class Footer:
         return [0, *accumulate(counts)]
 
     def forget_much(self) -> None:
-        """Drop facts until their memory is within its limit; the footer itself stays."""
+        """Drop cached facts until they are within their memory limit; do not drop the footer."""
         if len(self.chunks) > _MOST_CHUNKS:
             self.chunks.clear()
         if len(self.row_bytes) > _MOST_PAGES:
@@ -261,7 +260,7 @@ class Footer:
         return tuple(schema.column(number).path for number in range(len(schema)))
 
     def rows_of(self, groups: Sequence[int]) -> int:
-        """How many rows are in some row groups."""
+        """Return the number of rows of some row groups."""
         return sum(self.metadata.row_group(group).num_rows for group in groups)
 
     def total_bytes(self, groups: Sequence[int]) -> int:
@@ -270,12 +269,12 @@ class Footer:
 
     @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """The path parts of every leaf column, without containers' levels (`("add", "tags")`)."""
+        """The path of every leaf column, without levels of lists and maps (`("add", "tags")`)."""
         return self.leaf_numbers.leaves
 
     @cached_property
     def leaf_numbers(self) -> LeafNumbers:
-        """The numbers of leaf columns by the fields that they belong to."""
+        """The numbers of leaf columns by the fields to which they belong."""
         stored = self.arrow_schema.serialize().to_pybytes()
         find = _recent_numbers if len(stored) <= _MOST_SCHEMA_BYTES else _recent_numbers.__wrapped__
         return find(stored, self.leaf_paths)
@@ -283,7 +282,7 @@ class Footer:
 
 @lru_cache(maxsize=64)
 def _recent_numbers(stored_schema: bytes, leaf_paths: tuple[str, ...]) -> LeafNumbers:
-    """Return the leaf columns of a schema, cached for other files with the same schema."""
+    """Return the leaf numbers of a schema, cached for other files with the same schema."""
     schema = pa.ipc.read_schema(pa.py_buffer(stored_schema))
     return LeafNumbers(schema, leaf_paths)
 
@@ -297,13 +296,14 @@ def repeated_texts(
 ) -> list[str]:
     """Return the string columns that are faster to read as dictionary entries.
 
-    If few strings differ, appending each of them takes Arrow twice as long.
+    If there are few distinct strings, Arrow needs twice as long to decode them as plain strings.
 
     Args:
         footer: the footer of the file.
         groups: the row groups to read.
         leaves: the numbers of the columns to read.
-        chunks_of: returns the footer's facts about some columns, and loads the footer's bytes.
+        chunks_of: returns the facts about the column chunks of some columns, and loads the footer's
+            bytes.
         read_ranges: reads parts of the file.
 
     Cost: one read of some bytes of each string column chunk whose values are all in a dictionary.
@@ -328,11 +328,11 @@ def repeated_texts(
     try:
         return [footer.texts[leaf] for leaf in texts if has_few(leaf)]
     except DamagedPageError:
-        return []  # Arrow then raises the error
+        return []  # Arrow will raise the error
 
 
 class RecentFooters(Recent[Footer]):
-    """Footers of local files that were read lately."""
+    """A cache of the footers of recently read local files."""
 
     def get(self, *states: FileState) -> Footer | None:
         """Return the footer of a file in this state, or None."""
@@ -342,7 +342,7 @@ class RecentFooters(Recent[Footer]):
         return footer
 
     def keep(self, fact: Footer, *states: FileState) -> None:
-        """Keep a footer, if it is small; the file's state was settled before it was read."""
+        """Cache a small footer; the file's state must have been settled before reading."""
         if fact.metadata.serialized_size <= _MOST_FOOTER_BYTES:
             super().keep(fact, *states)
 
@@ -351,10 +351,9 @@ RECENT_FOOTERS: Final = RecentFooters(_MOST_FOOTERS)
 
 
 class FetchedFooters:
-    """A thread-safe cache of fetched footers, and of whole small files, that are read again soon.
+    """A thread-safe cache of fetched footers and small files that one change reads again.
 
-    Local files use `RECENT_FOOTERS` instead. Nothing is ever dropped: a full cache keeps nothing
-    more.
+    Local files use `RECENT_FOOTERS` instead. Entries are never dropped; a full cache adds no more.
     """
 
     def __init__(self) -> None:
@@ -367,7 +366,7 @@ class FetchedFooters:
         return self._kept.get(path)
 
     def keep(self, path: str, footer: Footer) -> None:
-        """Keep a footer and the data fetched with it, if the cache has space."""
+        """Cache a footer and the data that was fetched with it, if the cache is not full."""
         if footer.tail is None:
             return
         with self._lock:
@@ -375,13 +374,13 @@ class FetchedFooters:
                 self._kept[path] = footer
 
 
-# Estimating the bytes of a decoded row.
+# --- Estimating the bytes of a decoded row
 
 
 MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024
-"""Larger results are decoded in parts."""
+"""The maximum size of a result that is decoded at once; larger results are decoded in parts."""
 PART_BYTES: Final = 64 * 1024 * 1024
-"""The maximum bytes of the rows of a part, unless it is a single row."""
+"""The maximum decoded size of a part, unless it has only one row."""
 
 _FEW_ROWS: Final = 16_384
 
@@ -391,14 +390,14 @@ _LONGEST_FIXED_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class RowSizes:
-    """Estimates the bytes of decoded rows of a file.
+    """Estimates the decoded size of a file's rows.
 
     Args:
         footer: the footer of the file.
-        chunks_of: returns the footer's facts about some columns, and loads the footer's bytes.
+        chunks_of: returns the facts about the column chunks of some columns, and loads the footer's
+            bytes.
         read_ranges: reads parts of the file.
-        first_row: returns the first row of a row group and leaf, with strings as dictionary
-            entries.
+        first_row: reads the first row of a row group and leaf, with strings as dictionaries.
     """
 
     footer: Footer
@@ -407,17 +406,18 @@ class RowSizes:
     first_row: Callable[[int, int], pa.RecordBatch]
 
     def of(self, groups: Sequence[int], leaves: Sequence[int]) -> int:
-        """Return roughly the maximum bytes of a row.
+        """Return the approximate maximum size of a row in bytes.
 
-        Strings outside of dictionaries count with their mean length, as do lists, because all of
-        their bytes are in the file. Dictionary entries count with the greatest length.
+        For strings outside of dictionaries and for lists, the mean length is used, because all of
+        their bytes are in the file. For dictionary entries, the maximum length is used, because
+        entries may repeat.
 
         Args:
             groups: the row groups to read.
             leaves: the numbers of the columns to read.
 
         Cost: for strings, one read of some bytes of each column chunk, cached with the footer. A
-        dictionary is decoded if its length times the rows exceeds `MOST_DECODED_BYTES`.
+            dictionary is decoded if its size times the number of rows exceeds `MOST_DECODED_BYTES`.
         """
         footer = self.footer
         num_rows = footer.rows_of(groups)
@@ -430,7 +430,7 @@ class RowSizes:
             schema.column(leaf).max_repetition_level for leaf in unsure
         )
         if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
-            return fixed  # independent of the length of entries
+            return fixed  # the entries cannot make the rows too large
         chunks = self.chunks_of(unsure)
         return fixed + max(
             sum(self._leaf(group, leaf, chunks[group][leaf]) for leaf in unsure) for group in groups
@@ -443,7 +443,7 @@ class RowSizes:
         try:
             found = self._measured(group, leaf, chunk)
         except (DamagedPageError, pa.ArrowException, OSError):
-            return 0  # Arrow then raises the error
+            return 0  # Arrow will raise the error
         self.footer.row_bytes[group, leaf] = found
         return found
 
@@ -474,7 +474,7 @@ def _fixed_bytes(column: Any) -> int:
 
 
 def _longest(batch: pa.RecordBatch) -> int:
-    """Return the greatest length of an entry of the nested dictionaries."""
+    """Return the maximum length of an entry of the nested dictionaries."""
     return max((_longest_below(column) for column in batch.columns), default=0)
 
 

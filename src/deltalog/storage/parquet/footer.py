@@ -1,8 +1,8 @@
-"""The bytes of a Parquet footer: find them, and read the facts about column chunks.
+"""Finding a Parquet footer in a file, and parsing its facts about column chunks.
 
 pyarrow (26) ends the process if a column chunk with damaged bounds or sizes is requested
-(`row_group(n).column(n)`), or if a damaged footer is written again. A damaged file must not end the
-process, so this module reads the few fields that it needs from the footer's bytes.
+(`row_group(n).column(n)`), or if a damaged footer is written again. To avoid this, this module
+parses the few fields that it needs from the footer's bytes.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -23,19 +23,19 @@ from deltalog.storage.parquet import thrift
 from deltalog.storage.store import ByteRange, Store, fetches_whole
 
 _TAIL_BYTES: Final = 64 * 1024
-_SMALL_FILE_BYTES: Final = 512 * 1024  # takes 5 ms to transfer; a request takes 25 ms
+_SMALL_FILE_BYTES: Final = 512 * 1024  # takes about 5 ms to transfer; another request takes 25 ms
 _SMALL_BYTES: Final = 32 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
-# Numbers of fields.
+# Field numbers.
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
 _COLUMNS = 1
 _META_DATA = 3
 _OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
 _ENCRYPTION = 8
-_STARTS_AT = -1  # not a field: the position of the struct in the footer
+_STARTS_AT = -1  # pseudo field number for the position of the struct in the footer
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
-# The fields to read of each struct, and of the structs in them.
+# The fields to read from a struct, and recursively from its inner structs.
 _Fields = Mapping[int, "_Fields"]
 _COLUMN_CHUNK: Final[_Fields] = {
     _META_DATA: {
@@ -56,17 +56,17 @@ NullCounts = list[list[int | None]]
 
 
 class ColumnChunk(NamedTuple):
-    """The footer's facts about one column chunk; None for a fact that is missing.
+    """The footer's facts about one column chunk; None for a missing fact.
 
     Attributes:
         null_count: the number of NULLs.
         min_value: the lower bound, encoded as the physical type.
-        max_value: the upper bound.
-        is_ordered: whether the bounds follow the order of the logical type. Otherwise an old writer
-            has compared them as signed numbers.
-        start: the position of its pages in the file.
-        stored_bytes: the compressed length of its pages.
-        offset_index: the range of the offset index (positions of pages); None also for an encrypted
+        max_value: the upper bound, encoded as the physical type.
+        is_ordered: whether the bounds use the order of the logical type. Otherwise an old writer
+            has compared the values as signed numbers.
+        start: the position of the chunk's pages in the file.
+        stored_bytes: the compressed length of the pages.
+        offset_index: the range of the offset index (positions of pages); None for an encrypted
             column.
         column_index: the range of the column index (bounds of pages).
         details_at: the position of the chunk's description in the footer.
@@ -83,7 +83,7 @@ class ColumnChunk(NamedTuple):
     details_at: int | None = None
 
     def byte_range(self, file_bytes: int) -> ByteRange:
-        """Return the range of its pages in a file of this length.
+        """Return the range of the chunk's pages in a file of this length.
 
         Raises:
             pa.ArrowInvalid: the range is not within the file.
@@ -91,7 +91,7 @@ class ColumnChunk(NamedTuple):
         start, length = self.start, self.stored_bytes
         if start is None or length is None or not 0 <= start <= file_bytes or length < 0:
             raise pa.ArrowInvalid(f"a column chunk of {length} bytes at {start}")
-        # In parquet-mr before 1.2.9, the length lacks the header of the dictionary page.
+        # Before 1.2.9, parquet-mr did not include the dictionary page's header in the length.
         return start, min(file_bytes, start + length + 100)
 
 
@@ -105,9 +105,9 @@ class FileTail(NamedTuple):
 
     Attributes:
         footer: the stored bytes of the footer.
-        size_bytes: the file's true length: the one in the log may be wrong.
+        size_bytes: the file's true length; the length in the log may be wrong.
         start: the position of `data` in the file.
-        data: all bytes from that position.
+        data: all bytes from `start` to the end of the file.
     """
 
     footer: bytes
@@ -129,21 +129,21 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
         store: the store of the file.
         path: the decoded path.
         size_bytes: the file's length according to the log.
-        footer_only: whether only the footer is wanted. Otherwise a small file is read whole: a
-            second request takes longer than its bytes.
+        footer_only: whether only the footer is wanted. Otherwise a small file is read whole, which
+            is faster than a second request.
 
     Raises:
-        pa.ArrowInvalid: it is not a Parquet file.
+        pa.ArrowInvalid: the file is not a Parquet file.
 
-    Cost: one ranged read, or two for a large footer. If the length is wrong, one `stat` and the
-    same reads again.
+    Cost: one range request, or two for a large footer. If the length is wrong, also one `stat` and
+        the same requests again.
     """
     start = size_bytes - tail_bytes(store, path, size_bytes, footer_only=footer_only)
     try:
         (tail,) = store.read_ranges(path, [(start, size_bytes)])
     except ObjectNotFoundError:
         raise
-    except StorageError:  # S3's answer to a range that begins after the end
+    except StorageError:  # S3 reports this for a range that begins after the end
         true_size = store.stat(path).size_bytes
         if true_size == size_bytes:
             raise
@@ -164,7 +164,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
 
 
 def local_footer(native: str) -> bytes:
-    """Read the footer's bytes of a file that Arrow has opened, and whose length is thus valid."""
+    """Read the footer's bytes of a file that Arrow has opened, so its stated length is valid."""
     with Path(native).open("rb") as file:
         file.seek(-8, io.SEEK_END)
         length = struct.unpack("<I", file.read(4))[0]
@@ -181,15 +181,14 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
     """Return a footer's facts about its column chunks, by row group and leaf column.
 
     Args:
-        footer: a file's `FileMetaData` as it is stored.
-        leaves: the numbers of the wanted columns; others are skipped quickly, and their facts are
-            missing in the result. None is all.
+        footer: the stored bytes of a file's `FileMetaData`.
+        leaves: the numbers of the wanted leaf columns; the result contains only their chunks. None
+            means all columns.
 
     Raises:
         DataFileUnreadableError: the footer is damaged.
 
-    Cost: some microseconds per column chunk. The results of small footers are cached, because
-    queries of one table repeat their requests.
+    Cost: some microseconds per column chunk. The results of small footers are cached.
     """
     read = _chunks_of_small if len(footer) <= _SMALL_BYTES else _chunks
     try:
@@ -199,7 +198,7 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
 
 
 def has_column_orders(footer: bytes) -> bool:
-    """Whether a footer states the order of bounds; False for a damaged one."""
+    """Whether a footer states the order of bounds; False for a damaged footer."""
     try:
         fields = _FooterReader(footer).struct({_COLUMN_ORDERS: {}})
     except (struct.error, LookupError, TypeError, AttributeError, RecursionError):
@@ -224,7 +223,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         return _UNKNOWN_CHUNK
     chunk = fields.get(_META_DATA, {})
     start, dictionary = chunk.get(_DATA_PAGES), chunk.get(_DICTIONARY_PAGE)
-    # Old writers store 0 or a wrong number if there is no dictionary.
+    # Old writers store 0 or a wrong position if there is no dictionary.
     if dictionary is not None and start is not None and 0 < dictionary < start:
         start = dictionary
     found = chunk.get(_STATISTICS, {})
@@ -247,7 +246,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
 
 
 def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange | None:
-    """Return the range of an index, if it is in the footer and the column is not encrypted."""
+    """Return the range of an index; None if it is missing or the column is encrypted."""
     start, size = fields.get(offset), fields.get(length)
     if not isinstance(start, int) or not isinstance(size, int) or _ENCRYPTION in fields:
         return None
@@ -259,7 +258,7 @@ class _FooterReader:
 
     Args:
         data: the bytes of the footer.
-        leaves: the columns whose chunks are read; others are skipped. None is all.
+        leaves: the numbers of the leaf columns to read; None means all columns.
     """
 
     def __init__(self, data: bytes, leaves: Collection[int] | None = None) -> None:
@@ -299,7 +298,7 @@ class _FooterReader:
         return self._data[start + 1 : self._position]
 
     def _list(self, wanted: _Fields) -> list[dict[int, Any] | None]:
-        """Return the structs of a list; None for column chunks that are not wanted."""
+        """Return the structs of a list, with None for column chunks that are not wanted."""
         head = self._data[self._position]
         self._position += 1
         if head & 15 != thrift.STRUCT:

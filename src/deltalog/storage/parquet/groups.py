@@ -1,8 +1,8 @@
 """Stored row groups: finding them in a footer, checking them, describing them for another file.
 
-A footer is not trusted: ranges must lie in the file, and the pages must be at the stated positions
-with the stated number of values. Damaged indexes and Bloom filters, which are optional for readers,
-are left out.
+A footer is not trusted. Ranges must be within the file, and the pages must be at the stated
+positions with the stated number of values. Damaged indexes and Bloom filters are not copied,
+because they are optional.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -27,19 +27,19 @@ _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ROWS: Final = 1 << 31
 _MOST_ORDINALS: Final = 1 << 15
 _DOUBLE, _FLOAT, _TEXT = 5, 4, 6
-# Fields of FileMetaData,
+# Fields of FileMetaData.
 _VERSION, _SCHEMA, _NUM_ROWS, _GROUPS, _NOTES, _CREATED_BY, _ORDERS, _CIPHER = range(1, 9)
-# of RowGroup,
+# Fields of RowGroup.
 _COLUMNS, _GROUP_ROWS, _GROUP_START, _GROUP_STORED, _ORDINAL = 1, 3, 5, 6, 7
-# of ColumnChunk,
+# Fields of ColumnChunk.
 _OTHER_FILE, _CHUNK_START, _META, _OFFSETS_AT, _OFFSETS_BYTES = range(1, 6)
 _BOUNDS_AT, _BOUNDS_BYTES, _CRYPTO, _ENCRYPTED = range(6, 10)
-# of ColumnMetaData.
+# Fields of ColumnMetaData.
 _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES = range(1, 8)
 _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT, _STATISTICS = range(9, 13)
 _BLOOM_AT, _BLOOM_BYTES = 14, 15
 _NULL_COUNT = 3
-_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # fields of Statistics, without counts
+_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # the fields of Statistics that are bounds
 _ARE_EXACT: Final = (7, 8)
 
 
@@ -52,7 +52,7 @@ class ByteSource(Protocol):
         ...
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`; raises DataFileUnreadableError if it ends before."""
+        """Return the bytes of a range; raise DataFileUnreadableError if the file is too short."""
         ...
 
     def copy(self, start: int, end: int, out: Any) -> None:
@@ -65,9 +65,9 @@ class StoredChunk:
     """A column chunk.
 
     Args:
-        fields: the fields in the footer.
-        start: the position where its pages begin.
-        end: the position where they end.
+        fields: the fields of the `ColumnChunk` in the footer.
+        start: the start of the chunk's pages in the file.
+        end: the end of the chunk's pages in the file.
         num_values: the number of values, including NULLs and empty lists.
     """
 
@@ -83,7 +83,7 @@ class StoredChunk:
 
     @property
     def plain_bytes(self) -> int:
-        """The uncompressed length of its pages; 0 if not in the footer."""
+        """The uncompressed length of the pages; 0 if not in the footer."""
         return max(0, thrift.number(self.meta, _PLAIN_BYTES) or 0)
 
     @property
@@ -106,17 +106,17 @@ class StoredChunk:
 
     @property
     def is_floating(self) -> bool:
-        """Whether its values are floating-point numbers."""
+        """Whether the values are floating-point numbers."""
         return thrift.number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
 
     @property
     def is_text(self) -> bool:
-        """Whether its values are strings or bytes of any length."""
+        """Whether the values are strings or bytes of variable length."""
         return thrift.number(self.meta, _TYPE) == _TEXT
 
     @property
     def are_bounds_exact(self) -> bool:
-        """Whether the footer states that both bounds are actual values."""
+        """Whether the footer states that both bounds are exact, not truncated."""
         found = self.statistics
         return all(number in found and found[number].value is True for number in _ARE_EXACT)
 
@@ -126,7 +126,7 @@ class StoredGroup:
     """A row group.
 
     Args:
-        fields: the fields in the footer.
+        fields: the fields of the `RowGroup` in the footer.
         num_rows: the number of rows.
         chunks: the column chunks.
     """
@@ -137,7 +137,7 @@ class StoredGroup:
 
     @property
     def stored_bytes(self) -> int:
-        """The length of its pages."""
+        """The stored length of the pages of all columns."""
         return sum(chunk.end - chunk.start for chunk in self.chunks)
 
     @property
@@ -147,7 +147,7 @@ class StoredGroup:
 
     @property
     def has_its_values(self) -> bool:
-        """Whether each column has a value per row, and the rows fit a mask in memory."""
+        """Whether each column has at least one value per row, and the rows fit a mask."""
         has_all = all(chunk.num_values >= self.num_rows for chunk in self.chunks)
         return has_all and self.num_rows < _MOST_ROWS
 
@@ -167,9 +167,9 @@ class StoredFooter:
     Args:
         fields: the fields of `FileMetaData`.
         groups: the row groups.
-        schema: the schema elements without the root, whose name has no meaning.
+        schema: the schema elements without the root.
         created_by: the writer and its version.
-        has_orders: whether bounds follow the order of the logical type, in every column.
+        has_orders: whether the bounds of every column use the order of the logical type.
     """
 
     fields: Struct
@@ -180,7 +180,7 @@ class StoredFooter:
 
 
 def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
-    """Parse a footer; None if it is encrypted, or refers to columns in other files.
+    """Parse a footer; return None if it is encrypted, or refers to columns in other files.
 
     Args:
         footer: the stored bytes.
@@ -220,7 +220,7 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
 
 
 def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
-    """Encode a footer with these row groups; everything else is as in `template`.
+    """Encode a footer with these row groups, and all other fields of `template`.
 
     Args:
         template: the footer of a file with the same schema.
@@ -244,17 +244,17 @@ def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
 def moved_group(
     group: StoredGroup, starts: Sequence[int], *, has_orders: bool, may_be_cut: bool = False
 ) -> tuple[Struct, tuple[Struct, ...]]:
-    """Return the fields of a row group at its new position, and those of its column chunks.
+    """Return the fields of a row group at its new position, and the fields of its column chunks.
 
-    The fields lack indexes and Bloom filters; `put_spot` adds their positions.
+    The fields contain no positions of indexes and Bloom filters; `put_spot` adds them.
 
     Args:
         group: the stored row group.
-        starts: the new positions of each column chunk's pages.
-        has_orders: whether its bounds follow the order of the logical type. If not, they are left
-            out, because the new footer states that order.
-        may_be_cut: whether the writer truncates long bounds in indexes. The new footer names
-            another writer, so the bounds of strings are then not marked as exact.
+        starts: the new position of the pages of each column chunk.
+        has_orders: whether the bounds use the order of the logical type. Otherwise bounds are left
+            out, because the new footer states this order.
+        may_be_cut: whether the writer of the row group truncates long bounds in indexes. Then
+            bounds of strings are not marked as exact, because the new footer states another writer.
     """
     columns = tuple(
         _moved_chunk(
@@ -298,7 +298,7 @@ def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
     return start, start + num_bytes
 
 
-# The fields for the position and length of each extra part; True if in the chunk's metadata.
+# The fields for the position and length of each optional part; True: fields of ColumnMetaData.
 _EXTRAS: Final = {
     "bloom": (_BLOOM_AT, _BLOOM_BYTES, True),
     "bounds": (_BOUNDS_AT, _BOUNDS_BYTES, False),
@@ -317,11 +317,11 @@ def _moved_chunk(
             continue
         if chunk.start <= at < chunk.end:
             meta[place] = Value(thrift.INT64, at + shift)
-        else:  # old writers store 0 if there is no such page
+        else:  # old writers store 0 for a missing page
             del meta[place]
     if _STATISTICS in meta:
         lost = set() if keeps_bounds else {*_BOUNDS}
-        if forgets_exactness:  # a flag that they are not exact stays useful
+        if forgets_exactness:  # remove only flags that state that a bound is exact
             found = chunk.statistics
             lost |= {key for key in _ARE_EXACT if key in found and found[key].value is True}
         kept = {key: value for key, value in chunk.statistics.items() if key not in lost}
@@ -353,13 +353,13 @@ def _chunk(fields: Struct, end: int) -> StoredChunk:
     return StoredChunk(fields, start, start + stored, num_values)
 
 
-# The meaning of stored values in a Parquet schema, in the old or the new form.
+# --- Elements of a Parquet schema, with converted types or logical types
 
 
 _REPEATED: Final = 2
 _FIXED: Final = 7
 Annotation = tuple[Any, ...] | None
-# Old annotations and their new equivalents.
+# The logical types of old converted types.
 _CONVERTED: Final[dict[int, Annotation]] = {
     0: (1, ()),
     1: (2, ()),
@@ -379,7 +379,7 @@ _PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width
 
 
 class SchemaElement(NamedTuple):
-    """The properties of a column or a group of columns that give stored values their meaning.
+    """The properties of a schema element on which the meaning of stored values depends.
 
     Attributes:
         name: the name of the column.
@@ -388,7 +388,7 @@ class SchemaElement(NamedTuple):
         repetition: whether the column is required, optional or repeated.
         num_children: the number of children of a group.
         field_id: the field id, or None.
-        annotation: the logical type, from the old or the new form.
+        annotation: the logical type, which may be converted from a converted type.
     """
 
     name: bytes
@@ -436,7 +436,7 @@ def _annotation(fields: Struct, physical: int | None) -> Annotation:
 
 
 def _plain(value: Any) -> Any:
-    """Return a Thrift value for comparisons, independent of how its integers are stored."""
+    """Return a Thrift value for comparisons, without the widths of its integers."""
     if isinstance(value, dict):
         return tuple((number, _plain(value[number].value)) for number in sorted(value))
     if isinstance(value, thrift.Elements):
@@ -445,7 +445,7 @@ def _plain(value: Any) -> Any:
 
 
 def flat_leaves(schema: Sequence[SchemaElement]) -> Iterator[bool]:
-    """Yield for each leaf column whether it has one value for each row."""
+    """Yield for each leaf column whether it has exactly one value per row."""
 
     def below(position: int, *, is_flat: bool) -> tuple[list[bool], int]:
         element = schema[position]

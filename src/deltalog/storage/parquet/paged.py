@@ -1,7 +1,7 @@
-"""Reads some rows of a Parquet file: only the pages that contain them, if that saves time.
+"""Reading some rows of a Parquet file: only the pages that contain them, if that saves time.
 
-Without an offset index, or if the index does not match the pages, whole column chunks are read and
-cut to the rows.
+If there is no offset index, or if it does not match the pages, whole column chunks are read, and
+other rows are dropped.
 
 Protocol: none; Apache Parquet's page index
 """
@@ -36,7 +36,7 @@ _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024
 _LOCAL_GAP_BYTES: Final = 16 * 1024
 FEW_GROUPS: Final = 16
-"""The maximum number of row groups whose facts about pages are cached together."""
+"""The maximum number of row groups whose page facts are cached together."""
 _MOST_INDEX_BYTES: Final = 16 * 1024 * 1024
 _WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
 
@@ -58,7 +58,7 @@ class PagedReader:
     def load_index(
         self, groups: Sequence[int], leaves: Sequence[int], bounded: Sequence[int] = ()
     ) -> None:
-        """Load the page index, unless reading without it is faster.
+        """Load the page index, unless reading whole column chunks is faster.
 
         Args:
             groups: the row groups of which some rows will be read.
@@ -68,7 +68,8 @@ class PagedReader:
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: one ranged read; none for parts that are loaded already or came with the footer.
+        Cost: one range request; nothing for parts that were loaded before or fetched with the
+            footer.
         """
         if not PAGED.is_on:
             return
@@ -109,7 +110,7 @@ class PagedReader:
             self._stored[key] = (index.read(*place), chunks[group][leaf])
 
     def knows(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
-        """Whether there are few row groups, and the bounds of all their pages are known."""
+        """Whether there are few row groups, and the bounds of all of their pages are loaded."""
         known = self._reader.footer.bounds
         return (
             PAGED.is_on
@@ -140,7 +141,7 @@ class PagedReader:
     def missing_ranges(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> list[ByteRange]:
         """Return the sorted byte ranges that must be fetched before these rows are read.
 
-        A local file has none.
+        For a local file, the list is empty.
 
         Args:
             leaves: the numbers of columns, ascending.
@@ -157,7 +158,7 @@ class PagedReader:
         return self._reader.outside_tail(excerpt.ranges())
 
     def fetch(self, ranges: Sequence[ByteRange]) -> Segments:
-        """Fetch parts of the file; see `ParquetReader.fetch`."""
+        """Fetch ranges of the file; see `ParquetReader.fetch`."""
         gap = _LOCAL_GAP_BYTES if self._is_local else _REMOTE_GAP_BYTES
         return self._reader.fetch(ranges, max_gap_bytes=gap)
 
@@ -173,7 +174,7 @@ class PagedReader:
 
         Raises:
             DataFileMissingError: the file was deleted meanwhile.
-            DataFileUnreadableError: its content is damaged.
+            DataFileUnreadableError: the file is damaged.
         """
         excerpt = self._plan(leaves, wanted) if leaves else None
         if excerpt is not None:
@@ -184,7 +185,7 @@ class PagedReader:
                 footer = self._reader.footer
                 return excerpt.decode(footer.described, segments, wanted, footer.texts)
             except (DamagedPageError, pa.ArrowException, OSError):
-                segments = None  # reading everything then raises Arrow's error
+                segments = None  # read everything; Arrow then raises its error
         groups = self._groups(wanted)
         own = self._own()
         try:
@@ -202,9 +203,9 @@ class PagedReader:
     def row_bytes(
         self, leaves: Sequence[int], wanted: Sequence[RowRange], segments: Segments | None
     ) -> int:
-        """Return the bytes of a decoded row; the arguments are those of `read`.
+        """Return the size of a decoded row in bytes; see `read` for the arguments.
 
-        Without `segments`, strings count as empty if the file's bytes must be fetched.
+        Without `segments`, strings of remote files are assumed to be empty.
         """
         if segments is None and not self.is_at_hand:
             schema = self._reader.metadata.schema
@@ -214,7 +215,7 @@ class PagedReader:
     def stream(
         self, leaves: Sequence[int], group: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of a row group in batches, with leaf columns by number."""
+        """Yield all rows of a row group in batches, with these leaf columns."""
         own = self._own()
         try:
             yield from own.stream_leaves(leaves, group, batch_rows)
@@ -222,7 +223,7 @@ class PagedReader:
             own.close()
 
     def _own(self) -> ParquetReader:
-        """Return a new reader, because several threads read parts of one file."""
+        """Return a new reader of the file, because readers are not thread-safe."""
         return open_parquet(
             self._store,
             self._reader.path,
@@ -255,7 +256,7 @@ class PagedReader:
         return plan_excerpt(groups, columns, whole_part, len(paths), size)
 
     def _has_pages(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> bool:
-        """Whether the pages of one of these columns are known."""
+        """Whether the pages of at least one of these columns are loaded."""
         return any(
             self._pages(group, leaf) is not None
             for group in self._groups(wanted)

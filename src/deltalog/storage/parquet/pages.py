@@ -1,8 +1,8 @@
 """The pages of a Parquet column chunk: their positions, rows and bounds.
 
-A file's offset index has the positions of pages, its column index the bounds of their values.
-Neither is trusted: an index that contradicts itself or the footer is ignored, and the headers of
-pages are checked against the index before the pages are decoded.
+A file's offset index contains the positions of pages, and its column index the bounds of their
+values. Neither is trusted: an index that contradicts itself or the footer is ignored, and page
+headers are compared with the index before pages are decoded.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (OffsetIndex, ColumnIndex, PageHeader)
 """
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 RowRange = tuple[int, int]
-"""The first row, and the row after the last."""
+"""The number of the first row, and the number after the last row."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Numbers of fields.
+# Field numbers.
 _LOCATIONS = 1
 _OFFSET, _PAGE_BYTES, _FIRST_ROW = 1, 2, 3
 _NULL_PAGES, _MIN_VALUES, _MAX_VALUES, _NULL_COUNTS = 1, 2, 3, 5
@@ -33,20 +33,22 @@ _NUM_VALUES, _ENCODING = 1, 2
 _NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
 _DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
 DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
-"""The encodings of data pages with dictionary values; old writers use the first."""
+"""The encodings of data pages with dictionary values; old writers use 2."""
 
 
 class DamagedPageError(ValueError):
-    """A page does not match the index, so the column chunk must be read without the index."""
+    """A page does not match the index; the column chunk must be read without the index."""
 
 
 class Pages(NamedTuple):
     """The contiguous data pages of a column chunk.
 
     Args:
-        start: the position of the chunk in the file; a dictionary is before the first page.
-        offsets: the position of each page, and the end of the last.
-        rows: the first row of each page in the row group, and the number of rows.
+        start: the position of the chunk in the file; the dictionary page, if any, precedes the data
+            pages.
+        offsets: the position of each data page, followed by the end of the last page.
+        rows: the number of the first row of each page in the row group, followed by the number of
+            rows.
     """
 
     start: int
@@ -59,7 +61,7 @@ class Pages(NamedTuple):
         return self.offsets[-1]
 
     def around(self, rows: RowRange) -> tuple[int, int]:
-        """Return the first page with some of these rows, and the page after the last."""
+        """Return the numbers of the first page with some of these rows, and after the last page."""
         return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
 
 
@@ -67,10 +69,10 @@ class PageHeader(NamedTuple):
     """The header of a page.
 
     Args:
-        has_dictionary: whether its values are indices of dictionary entries.
+        has_dictionary: whether the values are indices of dictionary entries.
         num_values: the number of values, including NULLs.
         uncompressed_bytes: the decompressed size, including the header.
-        end: the end of the page in the bytes.
+        end: the end of the page in the given bytes.
     """
 
     has_dictionary: bool
@@ -84,7 +86,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
 
     Args:
         data: the stored index.
-        chunk: the footer's facts; dictionary and pages must fill the chunk exactly.
+        chunk: the footer's facts about the chunk, which dictionary and pages must fill exactly.
         num_rows: the number of rows of the row group.
     """
     start, length = chunk.start, chunk.stored_bytes
@@ -102,7 +104,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
         ascends = all(before < after for before, after in pairwise(rows))
         grows = all(before < after for before, after in pairwise(offsets))
         fits = 0 < start <= offsets[0] and offsets[-1] == start + length
-    except _DAMAGE:  # also from comparing fields of a wrong kind
+    except _DAMAGE:  # includes the TypeErrors of comparisons with fields of a wrong kind
         return None
     if not (rows[0] == 0 and ascends and grows and follow and fits):
         return None
@@ -156,16 +158,16 @@ def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
 
 
 def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRange]:
-    """Return the smallest runs of whole pages that contain the wanted rows, equal for all leaves.
+    """Return the smallest runs of rows that are whole pages in all leaves, for the wanted rows.
 
-    A column of several leaves can only be assembled from the same rows of each leaf.
+    A nested column can only be assembled from the same rows of each of its leaves.
 
     Args:
-        leaves: the leaves of a column.
-        wanted: the rows of a row group, ascending.
+        leaves: the pages of each leaf of a column.
+        wanted: the wanted rows of a row group, ascending.
 
     Returns:
-        Runs of rows, ascending, with gaps between them.
+        Runs of rows in ascending order, with gaps between them.
     """
     found: list[RowRange] = []
     for rows in wanted:
@@ -180,7 +182,7 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRang
 
 
 def _around(leaves: Sequence[Pages], rows: RowRange) -> RowRange:
-    """Return the smallest range around `rows` that begins and ends at a page of every leaf."""
+    """Return the smallest range around `rows` that begins and ends at page limits of every leaf."""
     while True:
         before = rows
         for pages in leaves:
@@ -196,8 +198,8 @@ def read_headers(
     """Check the headers of contiguous data pages.
 
     Args:
-        data: the bytes of whole pages.
-        num_rows: the number of rows of each page.
+        data: the bytes of whole pages, headers included.
+        num_rows: the expected number of rows of each page.
         is_repeated: whether a row may have any number of values.
         most_bytes: the maximum decompressed size of a page.
 
@@ -228,7 +230,7 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
         most_bytes: the maximum decompressed size.
 
     Raises:
-        DamagedPageError: the data is not a dictionary page, or has another length.
+        DamagedPageError: the data is not one whole dictionary page.
     """
     header, details, body = _dictionary_header(data, most_bytes)
     end = body + header[_COMPRESSED_BYTES]
@@ -246,7 +248,7 @@ def num_entries(data: bytes) -> int:
     """Return the number of entries of a dictionary.
 
     Args:
-        data: the start of its page, with the header.
+        data: the start of the dictionary page, with its header.
 
     Raises:
         DamagedPageError: the data is not a dictionary page.
@@ -255,10 +257,10 @@ def num_entries(data: bytes) -> int:
 
 
 def dictionary_bytes(data: bytes) -> int:
-    """Return the decompressed size of a column chunk's dictionary; 0 if there is none.
+    """Return the decompressed size of a column chunk's dictionary; 0 without a dictionary.
 
     Args:
-        data: the start of its first page, with the header.
+        data: the start of the chunk's first page, with its header.
 
     Raises:
         DamagedPageError: the data is not a page header.
@@ -287,13 +289,13 @@ def _data_page(
     if kind not in {_DATA_TYPE, _DATA_TYPE_V2} or not isinstance(details, dict):
         raise DamagedPageError(f"expected a data page, found one of type {kind}")
     if body + size > len(data):
-        raise DamagedPageError(f"a page ends at {body + size} of {len(data)} bytes")
+        raise DamagedPageError(f"a page ends at byte {body + size}, after its {len(data)} bytes")
     if is_new:
         levels = _number(details, _DEFINITION_BYTES) + _number(details, _REPETITION_BYTES)
         if levels > min(size, header[_UNCOMPRESSED_BYTES]):
             raise DamagedPageError(f"{levels} bytes of levels in a page of {size}")
         if _number(details, _NUM_NULLS) > _number(details, _NUM_VALUES):
-            raise DamagedPageError("more NULLs than values in a page")
+            raise DamagedPageError("a page has more NULLs than values")
     encoding = _number(details, _ENCODING_V2 if is_new else _ENCODING)
     found = PageHeader(
         has_dictionary=encoding in DICTIONARY_ENCODINGS,

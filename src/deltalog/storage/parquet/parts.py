@@ -43,10 +43,10 @@ def coalesce(
     max_gap_bytes: int = 1024 * 1024,
     max_range_bytes: int = 8 * 1024 * 1024,
 ) -> list[ByteRange]:
-    """Merge sorted ranges across gaps that cost less to read than another request.
+    """Merge sorted ranges if reading the gap between them is faster than another request.
 
-    A connection transfers some 100 MB/s, and requests are sent together, so longer ranges are split
-    into equal parts.
+    Long ranges are split into equal parts, which are requested concurrently, because a connection
+    transfers only about 100 MB/s.
     """
     merged: list[ByteRange] = []
     for start, end in ranges:
@@ -72,13 +72,13 @@ class Segments:
         self._parts: list[bytes] = []
 
     def add(self, start: int, data: bytes) -> None:
-        """Keep the bytes from `start` on."""
+        """Add the bytes from position `start` on."""
         place = bisect.bisect(self._starts, start)
         self._starts.insert(place, start)
         self._parts.insert(place, data)
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, all of which must have been added."""
+        """Return the bytes from `start` to `end`, which must have been added before."""
         pieces = []
         place = bisect.bisect(self._starts, start) - 1
         while start < end:
@@ -95,13 +95,13 @@ class Segments:
 
 
 class FetchedParts:
-    """The file object from which Arrow reads: the fetched parts.
+    """A file object over fetched parts, from which Arrow reads.
 
-    Arrow keeps a reference to it that Python's garbage collector does not see. So it must not refer
-    to the reader that has Arrow's file: neither would ever be freed.
+    Arrow has a reference to this object that Python's garbage collector does not see. If this
+    object referred to the reader that owns Arrow's file, neither would ever be freed.
 
     Attributes:
-        segments: the parts that may be read now.
+        segments: the parts that can be read.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Leaf(NamedTuple):
     """A leaf column.
 
     Args:
-        parts: the parts of its path, without containers' levels (`("tags", "key")`).
+        parts: the path of the column, without levels of lists and maps (`("tags", "key")`).
         path: Parquet's dotted path (`tags.key_value.key`).
         type: the Arrow type.
     """
@@ -136,25 +136,25 @@ def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
 
 
 def leaf_columns(schema: pa.Schema) -> Iterator[Leaf]:
-    """The leaf columns of a schema, in Parquet's order."""
+    """Yield the leaf columns of a schema, in Parquet's order."""
     for field in schema:
         yield from _leaves_below(Leaf((field.name,), field.name, field.type))
 
 
 class LeafNumbers:
-    """The numbers of leaf columns by the fields that they belong to.
+    """The numbers of leaf columns by the fields to which they belong.
 
     Args:
         schema: the Arrow schema.
         leaf_paths: Parquet's dotted path of every leaf.
 
     Attributes:
-        leaves: the paths in parts, without containers' levels (`("add", "tags", "key")`).
+        leaves: the path of each leaf, without levels of lists and maps (`("add", "tags", "key")`).
     """
 
     def __init__(self, schema: pa.Schema, leaf_paths: Sequence[str]) -> None:
         leaves = tuple(walk_leaves(schema))
-        if len(leaves) != len(leaf_paths):  # a type with unknown leaves
+        if len(leaves) != len(leaf_paths):  # the schema contains a type whose leaves are unknown
             leaves = tuple(tuple(path.split(".")) for path in leaf_paths)
         self.leaves = leaves
         self._names = frozenset(schema.names)
@@ -199,7 +199,7 @@ def _leaves_below(column: Leaf) -> Iterator[Leaf]:
 
 
 def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
-    """Call `act`, and raise errors of Arrow and the store as errors of data files."""
+    """Call `act`, and convert errors of Arrow and the store to errors of data files."""
     try:
         return act()
     except (ObjectNotFoundError, FileNotFoundError) as error:
@@ -211,7 +211,7 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
     except OSError as error:
         if isinstance(error, DeltaError):
             raise
-        if error.errno is None:  # Arrow raises OSError for damaged pages and footers
+        if error.errno is None:  # an OSError of Arrow, for damaged pages and footers
             raise _unreadable(store, path, error) from error
         raise storage_error(error, operation="read", path=join(store.root, path)) from error
 
@@ -226,7 +226,8 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return the table with strings instead of dictionary entries in the named columns.
 
     Raises:
-        pa.ArrowException: an entry is not in its dictionary, or the strings do not fit an array.
+        pa.ArrowException: an index is not in its dictionary, or the strings are too long for an
+            array.
     """
     for name in names:
         index = table.schema.get_field_index(name)
@@ -241,15 +242,15 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
     """Return `write_statistics` for a new file, without floating-point columns.
 
-    Arrow ignores NaN in a column's bounds. In Spark and DuckDB NaN is the greatest number, so they
-    would skip row groups that contain it.
+    Arrow ignores NaN in a column's bounds. In Spark and DuckDB, NaN is the greatest number, so
+    these bounds would make them skip row groups that contain NaN.
 
     Args:
         schema: the schema of the file.
-        wanted: the value for pyarrow: all, none, or dotted paths.
+        wanted: the value of `write_statistics` for pyarrow: all, none, or dotted paths.
 
     Returns:
-        The same value, or a list of paths if a column had to be left out.
+        `wanted`, or a list of paths if a column had to be left out.
     """
     if wanted is False:
         return False
@@ -260,11 +261,11 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
     return [name for name in wanted if name not in floating]
 
 
-# Decoding row groups to Arrow tables by deltalog's threads, never by Arrow's.
+# --- Decoding row groups to Arrow tables, in deltalog's threads instead of Arrow's
 
 
 _ITEMS_PER_CORE: Final = 2
-"""The parts per thread: the sizes of columns predict their decoding times only roughly."""
+"""The number of parts per thread; more than one, because decoding times are only estimates."""
 
 
 def open_file(
@@ -287,7 +288,7 @@ def open_file(
 
 
 def read_groups(file: pq.ParquetFile, groups: Sequence[int], leaves: Sequence[int]) -> pa.Table:
-    """Columns of some row groups, decoded in the calling thread."""
+    """Return columns of some row groups, decoded in the calling thread."""
     reader: Any = file.reader
     found: pa.Table = reader.read_row_groups(
         list(groups), column_indices=list(leaves), use_threads=False
@@ -298,7 +299,7 @@ def read_groups(file: pq.ParquetFile, groups: Sequence[int], leaves: Sequence[in
 def stream_group(
     file: pq.ParquetFile, group: int, leaves: Sequence[int], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of one row group in batches, decoded in the calling thread."""
+    """Yield columns of one row group in batches, decoded in the calling thread."""
     reader: Any = file.reader
     batches: Iterator[pa.RecordBatch] = reader.iter_batches(
         batch_rows, [group], column_indices=list(leaves), use_threads=False
@@ -314,7 +315,7 @@ def read_side_by_side(
     sizes: Sequence[int],
     texts: Sequence[str] = (),
 ) -> pa.Table:
-    """Columns of some row groups, decoded by several threads.
+    """Return columns of some row groups, decoded by several threads.
 
     Args:
         opened: opens the file anew for each thread.
@@ -322,7 +323,7 @@ def read_side_by_side(
         leaves: the numbers of the leaf columns, ascending.
         columns: the top-level column of each leaf.
         sizes: the relative decoding time of each leaf.
-        texts: the columns that `opened` reads as dictionary entries; they become strings.
+        texts: the columns that `opened` reads as dictionary entries; the result has strings.
 
     Returns:
         Columns in the file's order.
@@ -357,7 +358,7 @@ def _column_runs(
 
 
 def _beside(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join the columns of all tables into one table."""
+    """Return one table with the columns of all tables."""
     if len(tables) == 1:
         return tables[0]
     lengths = {table.num_rows for table in tables}
@@ -369,7 +370,7 @@ def _beside(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# Decoding bounds of columns from Parquet footers, without pyarrow's statistics.
+# --- Decoding bounds of columns from Parquet footers, without pyarrow's statistics
 
 
 # Physical types of numbers, and their sizes in bytes.
@@ -386,12 +387,12 @@ def decode_bounds(
     physical_type: str,
     arrow_type: pa.DataType,
 ) -> pa.Array[Any] | None:
-    """Decode the bounds of a column; missing ones are NULL, and None means all are unusable.
+    """Decode the bounds of a column; missing bounds are NULL. Return None if none can be used.
 
     Args:
         stored: the bounds in PLAIN encoding without a length.
-        are_ordered: whether they follow the order of the logical type. Old writers compared signed
-            numbers, which is wrong for strings and unsigned numbers.
+        are_ordered: whether the bounds use the order of the logical type. Old writers compared
+            values as signed numbers, which is wrong for strings and unsigned numbers.
         physical_type: Parquet's name of the physical type.
         arrow_type: the Arrow type of the column.
     """
@@ -412,9 +413,9 @@ def decode_bounds(
 def _decoder(
     physical: str, kind: pa.DataType
 ) -> tuple[Callable[[bytes], Any], pa.DataType, bool] | None:
-    """Return a decoder for bounds, its Arrow type, and whether bounds need the logical order.
+    """Return a decoder for bounds, its Arrow type, and whether bounds must use the logical order.
 
-    Floating-point columns have no decoder: writers ignore NaN in their bounds.
+    Return None for floating-point columns, because writers ignore NaN in their bounds.
     """
     width = _WIDTHS.get(physical)
     if isinstance(

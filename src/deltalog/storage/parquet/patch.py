@@ -1,8 +1,8 @@
 """Row groups with some replaced pages, for another file.
 
-A column chunk with one value per row and without a dictionary keeps its unchanged pages byte by
-byte; new pages replace the others. Any other column chunk is encoded whole. No value of a removed
-row is left in pages, dictionaries, bounds or Bloom filters.
+For a column chunk with one value per row and without a dictionary, unchanged pages are copied, and
+new pages replace the others. Any other column chunk is encoded completely. Pages, dictionaries,
+bounds and Bloom filters contain no value of a removed row.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.pages import Pages
 
 _FIRST_BYTE: Final = 4  # after the magic bytes
-# Fields of RowGroup,
+# Fields of RowGroup.
 _PLAIN_GROUP_BYTES, _GROUP_ROWS = 2, 3
-# of ColumnChunk,
+# Fields of ColumnChunk.
 _CHUNK_START, _META = 2, 3
-# of ColumnMetaData,
+# Fields of ColumnMetaData.
 _ENCODINGS, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES, _DATA_AT, _STATISTICS = 2, 5, 6, 7, 9, 12
-_KEPT: Final = frozenset({1, 2, 3, 4, 8})  # type, encodings, path, codec, notes
-# of Statistics,
+_KEPT: Final = frozenset({1, 2, 3, 4, 8})  # type, encodings, path, codec, key-value metadata
+# Fields of Statistics.
 _NULL_COUNT, _MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 3, 5, 6, 7, 8
-# of ColumnIndex.
+# Fields of ColumnIndex.
 _NULL_PAGES, _LOWS, _HIGHS, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
 _UNORDERED: Final = 0
 
@@ -70,12 +70,12 @@ class BytePiece(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Pages that are replaced.
+    """A run of pages to replace.
 
     Attributes:
         first: the number of the first page.
-        end: the number of the page after the last.
-        new: the new pages; None removes the old ones.
+        end: the number after the last page.
+        new: the new pages; None removes the old pages.
     """
 
     first: int
@@ -89,7 +89,7 @@ class ChunkBounds(NamedTuple):
     Attributes:
         low: the stored bytes of the smallest value.
         high: the stored bytes of the greatest value.
-        values: both decoded values.
+        values: the decoded smallest and greatest value.
     """
 
     low: bytes
@@ -110,13 +110,13 @@ class PatchedLeaf(Protocol):
         ...
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
-        """Return its fields, column index and offset index for pages that begin at `start`."""
+        """Return fields, column index and offset index of the chunk, for pages from `start` on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedLeaf:
-    """A column chunk that was encoded whole.
+    """A column chunk that was encoded completely.
 
     Args:
         groups: a file with one row group.
@@ -128,15 +128,15 @@ class EncodedLeaf:
 
     @property
     def num_rows(self) -> int:
-        """As `PatchedLeaf.num_rows`."""
+        """The number of rows."""
         return self.groups.num_rows
 
     def pieces(self) -> Sequence[BytePiece]:
-        """All of its pages."""
+        """Return all pages of the chunk."""
         return [BytePiece(self.groups.source, self._chunk.start, self._chunk.end)]
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
-        """As `PatchedLeaf.placed`."""
+        """See `PatchedLeaf.placed`."""
         chunk = self._chunk
         _, (column,) = moved_group(StoredGroup({}, 0, (chunk,)), [start], has_orders=True)
         found = moved_indexes(chunk, None, self.groups.source, start - chunk.start)
@@ -153,14 +153,14 @@ class PagedLeaf:
     Args:
         old: the column chunk.
         runs: the replaced pages, ascending.
-        num_nulls_gone: the number of NULLs on them.
+        num_nulls_gone: the number of NULLs on the replaced pages.
         physical_type: Parquet's name of the physical type.
         arrow_type: the Arrow type of the values.
 
     Attributes:
         num_rows: the new number of rows.
         null_count: the new number of NULLs; None if the old footer lacks it.
-        bounds: the bounds, derived from those of the pages; None if unknown.
+        bounds: the bounds, derived from the bounds of the pages; None if unknown.
         arrow_type: the Arrow type of the values.
         is_proven: whether checksums prove that the old pages are undamaged.
     """
@@ -177,7 +177,8 @@ class PagedLeaf:
         self._old = old
         self.arrow_type: pa.DataType = arrow_type
         self.is_proven: bool = old.is_proven
-        # Runs of contiguous pages: the column chunk, the first page and the page after the last.
+        # Runs of contiguous pages: column chunk, number of the first page, number after the last
+        # page.
         parts: list[tuple[ColumnPages, int, int]] = []
         position = 0
         for first, end, new in runs:
@@ -200,7 +201,7 @@ class PagedLeaf:
         self.bounds: ChunkBounds | None = self._bounds(physical_type, arrow_type)
 
     def _known_bounds(self, counts: Sequence[int]) -> list[ColumnChunk] | None:
-        """Return the facts about the values of each page; None if one is missing."""
+        """Return the facts about the values of each page; None if a page lacks them."""
         found: list[ColumnChunk] = []
         for column, first, end in self._parts:
             if column.bounds is None:
@@ -230,14 +231,14 @@ class PagedLeaf:
         return ChunkBounds(lows[low], highs[high], values)
 
     def pieces(self) -> Sequence[BytePiece]:
-        """The old and new pages, in order."""
+        """Return the old and new pages, in order."""
         return [
             BytePiece(column.source, column.pages.offsets[first], column.pages.offsets[end])
             for column, first, end in self._parts
         ]
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
-        """As `PatchedLeaf.placed`."""
+        """See `PatchedLeaf.placed`."""
         chunk, parts = self._old.chunk, self._parts
         plain = sum(sum(column.plain_bytes[first:end]) for column, first, end in parts)
         stored = sum(piece.end - piece.start for piece in self.pieces())
@@ -273,7 +274,7 @@ class PagedLeaf:
         return fields
 
     def _column_index(self) -> bytes | None:
-        """Return the column index of the pages; None if the values of a page are unknown."""
+        """Return the column index of the pages; None if the bounds of a page are unknown."""
         pages = self._page_bounds
         if pages is None or self.bounds is None:
             return None
@@ -310,7 +311,7 @@ class PagedLeaf:
 def patched_group(
     footer: StoredFooter, group: StoredGroup, leaves: Sequence[PatchedLeaf], num_rows: int
 ) -> GroupsToCopy:
-    """Make a row group of these column chunks.
+    """Return a row group of these column chunks.
 
     Args:
         footer: the footer of the old file.
@@ -319,7 +320,7 @@ def patched_group(
         num_rows: the new number of rows.
 
     Raises:
-        InternalError: a column chunk has another number of rows.
+        InternalError: a column chunk does not have `num_rows` rows.
     """
     if any(leaf.num_rows != num_rows for leaf in leaves):
         found = [leaf.num_rows for leaf in leaves]
@@ -365,7 +366,7 @@ def _list(kind: int, values: list[Any]) -> Value:
 
 
 class PatchedBytes:
-    """Bytes of several sources, one after the other; a `ByteSource`."""
+    """A `ByteSource` that concatenates bytes of several sources."""
 
     def __init__(self) -> None:
         self._pieces: list[BytePiece] = []
@@ -410,10 +411,10 @@ class PatchedBytes:
         return found
 
 
-# Finding pages that can be replaced, and encoding rows as such pages.
+# --- Finding pages that can be replaced, and encoding rows as such pages
 
 
-_ENCODINGS_PARQUET_COLUMN_PAGES: Final = 2  # of ColumnMetaData
+_ENCODINGS_PARQUET_COLUMN_PAGES: Final = 2  # field of ColumnMetaData
 
 
 class ColumnPages(NamedTuple):
@@ -437,7 +438,7 @@ class ColumnPages(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the row group."""
+        """The number of rows of the row group."""
         return self.pages.rows[-1]
 
 
@@ -451,12 +452,12 @@ def column_pages(
     fixed_bytes: int | None,
     may_be_cut: bool,
 ) -> ColumnPages | None:
-    """Return the pages of a column chunk; None if they cannot be replaced.
+    """Return the pages of a column chunk; None if pages of this chunk cannot be replaced.
 
     Args:
         source: the file with its pages and indexes.
         chunk: the chunk of a column with one value for each row.
-        known: the footer reader's facts about the same chunk.
+        known: the facts about the same chunk from `footer.column_chunks`.
         num_rows: the number of rows of the row group.
         has_order: whether the footer states the order of bounds.
         fixed_bytes: the length of every value, if it is fixed.
@@ -465,7 +466,7 @@ def column_pages(
     Raises:
         DataFileUnreadableError: the pages do not match the positions or counts in the footer.
 
-    Cost: as `check_pages`.
+    Cost: see `check_pages`.
     """
     place = extra_range(chunk, "offsets")
     if has_dictionary(chunk) or place is None or place[1] > source.size_bytes:
@@ -474,7 +475,7 @@ def column_pages(
     found, is_proven = flat_pages(chunk, num_rows, source)
     rows = tuple(accumulate((one.num_values for one in found), initial=0))
     offsets = (*(one.page.start for one in found), chunk.end)
-    # An index with a wrong row number would combine values of different rows.
+    # Replacing pages by an index with wrong row numbers would combine values of different rows.
     if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
         return None
     bounds, is_usable = None, not chunk.is_floating and not may_be_cut
@@ -488,10 +489,10 @@ def column_pages(
 
 
 def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
-    """Encode the columns of some rows as pages; None for a column whose pages cannot be used.
+    """Encode the columns of some rows as pages; return None for a column with unsuitable pages.
 
     Args:
-        rows: one or more rows; each column has one value per row.
+        rows: at least one row; each column must have one value per row.
         options: the options of `encode_parquet`.
     """
     options["use_dictionary"] = False

@@ -1,9 +1,9 @@
 """Reading Parquet files: footers, and the requested columns.
 
-Local files are read by Arrow itself. Elsewhere a file costs one ranged read for its footer (two
-when the footer is larger than 64 KiB) and one batch of ranged reads for exactly the column chunks
-that are requested. `int96` timestamps are read as microseconds: as nanoseconds they overflow
-silently (9999-12-31 would be 1816).
+Arrow itself reads local files. A remote file costs one range request for its footer (two if the
+footer is larger than 64 KiB) and one batch of range requests for the requested column chunks.
+`int96` timestamps are read as microseconds, because nanoseconds overflow silently (9999-12-31 would
+be 1816).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
-_MOST_CHUNKS: Final = 5_000  # searched for a size
+_MOST_CHUNKS: Final = 5_000  # maximum number of column chunks whose sizes are read
 
 
 def open_parquet(
@@ -64,14 +64,15 @@ def open_parquet(
         store: the store of the file.
         path: the decoded path.
         size_bytes: the file's length, if known; saves a request on object stores.
-        footer: the file's footer, if it was read before; saves another request.
+        footer: the file's footer, if it was read before; saves a request.
         footer_only: whether no rows will be read. Otherwise a small file is fetched whole.
 
     Raises:
         DataFileMissingError: there is no such file.
-        DataFileUnreadableError: it is not a Parquet file.
+        DataFileUnreadableError: the file is not a Parquet file.
 
-    Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
+    Cost: for a local file, one open. For a remote file, one range request, and without
+        `size_bytes` also one `stat`.
     """
     return guarded(
         store,
@@ -81,14 +82,14 @@ def open_parquet(
 
 
 class ParquetReader:
-    """One Parquet file, its footer read; for one thread at a time.
+    """A Parquet file whose footer was read; for one thread at a time.
 
     Attributes:
-        path: decoded, as requested.
-        footer: the footer; further readers of the file may use it too.
-        metadata: the footer's rows, row groups and types. Never read its column chunks: pyarrow
-            ends the process on a damaged one. Use `column_chunks` instead.
-        arrow_schema: the schema of reading all columns.
+        path: the decoded path.
+        footer: the footer, which other readers of the file may use, too.
+        metadata: pyarrow's metadata. Do not access its column chunks: pyarrow ends the process if a
+            chunk is damaged. Use `column_chunks` instead.
+        arrow_schema: the Arrow schema of all columns.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class ParquetReader:
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        # The true length, if known: the log may be wrong.
+        # Prefer the true length, because the length in the log may be wrong.
         tail = None if footer is None else footer.tail
         self._size = tail.size_bytes if tail is not None else size_bytes or 0
         self._opened: pq.ParquetFile | None = None
@@ -128,7 +129,7 @@ class ParquetReader:
 
     def _local_footer(self, native: str) -> Footer:
         state = local_state(native)
-        stays = is_settled(state)  # judged before the file is read
+        stays = is_settled(state)  # determine this before reading the file
         self._size = state.size_bytes
         if (known := RECENT_FOOTERS.get(state)) is not None:
             return known
@@ -140,27 +141,27 @@ class ParquetReader:
 
     @property
     def leaf_paths(self) -> tuple[str, ...]:
-        """As `Footer.leaf_paths`."""
+        """See `Footer.leaf_paths`."""
         return self.footer.leaf_paths
 
     @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """As `Footer.leaves`."""
+        """See `Footer.leaves`."""
         return self.footer.leaves
 
     @property
     def size_bytes(self) -> int:
-        """The file's true length, whatever length was given."""
+        """The file's true length, even if the caller passed another length."""
         return self._size
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """The number of rows of the file."""
         return self.metadata.num_rows
 
     @property
     def row_group_starts(self) -> list[int]:
-        """As `Footer.row_group_starts`."""
+        """See `Footer.row_group_starts`."""
         return self.footer.row_group_starts
 
     def null_counts(self) -> NullCounts:
@@ -169,7 +170,8 @@ class ParquetReader:
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: local: a read. Elsewhere: a read of the footer, if one was passed to `open_parquet`.
+        Cost: for a local file, one read. For a remote file, one request if `open_parquet` was given
+            a footer, otherwise nothing.
         """
         groups = self.column_chunks()
         return [[chunk.null_count for chunk in group] for group in groups]
@@ -178,20 +180,20 @@ class ParquetReader:
         """Return the footer's facts about column chunks, by row group and leaf column.
 
         Args:
-            leaves: the numbers of the leaf columns; None is all.
+            leaves: the numbers of the leaf columns; None means all.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: as `null_counts`.
+        Cost: see `null_counts`.
         """
         return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
-        """Return the numbers of the leaf columns that `columns` name, ascending.
+        """Return the numbers of the leaf columns of `columns`, ascending.
 
-        A tuple of parts names a field and everything below it. A string names a top-level column,
-        or else a field by Parquet's dotted path. Unknown columns are ignored.
+        A tuple is the path of a field, and selects all leaves below it. A string is the name of a
+        top-level column, or else Parquet's dotted path of a field. Unknown columns are ignored.
         """
         if columns is None:
             return list(range(len(self.leaf_paths)))
@@ -203,17 +205,17 @@ class ParquetReader:
         """Read some columns of some row groups; columns that the file lacks are left out.
 
         Args:
-            columns: as in `leaf_indices`; None is all, an empty list returns rows without columns.
-            row_groups: the numbers of the row groups; None is all.
+            columns: see `leaf_indices`; None means all, an empty list returns rows without columns.
+            row_groups: the numbers of the row groups; None means all.
 
         Returns:
-            Columns in the file's order, types as in `arrow_schema`.
+            Columns in the file's order, with the types of `arrow_schema`.
 
         Raises:
             DataFileMissingError: the file was deleted meanwhile.
-            DataFileUnreadableError: its content is damaged.
+            DataFileUnreadableError: the file is damaged.
 
-        Cost: elsewhere than local: one batch of ranged reads.
+        Cost: for a remote file, one batch of range requests.
         """
         return self.read_leaves(self.leaf_indices(columns), row_groups)
 
@@ -227,7 +229,7 @@ class ParquetReader:
 
         Args:
             leaf_indices: the numbers of the columns, ascending.
-            row_groups: the numbers of the row groups; None is all.
+            row_groups: the numbers of the row groups; None means all.
             segments: the result of `fetch` for these column chunks; None fetches them now.
         """
         groups = self._all_groups if row_groups is None else list(row_groups)
@@ -239,7 +241,7 @@ class ParquetReader:
     ) -> list[ByteRange]:
         """Return the sorted byte ranges of column chunks that must be fetched before a read.
 
-        A local file, or one that was fetched whole, has none.
+        For a local file or a file that was fetched whole, the list is empty.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
@@ -251,16 +253,16 @@ class ParquetReader:
     def fetch(
         self, ranges: Sequence[ByteRange], *, max_gap_bytes: int = _CHUNK_GAP_BYTES
     ) -> Segments:
-        """Fetch parts of the file; neighbouring ranges share a request, long ranges are split.
+        """Fetch ranges of the file; neighbouring ranges share a request, and long ranges are split.
 
         Args:
-            ranges: the result of `missing_ranges`; sorted.
+            ranges: the result of `missing_ranges`.
             max_gap_bytes: the maximum gap between ranges that share a request.
 
         Raises:
-            As `read`.
+            See `read`.
 
-        Cost: one batch of ranged reads, if there are any.
+        Cost: one batch of range requests; nothing for no ranges.
         """
         return guarded(self._store, self.path, lambda: self._fetch(ranges, max_gap_bytes))
 
@@ -272,8 +274,9 @@ class ParquetReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `read` in batches of at most `batch_size`, one row group at a time.
 
-        Cost: local: the memory of a few batches, or of a small row group. Elsewhere: one batch of
-        ranged reads per row group, and the memory of the columns of one row group.
+        Cost: for a local file, the memory of a few batches, or of a small row group. For a remote
+            file, one batch of range requests per row group, and the memory of the columns of one
+            row group.
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
@@ -291,9 +294,9 @@ class ParquetReader:
     def stream_leaves(
         self, leaf_indices: Sequence[int], group: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `read_leaves` for one row group, batch by batch, if rows are large.
+        """Yield the rows of `read_leaves` for one row group in batches, for large rows.
 
-        Cost: unless local, one batch of ranged reads; the memory of a few batches.
+        Cost: for a remote file, one batch of range requests; the memory of a few batches.
         """
         indices = list(leaf_indices)
         self._fetched.segments = self.fetch(self.missing_ranges(indices, [group]))
@@ -302,7 +305,7 @@ class ParquetReader:
     def row_bytes(
         self, leaf_indices: Sequence[int], groups: Sequence[int], segments: Segments | None = None
     ) -> int:
-        """Return the number of bytes of a decoded row; see `RowSizes`.
+        """Return the size of a decoded row in bytes; see `RowSizes`.
 
         Args:
             leaf_indices: the numbers of the columns.
@@ -342,12 +345,12 @@ class ParquetReader:
             )
 
     def close(self) -> None:
-        """Close the file; using the reader afterwards is an error."""
+        """Close the file; the reader cannot be used afterwards."""
         if self._opened is not None:
             self._opened.close(force=True)
 
     def stored_footer(self) -> bytes:
-        """Return the stored bytes of the footer. Cost: as `null_counts`."""
+        """Return the stored bytes of the footer. Cost: see `null_counts`."""
         if self.footer.data is None:
             if self._native is None:
                 tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
@@ -383,7 +386,7 @@ class ParquetReader:
         source: Any
         if self._native is not None:
             source = pa.OSFile(self._native, "rb")
-        elif whole is not None:  # Arrow reads it without calling Python
+        elif whole is not None:  # Arrow reads a buffer without calling Python
             source = pa.BufferReader(whole.data)
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
@@ -410,10 +413,11 @@ class ParquetReader:
             except (pa.ArrowException, OSError):
                 if not texts:
                     raise
-                found = self._decode(groups, indices, [])  # Arrow then raises the error
+                found = self._decode(groups, indices, [])  # Arrow will raise the error
         finally:
             self._fetched.segments = Segments()
-        # Arrow does not check this: a damaged footer may state any number of rows per column.
+        # A damaged footer may state different numbers of rows per column, which Arrow does not
+        # check.
         rows = self.footer.rows_of(groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
             if len(column) != rows:
@@ -421,7 +425,7 @@ class ParquetReader:
         return found
 
     def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
-        """Decode row groups; `texts` are columns that are read as dictionaries first."""
+        """Decode row groups; `texts` are read as dictionaries, then converted to strings."""
         if self.footer.total_bytes(groups) <= _THREADED_BYTES:
             file = self._file
             if texts:
@@ -438,7 +442,7 @@ class ParquetReader:
         )
 
     def _leaf_bytes(self, groups: Sequence[int], indices: Sequence[int]) -> list[int]:
-        """Return the bytes of each column in these row groups; all equal if there are very many."""
+        """Return the size of each column in these row groups; equal sizes for very many columns."""
         if len(self.leaf_paths) * len(groups) > _MOST_CHUNKS:
             return [1] * len(indices)
         chunks = self._column_chunks(indices)
@@ -454,7 +458,7 @@ class ParquetReader:
         return self.outside_tail(wanted)
 
     def outside_tail(self, ranges: Iterable[ByteRange]) -> list[ByteRange]:
-        """Return the parts of ranges that were not fetched with the footer."""
+        """Return the parts of the ranges that were not fetched with the footer."""
         if (tail := self.footer.tail) is None:
             return list(ranges)
         return [(start, min(end, tail.start)) for start, end in ranges if start < tail.start]
@@ -477,15 +481,15 @@ class ParquetReader:
 
 
 def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq.FileMetaData:
-    """The footer of a Parquet file.
+    """Return the footer of a Parquet file.
 
-    Raises and costs as `open_parquet`.
+    See `open_parquet` for errors and cost.
     """
     return open_parquet(store, path, size_bytes=size_bytes, footer_only=True).metadata
 
 
 def check_is_parquet(data: bytes, location: str) -> None:
-    """Raise DataFileUnreadableError unless the data is a whole Parquet file.
+    """Raise DataFileUnreadableError unless the data is a complete Parquet file.
 
     Args:
         data: the content of the file.

@@ -1,7 +1,7 @@
-"""Writing Parquet files: all at once, or row by row until they are closed.
+"""Writing Parquet files: a whole table at once, or piece by piece.
 
-A file is either complete or does not exist: a local file gets its name when it is closed, and any
-other file is created by a single request.
+A file is either complete or does not exist: a local file gets its name when it is closed, and a
+remote file is created with a single request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
-"""Whether pyarrow can limit the rows of a page: since version 23."""
+"""Whether pyarrow can limit the number of rows per page (since version 23)."""
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
@@ -43,9 +43,9 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
             `row_group_size`.
 
     Raises:
-        AlreadyExistsError: there is a file of that name.
+        AlreadyExistsError: a file of this name exists.
 
-    Cost: one request; local files are written without a copy in memory.
+    Cost: one request, with the file in memory; a local file is written directly.
     """
     row_group_size = options.pop("row_group_size", None)
     with ParquetSink(store, path, table.schema, **options) as sink:
@@ -56,10 +56,10 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
 def encode_parquet(
     table: pa.Table, *, row_group_size: int | None = None, **options: Any
 ) -> pa.Buffer:
-    """Encode a Parquet file in memory, to move its row groups to another file.
+    """Encode a Parquet file in memory, so that its row groups can be copied to another file.
 
     Args:
-        table: the rows; without rows, the file has no row group.
+        table: the rows; the file of an empty table has no row group.
         row_group_size: the maximum number of rows of a row group.
         options: the options of `ParquetSink`.
     """
@@ -72,22 +72,22 @@ def encode_parquet(
 
 
 class ParquetSink:
-    """Writes one Parquet file piece by piece; a context manager.
+    """Context manager that writes one Parquet file piece by piece.
 
-    The file appears at `path` when the `with` block ends without an exception. It never replaces
+    The file is created at `path` when the `with` block ends without an exception. It never replaces
     another file, see `NewFile`.
 
     Args:
         store: the store of the new file.
         path: the decoded path.
         schema: the schema of the pieces.
-        is_unsought: as in `NewFile`.
+        is_unsought: see `NewFile`.
         options: the options of `pyarrow.parquet.ParquetWriter`. Floating-point columns never get
             bounds, see `with_exact_bounds`.
 
     Attributes:
-        file: path, size and time, once closed.
-        metadata: the footer, once closed.
+        file: path, size and time of the file, after `close`.
+        metadata: the footer, after `close`.
 
     Protocol: Add File and Remove File (data files have unique names)
     """
@@ -124,14 +124,14 @@ class ParquetSink:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes encoded so far."""
+        """The number of bytes encoded so far."""
         return self._file.size_bytes
 
     def close(self) -> FileInfo:
-        """Write the footer and give the file its name.
+        """Write the footer, and rename the temporary file to its final name.
 
         Raises:
-            AlreadyExistsError: there is a file of that name.
+            AlreadyExistsError: a file of this name exists.
         """
         with self._whole_or_gone() as writer:
             writer.close()
@@ -141,15 +141,15 @@ class ParquetSink:
         return self.file
 
     def abandon(self) -> None:
-        """Delete what was written so far."""
+        """Delete the incomplete file."""
         self._file.abandon()
         if self._writer is not None:
-            # Otherwise the writer would write a footer when it is garbage-collected.
+            # Otherwise pyarrow's writer would write a footer when it is garbage-collected.
             self._writer.is_open = False
 
     @contextlib.contextmanager
     def _whole_or_gone(self) -> Iterator[Any]:
-        """Yield the writer; a failure deletes the file and makes all later calls fail."""
+        """Yield the writer; after an error, delete the file and make all later calls fail."""
         try:
             with self._file.whole_or_gone():
                 yield self._writer
@@ -168,16 +168,16 @@ class ParquetSink:
 
 
 class NewFile:
-    """A file that gets its name when it is complete, and never replaces another.
+    """A new file that gets its name when it is complete, and never replaces another file.
 
-    A local file is written under a temporary name in the same directory; elsewhere the file is kept
+    A local file is written under a temporary name in the same directory; a remote file is collected
     in memory.
 
     Args:
         store: the store of the new file.
         path: the decoded path.
-        is_unsought: whether nobody reads this name before a commit contains it. A local file is
-            then named before it is synced, so that the disk writes content and name together.
+        is_unsought: whether nobody reads this name before a commit contains it. A local file then
+            gets its name before it is synced, so that one sync writes content and name.
     """
 
     def __init__(self, store: Store, path: str, *, is_unsought: bool = False) -> None:
@@ -191,10 +191,11 @@ class NewFile:
         self._out: Any = pa.BufferOutputStream()
 
     def open(self, *, for_arrow: bool = True) -> Any:
-        """Open the file, and return its stream; call it inside `whole_or_gone`.
+        """Open the file, and return its stream; call this inside of `whole_or_gone`.
 
         Args:
-            for_arrow: whether Arrow writes the file. Otherwise a local file has a descriptor.
+            for_arrow: whether Arrow writes the file. Otherwise the stream of a local file has a
+                descriptor.
         """
         if self._native is not None:
             with self._folder(makes=True) as folder:  # the directory may be new
@@ -203,7 +204,7 @@ class NewFile:
                 self._out = io.FileIO(descriptor, "wb")
                 return self._out
             try:
-                # Arrow cannot use a descriptor, but this path always leads to the file.
+                # Arrow cannot use a descriptor, but it can open this path.
                 path = f"/dev/fd/{descriptor}"
                 is_known = os.path.exists(path)  # noqa: PTH110  # of each file; a string
                 beside = f"{self._directory}/{self._temporary}"
@@ -218,14 +219,14 @@ class NewFile:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written so far."""
+        """The number of bytes written so far."""
         return int(self._out.tell())
 
     def finish(self) -> FileInfo:
-        """Give the file its name; call it inside `whole_or_gone`.
+        """Give the file its final name; call this inside of `whole_or_gone`.
 
         Raises:
-            AlreadyExistsError: there is a file of that name.
+            AlreadyExistsError: a file of this name exists.
         """
         return FileInfo(self._path, self._finish(), now_ms())
 
@@ -233,7 +234,7 @@ class NewFile:
         if self._temporary is not None:
             size = int(self._out.tell())
             self._out.close()
-            # A commit must not name a file that a power cut could remove.
+            # Sync, because a commit must not refer to a file that could be lost in a power cut.
             syncs = syncs_files(self._store)
             with self._folder() as folder:
                 if not syncs or not self._is_unsought:
@@ -242,7 +243,7 @@ class NewFile:
                     take_name(folder, self._temporary, folder, self._name, syncs=syncs)
                 else:
                     take_name(folder, self._temporary, folder, self._name, syncs=False)
-                    self._temporary = self._name  # `abandon` deletes this name
+                    self._temporary = self._name  # the name that `abandon` deletes
                     folder.sync_file(self._name)
                     folder.sync()
             return size
@@ -250,24 +251,24 @@ class NewFile:
         try:
             self._store.put_if_absent(self._path, data)
         except AlreadyExistsError:
-            # A repeated request may have failed because its first attempt succeeded.
+            # A retry fails if the first attempt has created the file; then the content is equal.
             if self._store.read(self._path) != data:
                 raise
         return len(data)
 
     def abandon(self) -> None:
-        """Delete what was written so far."""
+        """Delete the incomplete file."""
         if self._temporary is not None:
-            with contextlib.suppress(OSError):  # a full disk may fail here again
+            with contextlib.suppress(OSError):  # closing may fail again if the disk is full
                 self._out.close()
             with contextlib.suppress(OSError, UnsafePathError), self._folder() as folder:
                 folder.unlink(self._temporary)
 
     @contextlib.contextmanager
     def whole_or_gone(self) -> Iterator[None]:
-        """Delete the file after a failure, and make all later calls raise that failure.
+        """After an error, delete the file, and let all later calls raise the same error.
 
-        After one failure, Arrow's writer would raise unrelated errors.
+        Otherwise Arrow's writer would raise unrelated errors in later calls.
         """
         if self._failure is not None:
             raise self._failure

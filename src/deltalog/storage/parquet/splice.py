@@ -1,7 +1,7 @@
-"""Parquet files made of row groups that this process has encoded or that are in other files.
+"""Parquet files that consist of encoded row groups, and of row groups of other files.
 
-The bytes are copied, and a new footer contains their positions. The file is either complete or does
-not exist, as with `ParquetSink`.
+The bytes are copied, and the new footer contains their positions. As with `ParquetSink`, the file
+is either complete or does not exist.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -46,15 +46,16 @@ CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
 
 @dataclass(frozen=True, slots=True)
 class GroupsToCopy:
-    """Row groups of one file, with checked pages.
+    """Row groups of one file, whose pages were checked.
 
     Args:
         source: the file.
         footer: the footer of the file.
         numbers: the numbers of the row groups, ascending.
-        pages: the pages of each row group; None is unchecked, because this process wrote it.
-        unproven: the row group and leaf column of each column chunk without checksums: only
-            decoding proves that it can be read.
+        pages: the pages of each row group; None for a row group that this process wrote, and that
+            needs no check.
+        unproven: the row group and leaf column of each column chunk without checksums. Only
+            decoding can prove that such a chunk is undamaged.
     """
 
     source: ByteSource
@@ -65,7 +66,7 @@ class GroupsToCopy:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all of them."""
+        """The number of rows of all row groups."""
         return sum(self.footer.groups[number].num_rows for number in self.numbers)
 
 
@@ -103,7 +104,7 @@ def encoded_groups(
 
 
 def empty_footer(schema: pa.Schema, **options: Any) -> StoredFooter:
-    """Return the footer of an empty file, as this process writes it; see `encode_parquet`."""
+    """Return the footer of an empty file that this process writes; see `encode_parquet`."""
     return _own_footer(EncodedBytes(encode_parquet(schema.empty_table(), **options)))
 
 
@@ -115,15 +116,15 @@ def _own_footer(source: EncodedBytes) -> StoredFooter:
 
 
 class SplicedFile:
-    """Writes a data file row group by row group.
+    """Writes a data file, row group by row group.
 
     Args:
         store: the store of the new file.
         path: the decoded path.
-        template: the footer of a file with the same schema, see `empty_footer`.
+        template: the footer of a file with the same schema (see `empty_footer`).
 
     Attributes:
-        size_bytes: bytes written so far.
+        size_bytes: the number of bytes written so far.
     """
 
     def __init__(self, store: Store, path: str, template: StoredFooter) -> None:
@@ -131,7 +132,7 @@ class SplicedFile:
         self._template = template
         self.size_bytes: int = 0
         self._groups: list[Struct] = []
-        # Indexes follow all row groups, because readers expect them next to the footer.
+        # Indexes are written after all row groups, because readers fetch them with the footer.
         self._later: list[tuple[Struct, str, bytes]] = []
         with self._file.whole_or_gone():
             self._out = self._file.open(for_arrow=False)
@@ -141,17 +142,17 @@ class SplicedFile:
         """Append row groups.
 
         Raises:
-            DataFileUnreadableError: the source ends early.
+            DataFileUnreadableError: the source is shorter than its footer states.
         """
         with self._file.whole_or_gone():
             for number, pages in zip(groups.numbers, groups.pages, strict=True):
                 self._append(groups, groups.footer.groups[number], pages)
 
     def close(self) -> FileInfo:
-        """Write indexes and footer, and give the file its name.
+        """Write indexes and footer, and give the file its final name.
 
         Raises:
-            AlreadyExistsError: there is a file of that name.
+            AlreadyExistsError: a file of this name exists.
         """
         with self._file.whole_or_gone():
             for column, place, data in self._later:
@@ -162,7 +163,7 @@ class SplicedFile:
             return self._file.finish()
 
     def abandon(self) -> None:
-        """Delete what was written so far."""
+        """Delete the incomplete file."""
         self._file.abandon()
 
     def _append(self, groups: GroupsToCopy, group: StoredGroup, pages: Pages | None) -> None:
@@ -202,10 +203,10 @@ class SplicedFile:
         self.size_bytes += len(data)
 
 
-# Moving the indexes and Bloom filters of column chunks.
+# --- Moving the indexes and Bloom filters of column chunks
 
 
-# Headers of fields: the distance from the previous field, and the kind. 0 ends a struct.
+# Thrift field headers: the difference to the previous field id, and the kind. 0 ends a struct.
 _FIRST_LIST: Final = bytes([1 << 4 | thrift.LIST])
 _PLACE: Final = (1 << 4 | thrift.INT64, 1 << 4 | thrift.INT32, 1 << 4 | thrift.INT64, 0)
 
@@ -227,13 +228,14 @@ class Indexes(NamedTuple):
 def moved_indexes(
     chunk: StoredChunk, pages: Sequence[Page] | None, source: ByteSource, shift: int
 ) -> Indexes:
-    """Move the indexes and the Bloom filter of a column chunk; damaged ones are left out.
+    """Return the indexes and the Bloom filter of a column chunk, for its new position.
 
-    Bounds of floating-point numbers are left out too, because writers ignore NaN in them.
+    Damaged parts are left out. So are bounds of floating-point numbers, because writers ignore NaN
+    in bounds.
 
     Args:
         chunk: the stored column chunk.
-        pages: its pages; None trusts its offset index.
+        pages: the pages of the chunk; None if its offset index is trusted.
         source: the bytes of the file.
         shift: the distance from the old to the new position.
     """
@@ -254,7 +256,7 @@ def moved_indexes(
 def _moved_offsets(
     data: bytes, pages: Sequence[Page] | None, shift: int
 ) -> tuple[bytes, int] | None:
-    """Return the moved offset index and the number of pages; None if it is damaged."""
+    """Return the moved offset index and the number of pages; None if the index is damaged."""
     try:
         found, moved = _moved_plainly(data, shift) or _moved_wholly(data, shift)
     except DAMAGES:
@@ -265,8 +267,8 @@ def _moved_offsets(
 def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
     """Return the pages of an offset index, and the moved index; None for an unusual form.
 
-    Nearly every offset index has just three numbers per page. A row group has an index for each
-    column, and parsing the general form takes five times as long.
+    Nearly every offset index contains only three numbers per page. This parser supports only that
+    form, and is five times as fast as the general one.
     """
     length = thrift.list_length(data, 1)
     start = _FIRST_LIST + thrift.list_head(thrift.STRUCT, length)
@@ -290,7 +292,7 @@ def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
 
 
 def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
-    """As `_moved_plainly`, for any offset index; other fields are kept."""
+    """Return the pages of any offset index, and the moved index with all of its fields."""
     index, end = thrift.read_struct(data)
     if end > len(data):
         raise IndexError(f"an offset index ends at {end} of {len(data)} bytes")
@@ -302,7 +304,7 @@ def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
 
 
 def _is_column_index(data: bytes, num_pages: int) -> bool:
-    """Whether the data is a column index of this number of pages; bounds are not checked."""
+    """Whether the data is a column index for this number of pages; bounds are not checked."""
     lengths: dict[int, int] = {}
     number = position = 0
     try:
@@ -336,31 +338,32 @@ def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | N
     return source.read(*spot)
 
 
-# Finding the pages of copied column chunks by their headers.
+# --- Finding the pages of copied column chunks by their headers
 
 
 _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
-_DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
+_DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header struct in PageHeader
 _INDEX_PAGE, _DICTIONARY_PAGE, _NEWER_DATA_PAGE = 1, 2, 3
-_MOST_PAGE_BYTES: Final = 1 << 31  # the length field has four bytes
-_NUM_VALUES_OF_PAGE: Final = 100  # not a field of the page header itself
+_MOST_PAGE_BYTES: Final = 1 << 31  # the length field is a 32-bit integer
+_NUM_VALUES_OF_PAGE: Final = 100  # pseudo field number: a field of the inner header struct
 _CHECKSUM: Final = 4
 _MASK: Final = 0xFFFFFFFF
 _DATA_AT, _ENCODING_STATISTICS = 9, 13  # of ColumnMetaData
-_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # of runs, of bits
+_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # encodings RLE and BIT_PACKED
 _DICTIONARY_HEADER: Final = 7
 _NUM_ENTRIES: Final = 1
-_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings
+_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings PLAIN and PLAIN_DICTIONARY
 _LENGTH: Final = struct.Struct("<I")
 _TYPE: Final = 1  # of ColumnMetaData
-_WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # of physical types
-# Of the header of a data page of version 1, and of version 2.
+_WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # physical type → bytes per value
+# Fields of the header of a data page of version 1; in version 2, only the encoding.
 _ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
 _NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
-_PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compressions
+_PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compression codecs
 _CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
-# The kinds of header fields by number, or the fields of a struct; a negative number is optional.
+# Kinds of header fields by field number, or a mapping for an inner struct. A negative number marks
+# an optional field.
 _INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
 _TEXTS: Final = frozenset({thrift.BINARY})
 _STATISTICS_FORM: Final = {
@@ -381,8 +384,8 @@ class Page(NamedTuple):
     """A data page.
 
     Attributes:
-        start: the position of its header.
-        num_bytes: the length, including the header.
+        start: the position of the page's header.
+        num_bytes: the length of the page, including its header.
     """
 
     start: int
@@ -416,14 +419,14 @@ class ChunkPages(NamedTuple):
 
     @property
     def pages(self) -> tuple[Page, ...]:
-        """The positions of the pages."""
+        """The pages without facts."""
         return tuple(one.page for one in self.facts)
 
 
 def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPages:
-    """Find the data pages of a column chunk with one value for each row, by their headers.
+    """Find the data pages of a column chunk with one value per row, by their headers.
 
-    Raises and costs as `check_pages`.
+    See `check_pages` for errors and cost.
     """
     try:
         return _walk_pages(chunk, source, num_rows)
@@ -440,7 +443,7 @@ def check_pages(
         DataFileUnreadableError: the pages do not match the positions or counts in the footer, or
             their checksums.
 
-    Cost: a read and some ten microseconds per page; pages with a checksum are read whole.
+    Cost: a read and about ten microseconds per page; pages with a checksum are read completely.
     """
     is_flat = flat_leaves(schema)
     try:
@@ -453,7 +456,7 @@ def check_pages(
 
 
 Pages = tuple[tuple[Page, ...], ...]
-"""By leaf column."""
+"""The data pages of a row group, by leaf column."""
 
 
 def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> ChunkPages:
@@ -487,9 +490,10 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
 
 
 def _stated_encodings(chunk: StoredChunk) -> Counter[tuple[bool, int]] | None:
-    """Return the footer's counts of pages, by data page or not and by encoding; None if missing.
+    """Return the footer's page counts by (is data page, encoding); None if missing.
 
-    Arrow's footers do not distinguish the versions of data pages.
+    The versions of data pages are not distinguished, because Arrow's footers do not distinguish
+    them.
     """
     if _ENCODING_STATISTICS not in chunk.meta:
         return None
@@ -510,13 +514,13 @@ def _end_of_page(header: _PageHeader, position: int, chunk: StoredChunk) -> int:
 
 
 def _is_proven(header: _PageHeader, source: ByteSource, position: int, chunk: StoredChunk) -> bool:
-    """Whether a page's checksum proves that it is undamaged; False if it has no checksum."""
+    """Whether a checksum proves that a page is undamaged; False without a checksum."""
     if header.checksum is None:
         return False
     start = position + header.num_bytes
     body = source.read(start, start + header.body_bytes)
     if crc32(body) != header.checksum & _MASK:
-        raise ValueError(f"a page at {position} that does not match its checksum")
+        raise ValueError(f"the page at {position} does not match its checksum")
     return _agrees(header, body, chunk)
 
 
@@ -531,7 +535,7 @@ class _PageHeader(NamedTuple):
 
     @property
     def encoding(self) -> int:
-        """The encoding of its values; -1 if missing."""
+        """The encoding of the values; -1 if missing."""
         number = _ENCODING_2 if self.kind == _NEWER_DATA_PAGE else _ENCODING
         fields, _ = thrift.read_plain(self.data)
         inner = fields.get(_DATA_PAGES.get(self.kind, _DICTIONARY_HEADER))
@@ -540,14 +544,14 @@ class _PageHeader(NamedTuple):
 
 
 def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
-    """Whether a header, which no checksum covers, matches the bytes of its page.
+    """Whether a header matches the bytes of its page; checksums do not include headers.
 
-    False if that cannot be determined.
+    False if this cannot be determined.
     """
     found, _ = thrift.read_struct(header.data)
     inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
     if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
-        return False  # a codec that Arrow cannot read, or an unknown one
+        return False  # an unknown codec, or a codec that Arrow does not support
     fields, _ = thrift.read_plain(header.data)
     inner = fields.get(inner_number, {})
     codec, level_bytes = chunk.codec, 0
@@ -575,7 +579,7 @@ def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
 
 
 def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
-    """Whether a struct has only fields of these kinds, and all required ones."""
+    """Whether a struct has all required fields, and only fields of these kinds."""
     for number, value in found.items():
         kind = form.get(number, form.get(-number))
         if isinstance(kind, dict):
@@ -587,7 +591,7 @@ def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
 
 
 def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | None:
-    """Return the number of entries of a dictionary; None if its bytes do not show it."""
+    """Return the number of entries of a dictionary; None if it cannot be derived from its bytes."""
     width = _WIDTHS.get(thrift.number(chunk.meta, _TYPE) or 0)
     if width is not None:
         return plain_bytes // width if plain_bytes % width == 0 else None
@@ -609,7 +613,7 @@ def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | Non
 
 
 def _is_packed_as(codec: int | None, data: bytes, plain_bytes: int) -> bool:
-    """Whether compressed bytes begin as their codec requires, with the right size if stated."""
+    """Whether compressed bytes begin with a valid header of their codec and, if stated, size."""
     if codec == _PLAIN:
         return len(data) == plain_bytes
     if codec == _SNAPPY:
@@ -633,14 +637,14 @@ def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
 
 
 def _parsed_header(data: bytes) -> _PageHeader:
-    """Parse the header of a page; only few fields are read, because a file has many pages."""
+    """Parse the fields of a page header that this module needs."""
     numbers: dict[int, int] = {}
     position = number = 0
     while head := data[position]:
         position += 1
         number += head >> 4
         if not head >> 4:
-            raise TypeError("field numbers that are far apart")
+            raise TypeError("unsupported page header: a Thrift field id in long form")
         kind = head & 15
         if kind in thrift.INTEGERS:
             numbers[number], position = thrift.integer(data, position)
@@ -648,7 +652,7 @@ def _parsed_header(data: bytes) -> _PageHeader:
         if kind == thrift.STRUCT and number in _DATA_PAGES.values():
             first = data[position]
             if first >> 4 != 1 or first & 15 not in thrift.INTEGERS:
-                raise TypeError("a data page without a number of values")
+                raise TypeError("a data page has no number of values")
             numbers[_NUM_VALUES_OF_PAGE], _ = thrift.integer(data, position + 1)
         position = thrift.pass_value(data, position, kind)
     return _PageHeader(

@@ -1,8 +1,8 @@
 """Thrift's compact protocol, in which Parquet stores its footers, page headers and indexes.
 
-A struct is a dictionary from field numbers to kinds and values, so that unknown fields are kept
-when a changed struct is written again. The bytes are not trusted: lengths beyond their end and
-unknown kinds raise an error. Maps are not supported, as Parquet has none.
+A struct is a dictionary from field numbers to kinds and values, so that rewriting a struct
+preserves unknown fields. The bytes are not trusted: unknown kinds, and lengths beyond the end of
+the bytes, are errors. Maps are not supported, because Parquet does not use them.
 
 Protocol: none; Apache Thrift's compact protocol
 """
@@ -27,8 +27,7 @@ class Value(NamedTuple):
 
     Attributes:
         kind: the kind of the stored value.
-        value: an integer; a boolean; the bytes of a string, a byte or a double; a `Struct`; or
-            `Elements`.
+        value: an integer, a boolean, the bytes of a string or double, a `Struct`, or `Elements`.
     """
 
     kind: int
@@ -39,8 +38,8 @@ class Elements(NamedTuple):
     """A list or a set.
 
     Attributes:
-        kind: of every element.
-        values: as in `Value`.
+        kind: the kind of the elements.
+        values: the elements, see `Value`.
     """
 
     kind: int
@@ -48,24 +47,24 @@ class Elements(NamedTuple):
 
 
 def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
-    """Read a struct; return it and its end.
+    """Return the struct at a position, and the position after it.
 
     Raises:
         LookupError: the struct continues after the end of the bytes.
-        TypeError: a kind of values does not exist.
-        RecursionError: structs are nested too deep.
+        TypeError: the kind of a value is unknown.
+        RecursionError: structs are nested too deeply.
     """
     reader = _Reader(data, position, has_kinds=True)
     return reader.struct(_MOST_LEVELS), reader.position
 
 
 def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
-    """Read a struct without the kinds of its values; return it and its end.
+    """Return the struct at a position without the kinds of its values, and the position after it.
 
-    It cannot be written again. Nested structs have the same form; lists are `Elements`.
+    The result cannot be encoded again. Nested structs have the same form; lists are `Elements`.
 
     Raises:
-        LookupError, TypeError, RecursionError: as `read_struct`.
+        LookupError, TypeError, RecursionError: see `read_struct`.
     """
     reader = _Reader(data, position, has_kinds=False)
     return reader.struct(_MOST_LEVELS), reader.position
@@ -99,7 +98,7 @@ def list_length(data: bytes, position: int) -> int:
 
 
 class _Reader:
-    """Reads values one after the other."""
+    """Reads consecutive values."""
 
     def __init__(self, data: bytes, position: int, *, has_kinds: bool) -> None:
         self._data = data
@@ -108,7 +107,7 @@ class _Reader:
 
     def struct(self, levels: int) -> dict[int, Any]:
         if not levels:
-            raise RecursionError("structs inside structs")
+            raise RecursionError("structs are nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
         while head := self._data[self.position]:
@@ -143,9 +142,9 @@ class _Reader:
         kind, length = head & 15, head >> 4
         if length == 15:
             length, self.position = varint(self._data, self.position)
-        if length > len(self._data) - self.position:  # every element needs a byte or more
+        if length > len(self._data) - self.position:  # every element has at least one byte
             raise IndexError(f"a list of {length} elements in {len(self._data)} bytes")
-        if kind in BOOLEANS:  # in a list, each boolean is a byte
+        if kind in BOOLEANS:  # in a list, each boolean is one byte
             flags = self._data[self.position : self.position + length]
             self.position += length
             return Elements(kind, [flag == TRUE for flag in flags])
@@ -157,13 +156,13 @@ class _Reader:
 
 
 def integer(data: bytes, position: int) -> tuple[int, int]:
-    """Read a signed integer; return it and its end."""
+    """Return the signed (zigzag) integer at a position, and the position after it."""
     zigzag, position = varint(data, position)
     return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read an unsigned number with seven bits per byte; return it and its end."""
+    """Return the unsigned varint at a position, and the position after it."""
     found = shift = 0
     while (byte := data[position]) & 0x80:
         found |= (byte & 0x7F) << shift
@@ -173,10 +172,10 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def pass_struct(data: bytes, position: int) -> int:
-    """Return the end of a struct; as the innermost loop over a footer it avoids calls."""
+    """Return the end of a struct; optimised, because this is the innermost loop over a footer."""
     while head := data[position]:
         position += 1
-        if head < 16:  # the field's number follows the header
+        if head < 16:  # long form: the field id follows the header
             while data[position] > 127:
                 position += 1
             position += 1
@@ -198,7 +197,7 @@ def pass_value(data: bytes, position: int, kind: int) -> int:
     """Return the end of a value of a kind.
 
     Raises:
-        TypeError: the kind does not exist.
+        TypeError: the kind is unknown.
     """
     if kind in INTEGERS:
         while data[position] & 0x80:
@@ -222,7 +221,7 @@ def _pass_list(data: bytes, position: int) -> int:
     kind, length = head & 15, head >> 4
     if length == 15:
         length, position = varint(data, position)
-    if kind in BOOLEANS:  # in a list, each boolean is a byte
+    if kind in BOOLEANS:  # in a list, each boolean is one byte
         return position + length
     for _ in range(length):
         position = pass_value(data, position, kind)
@@ -285,11 +284,11 @@ def _write_varint(out: bytearray, number: int) -> None:
     out.append(number)
 
 
-# Checked access to fields of structs: a field of another kind is a TypeError or a ValueError.
+# --- Access to fields of structs; a field of a wrong kind raises TypeError or ValueError
 
 
 def structs(fields: Struct, key: int) -> list[Struct]:
-    """The structs of a list in a field."""
+    """Return the structs of a list in a field."""
     kind, value = fields[key]
     if kind not in LISTS or (value.values and value.kind != STRUCT):
         raise TypeError(f"expected a list of structs in field {key}")
@@ -297,7 +296,7 @@ def structs(fields: Struct, key: int) -> list[Struct]:
 
 
 def struct(fields: Struct, key: int) -> Struct:
-    """The struct in a field."""
+    """Return the struct in a field."""
     kind, value = fields[key]
     if kind != STRUCT:
         raise TypeError(f"expected a struct in field {key}, found a value of type {kind}")
@@ -306,7 +305,7 @@ def struct(fields: Struct, key: int) -> Struct:
 
 
 def number(fields: Struct, key: int) -> int | None:
-    """The integer in a field; None if it is not there."""
+    """Return the integer in a field; None if the field is missing."""
     if key not in fields:
         return None
     kind, value = fields[key]
@@ -316,7 +315,7 @@ def number(fields: Struct, key: int) -> int | None:
 
 
 def natural(fields: Struct, key: int) -> int:
-    """The integer in a field, which is required and not negative."""
+    """Return the integer in a required field; it must not be negative."""
     found = number(fields, key)
     if found is None or found < 0:
         raise ValueError(f"expected a number from 0 in field {key}, found {found}")
@@ -324,7 +323,7 @@ def natural(fields: Struct, key: int) -> int:
 
 
 def text(fields: Struct, key: int) -> bytes:
-    """The bytes of a string in a field."""
+    """Return the bytes of a string in a field."""
     kind, value = fields[key]
     if kind != BINARY:
         raise TypeError(f"expected a string in field {key}, found a value of type {kind}")

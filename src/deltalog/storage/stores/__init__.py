@@ -1,10 +1,8 @@
-"""Stores of each kind: what differs from fsspec in listings, deletes, signatures and options.
+"""The calls of each kind of store that differ from fsspec: listings, deletes, signatures, options.
 
-To add a kind, add its row to the table in `_util/store_kinds`, which `_util/paths` needs as well.
-If
-fsspec does not suffice, add a class below `FsspecFiles` here and its module to `filesystems`; `web`
-and `memory` are short examples, and `s3` has everything. `storage.faults` has the options to
-redact.
+To add a kind, add a row to the table in `_util/store_kinds`. If the calls of fsspec do not suffice,
+add a subclass of `FsspecFiles` here, and its module to `filesystems`. `web` and `memory` are short
+examples; `s3` implements everything. `storage.faults` lists the options to redact.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Published by Microsoft for every installation of the emulator.
+# The key of every installation of the emulator, published by Microsoft.
 _EMULATOR_KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
@@ -55,7 +55,7 @@ class AzureFiles(FsspecFiles):
         """Set the account, its endpoint and a credential."""
         host = split_location(location)[1].partition("@")[2]
         if host:
-            # The URL decides: the log may name files of another account.
+            # Use the account in the URL, because the log may refer to files of another account.
             arguments["account_name"], _, suffix = host.partition(".")
             if suffix and suffix not in {"dfs.core.windows.net", "blob.core.windows.net"}:
                 arguments["account_host"] = host.replace(".dfs.", ".blob.", 1)
@@ -74,9 +74,10 @@ class AzureFiles(FsspecFiles):
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Use a class that tries the environment's credentials once, not for minutes.
+        """Return a class that fails early.
 
-        It also reports a service that cannot be reached at once.
+        It tries the environment's credentials only once, and does not retry if the service was
+        never reached.
         """
         return _impatient(made), arguments
 
@@ -88,7 +89,7 @@ class AzureFiles(FsspecFiles):
         until_ms: int,
         seconds: int,
     ) -> IssuedCredentials:
-        """A signature for one directory; needs an account with hierarchical names."""
+        """Return a signature for one directory of an account with a hierarchical namespace."""
         del options
         identity: Any = import_module("azure.identity")
         blob: Any = import_module("azure.storage.blob")
@@ -112,27 +113,28 @@ class AzureFiles(FsspecFiles):
 
 
 class FixedTokenCredential:
-    """One OAuth token, in the form that azure.core asks credentials for."""
+    """A credential for azure.core with one OAuth token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     async def get_token(self, *_scopes: str, **_options: Any) -> Any:
-        """Return the token with a nominal lifetime of an hour; the real one is unknown here."""
+        """Return the token; its real lifetime is unknown, so state an hour."""
         core: Any = import_module("azure.core.credentials")
         return core.AccessToken(self._token, now_ms() // 1000 + 3600)
 
     async def close(self) -> None:
-        """Do nothing: no connection is held."""
+        """Do nothing, because there is no connection."""
 
     def __repr__(self) -> str:
         return "FixedTokenCredential(***)"
 
 
 class ImpatientCredential:
-    """A credential whose refusal ends the request.
+    """A credential whose failure ends the request.
 
-    Otherwise the storage client would treat it as a network failure and retry eight times.
+    Otherwise the storage client would treat the failure as a network failure, and retry eight
+    times.
 
     Args:
         inner: an asynchronous credential of azure.identity.
@@ -170,7 +172,8 @@ class ImpatientCredential:
 def _first_contact(made: Any) -> Any:
     unsent: Any = import_module("azure.core.exceptions").ServiceRequestError
 
-    class FirstContactPolicy(made):  # type: ignore[misc]  # azure's, imported when it is needed
+    # A class of azure.core, imported on demand.
+    class FirstContactPolicy(made):  # type: ignore[misc]
         is_reached = False
 
         async def send(self, request: Any) -> Any:
@@ -196,14 +199,14 @@ def _first_contact(made: Any) -> Any:
 
 @cache
 def _impatient(made: Any) -> Any:
-    class ImpatientFileSystem(made):  # type: ignore[misc]  # adlfs's, imported when it is needed
+    class ImpatientFileSystem(made):  # type: ignore[misc]  # a class of adlfs, imported on demand
         def _get_default_azure_credential(self, **options: Any) -> tuple[Any, Any]:
             waiting, blocking = super()._get_default_azure_credential(**options)
             return ImpatientCredential(waiting), blocking
 
         def do_connect(self) -> None:
             super().do_connect()
-            # Neither adlfs nor the client has a setting for which failures are retried.
+            # Neither adlfs nor the client has a setting that limits these retries.
             for policy in self.service_client._pipeline._impl_policies:  # noqa: SLF001
                 if hasattr(policy, "get_backoff_time") and hasattr(policy, "increment"):
                     policy.__class__ = _first_contact(policy.__class__)

@@ -1,7 +1,7 @@
 """The file system of a location: how it is chosen, made and called.
 
-Owns the step from the row of a store kind to its calls, the sharing of clients between stores, and
-the use of file systems that the user passes.
+This module chooses the class of calls for a store kind, shares clients between stores, and adapts
+file systems that the user passes.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _MODULES: Final = {
     "AzureFiles": "deltalog.storage.stores.azure",
     "WebFiles": "deltalog.storage.stores.web",
 }
-"""The classes that rows of store kinds name → their modules, imported on first use."""
+"""Modules of the classes that `StoreKind` rows name; imported on first use."""
 
 
 def open_files(
     kind: StoreKind, arguments: Mapping[str, Any], location: str, lock: CommitLock | None
 ) -> Files:
-    """Return the calls of a kind over the fastest client that supports the arguments.
+    """Return the calls of a kind of store, with the fastest client that supports the arguments.
 
     Args:
         kind: the kind of the store.
         arguments: the arguments of the file system's class.
-        location: as in `make_filesystem`.
-        lock: as in `files_over`.
+        location: see `make_filesystem`.
+        lock: see `files_over`.
 
     Raises:
-        InvalidInputError: as `make_filesystem`, or the client that the user chose does not support
+        InvalidInputError: see `make_filesystem`; or the client that the user chose does not support
             the arguments.
-        StorageError: as `make_filesystem`.
+        StorageError: see `make_filesystem`.
     """
     make = partial(make_filesystem, kind, arguments, location)
     if kind.quicker:
@@ -66,23 +66,24 @@ def open_files(
 
 
 def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
-    """Return the calls over an fsspec file system: its kind's calls if its class fits them."""
+    """Return the calls for an fsspec file system; those of its kind only if its class matches."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # Only the name fits: pyarrow's S3 file system, for example, checks first and then writes.
+        # The name matches, but not the class: pyarrow's S3 file system, for example, has no
+        # put-if-absent.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
     return files
 
 
 def files_class(kind: StoreKind) -> Any:
-    """The class of the calls of a kind of store, as its row names it."""
+    """Return the class of the calls of a kind of store."""
     return class_named(kind.files)
 
 
 def class_named(name: str) -> Any:
-    """Return the class of calls that a row names."""
-    name = name.rpartition(":")[2]  # rows in pickles of deltalog 0.2 have `module:class`
+    """Return the class with a name in a `StoreKind` row."""
+    name = name.rpartition(":")[2]  # rows in pickles of deltalog 0.2 contain `module:class`
     return getattr(import_module(_MODULES[name]), name)
 
 
@@ -93,9 +94,10 @@ def filesystem_options(
 
     Args:
         kind: the kind of the store.
-        options: the user's options, in any of the known spellings.
+        options: the user's options, with any of the known names.
         location: the URL to open; an Azure URL names its account.
-        own: whether the user gave these options for this kind; otherwise unknown ones are ignored.
+        own: whether the user passed these options for this kind; otherwise unknown options are
+            ignored.
 
     Raises:
         InvalidInputError: a value is not the expected number, duration, boolean or JSON.
@@ -107,16 +109,16 @@ def filesystem_options(
 
 
 def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str) -> Any:
-    """Return an fsspec file system without a listings cache; equal arguments share one.
+    """Return an fsspec file system without a listings cache; equal arguments return the same one.
 
     Args:
         kind: the kind of the store.
         arguments: the arguments of the file system's class.
-        location: a URL, from which HDFS and others take host and port.
+        location: a URL, which contains host and port for HDFS and other kinds.
 
     Raises:
         InvalidInputError: fsspec does not know this kind, or an argument is misspelt.
-        StorageError: its package is not installed.
+        StorageError: the package of the file system is not installed.
     """
     try:
         import fsspec  # noqa: PLC0415  # slow, and local files do without
@@ -139,8 +141,8 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
 
 
 def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str, str]) -> None:
-    """Refuse an argument that the class ignores and that is probably misspelt."""
-    if not options:  # a class that may pass on unknown arguments
+    """Raise for an argument that the class would ignore and that is probably misspelt."""
+    if not options:  # the class may accept any argument
         return
     makers = [vars(cls)["__init__"] for cls in made.__mro__[:-1] if "__init__" in vars(cls)]
     own = {name for maker in makers for name in signature(maker).parameters}
@@ -152,7 +154,7 @@ def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str,
 
 
 def own_path(kind: StoreKind, authority: str, path: str) -> str:
-    """Return a kind's own path for the parts of a URL from `split_location`."""
+    """Return the path in the file system of a kind, for the parts of a URL (`split_location`)."""
     match kind.address:
         case Address.PATH:
             return path
@@ -194,7 +196,7 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
 
 
 def kind_of_filesystem(filesystem: Any) -> StoreKind:
-    """Return the kind by the name of a user's file system; `files_over` checks the class."""
+    """Return the kind by a user's file system's protocol name; `files_over` checks the class."""
     if isinstance(filesystem, LocalFiles):
         return LOCAL
     protocol = filesystem.protocol
@@ -205,7 +207,7 @@ _PLAIN: Final = (str, int, float, bool, bytes, type(None))
 
 
 class _SharedFilesystems:
-    """A cache of file systems by class and arguments: a new client may take tenths of a second."""
+    """A cache of file systems by class and arguments, because making one may take 0.1 s or more."""
 
     def __init__(self) -> None:
         self.forget()
@@ -253,14 +255,14 @@ def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     return ArrowFSWrapper(filesystem), location
 
 
-# Deleting and renaming whole folders of tables.
+# --- Deleting and renaming the folders of tables
 
 
 _SOME_FILE: Final = "*"
 
 
 def check_deletable(store: Store) -> None:
-    """Refuse a table whose folder or log is a link: the target may belong to another table.
+    """Raise for a table whose folder or log is a link, because another table may use the target.
 
     Raises:
         UnsafePathError: the folder or the log is a link.
@@ -271,7 +273,7 @@ def check_deletable(store: Store) -> None:
         return
     home = native_home(store)
     home.check([_SOME_FILE, f"{LOG_DIRECTORY}/{_SOME_FILE}"])
-    # A caller who names a link as the folder allows writing behind it, but not deleting everything.
+    # A caller may pass a link as the folder for writes, but deleting its target could be a mistake.
     if os.path.islink(home.root):  # noqa: PTH114  # a string
         raise UnsafePathError(
             f"cannot delete the table at {store.root}: its folder is a link, and nothing is "
@@ -280,12 +282,13 @@ def check_deletable(store: Store) -> None:
 
 
 def delete_table_files(store: Store) -> None:
-    """Delete all files of a table; the log goes first, so that no table without its files is left.
+    """Delete all files of a table, the log first.
 
-    Local folders and links are deleted too; links are not followed.
+    An interrupted deletion then leaves no table without data files. Local folders and links are
+    deleted, too; links are not followed.
 
     Raises:
-        UnsafePathError: as `check_deletable`; nothing is deleted.
+        UnsafePathError: see `check_deletable`; nothing is deleted.
 
     Cost: a listing of all files, and their deletions.
     """
@@ -300,7 +303,7 @@ def make_folder(store: Store) -> None:
     """Make the local folder that is a store's root.
 
     Raises:
-        UnsafePathError: a link on the path is not allowed.
+        UnsafePathError: the path contains a link that is not allowed.
     """
     home = native_home(store)
     with home.open(home.root, makes=True, syncs=True):
@@ -336,11 +339,11 @@ def rename_table_folder(store: Store, target: Store) -> None:
 
 
 def remove_folders(folder: str, *, itself: bool = True) -> None:
-    """Delete the empty folders and the links below a local folder; links are not followed.
+    """Delete empty folders and links below a local folder; links are not followed.
 
     Args:
         folder: an absolute path.
-        itself: whether the folder itself is deleted too.
+        itself: whether to delete the folder itself, too.
     """
     with suppress(OSError):  # another process has put a file there
         if hasattr(os, "fwalk"):

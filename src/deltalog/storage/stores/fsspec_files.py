@@ -1,7 +1,7 @@
 """The calls of a store over an fsspec file system.
 
-Paths are the file system's own (without the scheme). Foreign exceptions pass through; the store
-maps them. Every listing is a new request, even if the file system has a cache.
+Paths are paths in the file system, without the scheme. The store converts foreign exceptions. Every
+listing is a new request, even if the file system has a cache.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class IssuedCredentials:
     """Temporary credentials for one directory.
 
     Args:
-        kind: Delta Sharing's name of this kind of credentials.
-        values: the values by Delta Sharing's names.
+        kind: the kind of the credentials, as named in Delta Sharing.
+        values: the values by their names in Delta Sharing.
         expires_ms: the time of expiry.
     """
 
@@ -41,18 +41,18 @@ class IssuedCredentials:
 
 
 class FsspecFiles:
-    """Calls over any fsspec file system; kinds of stores with more abilities have subclasses.
+    """The calls of a store over any fsspec file system; some kinds of stores have subclasses.
 
     Args:
         filesystem: an fsspec file system.
-        kind: the row of its kind.
-        lock: makes a lock that replaces a missing put-if-absent.
+        kind: the kind of the store.
+        lock: makes a lock, for file systems without put-if-absent.
     """
 
     option_names: ClassVar[Mapping[str, str]] = {}
     """The argument for each option of this kind; see `options.translate`."""
     whole: ClassVar[Mapping[str, Any]] = {}
-    """Arguments of `cat_file` and `cat_ranges` when a whole file is read."""
+    """Additional arguments of `cat_file` and `cat_ranges` for reading a whole file."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class FsspecFiles:
         return made, arguments
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
         self._forget(directory)
         try:
             return self.list_names(directory, first)
@@ -84,9 +84,9 @@ class FsspecFiles:
             return []
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """The files directly in `directory`, unordered; None if there are more than `most`.
+        """Return a directory's files, unordered; may return None if there are more than `most`.
 
-        If the service cannot stop early, there may be more than `most`.
+        If the service cannot limit a listing, all files are returned.
         """
         self._forget(directory)
         try:
@@ -95,16 +95,16 @@ class FsspecFiles:
             return []
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """`list_short` for an existing directory. Cost: lists the whole directory."""
+        """Like `list_short`, for an existing directory. Cost: lists the whole directory."""
         del most
         return self.list_names(directory, "")
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """`list_directory` for an existing directory. Cost: lists the whole directory."""
+        """Like `list_directory`, for an existing directory. Cost: lists the whole directory."""
         return [file for file in self._level(directory)[0] if file.path >= first]
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Files and directories directly in a directory; their paths are names."""
+        """Return files and directories directly in a directory; paths are names."""
         self._forget(directory)
         try:
             return self._level(directory)
@@ -117,7 +117,7 @@ class FsspecFiles:
             path = _own_name(entry)
             name = path.rstrip("/").rpartition("/")[2]
             if not name or path.strip("/") == directory.strip("/"):
-                continue  # some stores return the directory's marker, or the file itself
+                continue  # some stores also return the directory's marker, or the file itself
             if entry.get("type") == "directory":
                 directories.append(name)
             elif not path.endswith("/"):
@@ -125,7 +125,7 @@ class FsspecFiles:
         return files, directories
 
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
+        """Yield the files at any depth below `directory`; paths are relative to it."""
         self._forget(directory)
         try:
             entries = self.filesystem.find(directory, detail=True)
@@ -139,7 +139,7 @@ class FsspecFiles:
             yield _file_info(name.lstrip("/").removeprefix(prefix), entry)
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of a file."""
+        """Return size and time of a file."""
         self._forget(path)
         entry = self.filesystem.info(path)
         if entry.get("type") == "directory":
@@ -147,15 +147,15 @@ class FsspecFiles:
         return _file_info(path, entry)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         return cast("bytes", self.filesystem.cat_file(path, **self.whole))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file; sent together."""
+        """Return ranges of a file, fetched concurrently."""
         return self._fetch([(path, start, end) for start, end in ranges])
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files; sent together."""
+        """Return whole files, fetched concurrently."""
         return self._fetch([(path, None, None) for path in paths])
 
     def create(self, path: str, data: bytes) -> None:
@@ -172,11 +172,11 @@ class FsspecFiles:
         self.filesystem.pipe_file(path, data)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; missing ones are not an error."""
+        """Delete objects; a missing object is not an error."""
         map_in_pool(self._delete, paths)
 
     def sign(self, path: str, seconds: int) -> str:
-        """A URL by which anybody can read the file for a while."""
+        """Return a URL with which anybody can read the file for a limited time."""
         return str(self.filesystem.sign(path, expiration=seconds))
 
     def _delete(self, path: str) -> None:
@@ -228,7 +228,7 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
 
 
 def milliseconds(moment: object) -> int:
-    """Convert the time of a file from a datetime, seconds, or a string of RFC 3339."""
+    """Return a file's time in milliseconds, from a datetime, seconds, or an RFC 3339 string."""
     match moment:
         case None:
             return 0
@@ -243,16 +243,16 @@ def milliseconds(moment: object) -> int:
             raise InvalidInputError(f"expected a time of a file, found {moment!r}")
 
 
-# A seekable file over ranged reads, for readers that need a file object.
+# --- A seekable file object that sends range requests
 
 
 _BUFFER_BYTES: Final = 1024 * 1024
 
 
 def open_ranged(store: Store, path: str) -> BinaryIO:
-    """A seekable file that reads from a store.
+    """Return a seekable file that reads from a store.
 
-    Cost: a `stat` now and one ranged read per megabyte that is read.
+    Cost: a `stat` now, and one range request per megabyte that is read.
     """
     size_bytes = store.stat(path).size_bytes
     file = RangedFile(lambda start, end: store.read_ranges(path, [(start, end)])[0], size_bytes)
@@ -260,10 +260,10 @@ def open_ranged(store: Store, path: str) -> BinaryIO:
 
 
 class RangedFile(io.RawIOBase):
-    """A seekable file that requests a range for each read.
+    """A seekable file that sends a range request for each read.
 
     Args:
-        read_range: returns the bytes from a start to an end.
+        read_range: returns the bytes from a start to an end position.
         size_bytes: the length of the file.
     """
 
@@ -282,13 +282,13 @@ class RangedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position; no request."""
+        """Set the position, without a request."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return up to `size` bytes from the position; by default all."""
+        """Return up to `size` bytes from the position; by default all remaining bytes."""
         left = max(0, self._size - self._position)
         size = left if size is None or size < 0 else min(size, left)
         data = self._read_range(self._position, self._position + size) if size else b""

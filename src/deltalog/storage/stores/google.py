@@ -19,9 +19,9 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Names a file that the SDK of Google reads by itself.
+# The variable with the path of a credentials file that Google's SDK reads.
 _VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
-# The types of credential files that gcsfs supports.
+# Required fields by type of credentials file; the types that gcsfs supports.
 _FIELDS: Final[Mapping[Any, Sequence[str]]] = {
     "service_account": ("client_email", "private_key", "token_uri"),
     "authorized_user": ("client_id", "client_secret", "refresh_token"),
@@ -55,32 +55,33 @@ class GoogleFiles(FsspecFiles):
         if (path := arguments.pop("!key_file", None)) is not None:
             arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
-            # For gcsfs a string is the path of a file.
+            # Not a string, which gcsfs would use as the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
         if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
-            _key_in(path)  # without a key, Google's SDK would search for a metadata server for long
+            # Raises for an invalid file; Google's SDK would instead wait for a metadata server.
+            _key_in(path)
         return arguments
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Use the plain class if an endpoint is given.
+        """Return the plain class of gcsfs if an endpoint is given, without retries of connections.
 
-        The extended class asks Google over gRPC for the kind of the bucket, and waits a minute if
-        nobody answers. An unreachable service is reported at once.
+        The extended class of gcsfs requests the kind of the bucket from Google over gRPC, and waits
+        a minute if nobody answers.
         """
         if "endpoint_url" in arguments:
             made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
         return _impatient(made), arguments
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """`list_short` for an existing directory. Cost: one request."""
+        """Like `list_short`, for an existing directory. Cost: one request."""
         page, is_last = next(self._pages(directory, maxResults=most))
         return page if is_last else None
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """`list_directory` for an existing directory. Cost: one request per 1,000 names."""
+        """Like `list_directory`, for an existing directory. Cost: one request per 1,000 names."""
         start = f"{directory}/{first}".partition("/")[2]
         return [file for page, _ in self._pages(directory, startOffset=start) for file in page]
 
@@ -115,7 +116,7 @@ class GoogleFiles(FsspecFiles):
         until_ms: int,
         seconds: int,
     ) -> IssuedCredentials:
-        """Return the server's own token, restricted to reading below one key."""
+        """Return a token derived from the server's token, restricted to reads below one key."""
         del options, settings, seconds
         auth: Any = import_module("google.auth")
         downscoped: Any = import_module("google.auth.downscoped")
@@ -146,7 +147,7 @@ def _impatient(made: Any) -> Any:
     if once is None:
         return made
 
-    class ImpatientGoogle(made):  # type: ignore[misc]  # gcsfs's, imported when it is needed
+    class ImpatientGoogle(made):  # type: ignore[misc]  # a class of gcsfs, imported on demand
         async def _request(self, *args: Any, **options: Any) -> Any:
             for attempt in range(1, ATTEMPTS + 1):
                 if "_is_reached" in self.__dict__:
@@ -168,7 +169,7 @@ def _impatient(made: Any) -> Any:
 
 
 def _checked_file(path: str) -> str:
-    """Check the path of a credentials file; gcsfs would send a missing file's path as a token."""
+    """Check a credentials file; if it were missing, gcsfs would send its path as a token."""
     path = str(Path(path).expanduser())
     found = _key_in(path)
     kind = found.get("type")
@@ -195,7 +196,7 @@ def _key_in(path: str) -> dict[str, Any]:
             f"cannot read the credentials of Google in {path!r}: {error.strerror}; the storage "
             f"option google_service_account, or the variable {_VARIABLE}, names a JSON file"
         ) from error
-    except DeltaError:  # its message may quote the file
+    except DeltaError:  # the message may quote the file
         found = None
     if not isinstance(found, dict):
         raise InvalidInputError(
@@ -207,5 +208,5 @@ def _key_in(path: str) -> dict[str, Any]:
 def _parsed_key(key: str | bytes) -> Any:
     try:
         return _json.loads(key)
-    except DeltaError:  # its message may quote the key
+    except DeltaError:  # the message may quote the key
         raise InvalidInputError("storage option 'service_account_key': expected JSON") from None

@@ -1,6 +1,6 @@
-"""Local files by the system's own calls, and a cache of facts about unchanged files.
+"""Local files through system calls, and a cache of facts about unchanged files.
 
-Paths are absolute and decoded. Foreign exceptions pass through; the store maps them.
+Paths are absolute and decoded. The store converts foreign exceptions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _Fact = TypeVar("_Fact")
-_STEP_MS: Final = 20  # kernels read their clocks every 1 to 10 ms
+_STEP_MS: Final = 20  # kernels update the time of files every 1 to 10 ms
 _LONG_STEP_MS: Final = 3_000
 _SECOND_NS: Final = 1_000_000_000
 
@@ -35,8 +35,8 @@ class LocalFiles:
     """The calls of a store over absolute local paths.
 
     Args:
-        syncs: whether a created file and its name are on the disk before the call returns.
-        home: the home of the table. The caller is responsible for paths of files elsewhere.
+        syncs: whether creating a file syncs its data and name to the disk.
+        home: the home of the table. The caller must check paths outside of it.
     """
 
     def __init__(self, *, syncs: bool = True, home: Home | None = None) -> None:
@@ -44,7 +44,7 @@ class LocalFiles:
         self._home = home
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
         found = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
@@ -53,28 +53,28 @@ class LocalFiles:
             for entry in it:
                 if entry.name < first or not entry.is_file():
                     continue
-                with contextlib.suppress(FileNotFoundError):  # it vanished meanwhile
+                with contextlib.suppress(FileNotFoundError):  # the file was deleted meanwhile
                     found.append(_file_info(entry.name, entry.stat()))
         return found
 
     def list_short(self, directory: str, most: int) -> list[FileInfo]:
-        """The files directly in `directory`, unordered; always all of them."""
+        """Return all files directly in `directory`, unordered."""
         del most
         return self.list_directory(directory, "")
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Files and directories directly in a directory; their paths are names."""
+        """Return files and directories directly in a directory; paths are names."""
         directories = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
             os.scandir(directory) as entries,
         ):
-            # As in a tree, a link to a directory is not followed.
+            # As in `list_tree`, do not follow a link to a directory.
             directories = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
         return self.list_directory(directory, ""), directories
 
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
+        """Yield the files at any depth below `directory`; paths are relative to it."""
         pending = [""]
         while pending:
             below = pending.pop()
@@ -84,7 +84,7 @@ class LocalFiles:
             ):
                 for entry in entries:
                     relative = below + entry.name
-                    # A link to a directory is not followed: it may lead out of the table.
+                    # Do not follow a link to a directory, which may be outside of the table.
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(relative + "/")
                     elif entry.is_file():
@@ -92,24 +92,24 @@ class LocalFiles:
                             yield _file_info(relative, entry.stat())
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of a file."""
+        """Return size and time of a file."""
         found = os.stat(path)  # noqa: PTH116  # hot path, a string
         if stat_flags.S_ISDIR(found.st_mode):
             raise FileNotFoundError(f"{path} is a directory")
         return _file_info(path, found)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hot path, a string
             return file.readall()
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file."""
+        """Return ranges of a file."""
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hot path, a string
             return [_read_at(file, start, end) for start, end in ranges]
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files."""
+        """Return whole files."""
         return map_in_pool(self.read, paths, batch_size=64)
 
     def create(self, path: str, data: bytes) -> None:
@@ -119,7 +119,7 @@ class LocalFiles:
             atomic.create_local(folder, name, data, syncs=self.syncs)
 
     def put(self, path: str, data: bytes) -> None:
-        """Create or replace a file; a reader sees the old or the new one."""
+        """Create or replace a file atomically."""
         directory, name = os.path.split(path)
         with self._open(directory, makes=True) as folder:
             temporary = atomic.write_temporary(folder, name, data, syncs=self.syncs)
@@ -131,12 +131,12 @@ class LocalFiles:
                 raise
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete files; gone ones are no error."""
+        """Delete files; a missing file is not an error."""
         together: dict[str, list[str]] = {}
         for path in paths:
             directory, _, name = path.rpartition("/")
             together.setdefault(directory, []).append(name)
-        # A file system deletes from a directory for one thread at a time, so few threads suffice.
+        # File systems lock a directory for each deletion, so few threads suffice.
         most = 512
         parts = [
             (directory, names[start : start + most])
@@ -155,7 +155,7 @@ class LocalFiles:
                         folder.unlink(name)
                     except FileNotFoundError:
                         pass
-        except FileNotFoundError:  # there is no such directory
+        except FileNotFoundError:  # the directory does not exist
             pass
 
     def _open(self, directory: str, *, makes: bool = False) -> AbstractContextManager[Folder]:
@@ -180,7 +180,7 @@ def _file_info(path: str, found: os.stat_result) -> FileInfo:
 
 
 class FileState(NamedTuple):
-    """The state of a local file: it differs after the file is changed or replaced.
+    """The state of a local file, which differs after the file was changed or replaced.
 
     Attributes:
         path: the operating system's path.
@@ -202,17 +202,17 @@ def local_state(native: str) -> FileState:
 
 
 def is_settled(state: FileState) -> bool:
-    """Whether each change from now on will change the state.
+    """Whether every later change of the file will change the state.
 
-    File systems record times in steps of some milliseconds, or of one or two seconds if they store
-    whole seconds. A second change within a step does not change the time.
+    File times have a resolution of some milliseconds, or of one or two seconds. A second change
+    within this time does not change the file's time.
     """
     step_ms = _STEP_MS if state.changed_ns % _SECOND_NS else _LONG_STEP_MS
     return now_ms() - state.changed_ns // 1_000_000 >= step_ms
 
 
 class Recent(Generic[_Fact]):
-    """A thread-safe cache of facts about local files; a forked child starts with an empty one.
+    """A thread-safe cache of facts about local files; after a fork, the child's cache is empty.
 
     Args:
         most: the maximum number of facts.
@@ -221,7 +221,8 @@ class Recent(Generic[_Fact]):
     def __init__(self, most: int) -> None:
         self._most = most
         self.forget()
-        if hasattr(os, "register_at_fork"):  # the child would never get a lock that the parent held
+        # A lock that was locked during the fork would never be released.
+        if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
@@ -234,7 +235,7 @@ class Recent(Generic[_Fact]):
         return self._kept.get(states)
 
     def keep(self, fact: _Fact, *states: FileState) -> None:
-        """Keep a fact about files; their states were settled before the files were read."""
+        """Cache a fact about files, whose states must have been settled before reading."""
         with self._lock:
             if len(self._kept) >= self._most:
                 del self._kept[next(iter(self._kept))]

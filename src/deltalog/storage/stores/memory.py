@@ -1,7 +1,7 @@
-"""Files in the memory of this process: fsspec's memory file system, read from its dictionary.
+"""Files in the memory of this process: fsspec's memory file system.
 
-fsspec's own `open` returns the same buffer with the same position to every reader, so two threads
-that read one file disturb each other. Here the content is read in one step.
+This module reads the file system's dictionary directly, because its `open` returns the same buffer,
+with the same position, to all threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class MemoryFiles(FsspecFiles):
     """The calls of a store over fsspec's memory file system."""
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
         return [
             file
             for file in self.list_tree(directory)
@@ -30,7 +30,7 @@ class MemoryFiles(FsspecFiles):
         ]
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """`list_directory` for an existing directory."""
+        """Like `list_short`, for an existing directory."""
         del most
         return self.list_directory(directory, "")
 
@@ -45,27 +45,27 @@ class MemoryFiles(FsspecFiles):
         return file if entry is None else _file_info(file.path, entry)
 
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
+        """Yield the files at any depth below `directory`; paths are relative to it."""
         prefix = directory.rstrip("/") + "/"
         for path, file in tuple(self.filesystem.store.items()):
             if path.startswith(prefix):
                 yield _file_info(path[len(prefix) :], file)
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of a file."""
+        """Return size and time of a file."""
         return _file_info(path, self._entry(path))
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
         return cast("bytes", self._entry(path).getvalue())
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file."""
+        """Return ranges of a file."""
         content = self.read(path)
         return [content[start:end] for start, end in ranges]
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files."""
+        """Return whole files."""
         return [self.read(path) for path in paths]
 
     def create(self, path: str, data: bytes) -> None:
@@ -78,7 +78,7 @@ class MemoryFiles(FsspecFiles):
         self.filesystem.pipe_file(path, bytes(data))
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete entries; gone ones are no error."""
+        """Delete entries; a missing entry is not an error."""
         for path in paths:
             self.filesystem.store.pop(path, None)
 

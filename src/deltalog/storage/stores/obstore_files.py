@@ -1,7 +1,7 @@
 """Amazon S3 and compatible services over obstore, if that is installed.
 
-s3fs, created on demand, does what obstore does not support: a bucket in another region than the
-configured one, names with empty parts, one level of directories, signed URLs and uploads in parts.
+s3fs is created on demand for everything that obstore does not support: buckets in a region that is
+not configured, names with empty parts, listings of one level, signed URLs and uploads in parts.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 
-# The rules for using obstore instead of s3fs, and its settings.
+# --- Deciding whether to use obstore, and its settings
 
 
 _logger = logging.getLogger("deltalog.storage")
 
 
 def obstore_settings(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Convert the arguments of s3fs to those of `ObstoreClients`; None if s3fs must be used.
+    """Convert arguments of s3fs to arguments of `ObstoreClients`; None if s3fs must be used.
 
     Raises:
-        InvalidInputError: the user chose obstore, which does not support the arguments.
+        InvalidInputError: the user chose obstore, but it does not support the arguments.
     """
     wanted = arguments.get(CLIENT)
     if wanted == "s3fs" or _process.was_forked:
@@ -66,7 +66,7 @@ class _BeyondObstoreError(Exception):
 
 
 class _Process:
-    """The process in which obstore's threads run: they do not survive a fork."""
+    """Records the process in which obstore's threads run, which a forked child does not have."""
 
     was_forked = False
 
@@ -78,7 +78,7 @@ _process = _Process()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.note_fork)
 
-# obstore reads all variables with this prefix, also those that s3fs ignores.
+# obstore reads all variables with this prefix, including variables that s3fs ignores.
 _PREFIX: Final = "AWS_"
 _KNOWN_NAMES: Final = (
     "ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN REGION DEFAULT_REGION ENDPOINT_URL"
@@ -91,15 +91,15 @@ _KNOWN_VARIABLES: Final = frozenset(_PREFIX + name for name in _KNOWN_NAMES.spli
 _KNOWN_PREFIXES: Final = (f"{_PREFIX}LAMBDA_", f"{_PREFIX}XRAY_")
 _PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 _CERTIFICATES: Final = (f"{_PREFIX}CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-# Settings in the SDK's files that concern only credentials, which are known, or the console.
+# Lines of the SDK's files that can be ignored: they concern credentials or the console.
 _KNOWN_LINES: Final = re.compile(
     r"aws_\w+|region|output|cli_\w+|sso_\w+|role_arn|role_session_name|source_profile"
     r"|credential_\w+|web_identity_token_file|mfa_serial|external_id|duration_seconds"
 )
-# Elsewhere the service has another domain.
+# Regions in which the service has its usual domain.
 _USUAL_REGION: Final = re.compile(r"(?:af|ap|ca|eu|il|me|mx|sa|us)-(?!iso)(?:gov-)?[a-z]+-\d+")
 _USUAL_TEXT: Final = re.compile(r"[\x21-\x7e]+")
-# s3fs's own.
+# The default of s3fs.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 15
 
@@ -109,7 +109,7 @@ def _check_process() -> None:
         raise _BeyondObstoreError("it is not installed; pip install 'deltalog[s3]'")
     for name, value in os.environ.items():
         if name.startswith(_PREFIX):
-            if not value:  # obstore would use it as a value
+            if not value:  # obstore would use the empty string as a value
                 raise _BeyondObstoreError(f"the variable {name} is empty")
             if name not in _KNOWN_VARIABLES and not name.startswith(_KNOWN_PREFIXES):
                 raise _BeyondObstoreError(f"the variable {name} is set")
@@ -174,7 +174,7 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(arguments: dict[str, Any], name: str) -> dict[str, Any]:
-    """Remove a dictionary of arguments from the others, and return it."""
+    """Remove the dictionary with this name from the arguments, and return it."""
     found = arguments.pop(name, None) or {}
     if not isinstance(found, dict):
         raise _BeyondObstoreError(f"the argument {name!r} is not a dictionary")
@@ -190,7 +190,7 @@ def _credentials(given: dict[str, Any]) -> dict[str, Any]:
     variables = [f"{_PREFIX}{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
     inherited = os.environ.get(f"{_PREFIX}SESSION_TOKEN")
     if key is None and secret is None and token is None:
-        # Only botocore gets credentials from files, processes, services and single sign-on.
+        # Use only keys in the environment; other sources of credentials need botocore.
         key, secret = map(os.environ.get, variables)
         token = inherited or None
     elif token is None and inherited is not None:
@@ -216,7 +216,7 @@ def _region(given: Any, *, has_endpoint: bool) -> str:
 
 
 def _endpoint(*given: Any) -> str:
-    """Return the URL of the service; an empty string for Amazon's own."""
+    """Return the URL of the service; an empty string for Amazon's service."""
     names = ("ENDPOINT_URL_S3", "ENDPOINT_URL")
     inherited = [os.environ.get(f"{_PREFIX}{name}") for name in names]
     found = next(filter(None, [*given, *inherited]), "")
@@ -237,14 +237,14 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-# The calls over obstore.
+# --- The calls over obstore
 
 
 _Result = TypeVar("_Result")
 
-# The number of names in a page of the service's listings.
+# Number of names per page of a listing.
 _PAGE_NAMES: Final = 1000
-# s3fs sends larger bodies in parts, several at once.
+# s3fs sends larger bodies in concurrent parts.
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 """Matches neither ARNs nor S3 Express buckets, whose listings have no order."""
@@ -252,23 +252,23 @@ _UNSENT: Final = "error sending request"
 _REPEATED: Final = f"after {ATTEMPTS - 1} retries"
 _IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 """Matches bucket names that may be part of a host name: hosts are not case-sensitive."""
-# Sorts after every other character.
+# The character that sorts last.
 _LAST: Final = "\U0010ffff"
 
 
 class _AnsweredError(Exception):
-    """A first request failed after fewer retries than usual, but the service has answered."""
+    """The first request failed with the reduced number of retries, but the service has answered."""
 
 
 class ObstoreClients:
-    """The clients of buckets; they share credentials and settings.
+    """The clients of buckets, which share credentials and settings.
 
     Args:
         config: the settings of obstore's S3Store.
-        is_plain_http: whether the service is reached without TLS.
-        accepts_any_certificate: whether certificates are not checked.
-        is_virtual: whether a bucket is part of the host name, if possible.
-        connect_seconds: the time limit of connecting.
+        is_plain_http: whether to connect without TLS.
+        accepts_any_certificate: whether to accept invalid certificates.
+        is_virtual: whether the bucket is part of the host name, if possible.
+        connect_seconds: the time limit for connecting.
         read_seconds: the time limit between two pieces of an answer.
     """
 
@@ -312,25 +312,26 @@ class ObstoreClients:
         return self._is_reached
 
     def note_answer(self) -> None:
-        """Use the usual number of retries from now on: the service has answered."""
+        """Use the usual number of retries from now on, because the service has answered."""
         with self._lock:
             if not self._is_reached:
                 self._is_reached = True
                 self._made.clear()
 
     def leave(self, bucket: str) -> None:
-        """Use only s3fs for a bucket from now on."""
+        """Use s3fs for all further calls for a bucket."""
         with self._lock:
             self._left.add(bucket)
 
     def _make(self, bucket: str, *, writes: bool) -> Any:
-        # While a body is sent nothing is read: a slow upload is not a stalled answer.
+        # No read timeout for writes: nothing is received while a body is sent, which may take long.
         timeouts = {} if writes else {"read_timeout": self._read_timeout}
         return import_module("obstore.store").S3Store(
             bucket,
             config={
                 **self._config,
-                # A certificate for `*.s3.…` is not valid for `a.b.s3.…` either.
+                # Not with a dot in the bucket: a certificate for `*.s3.…` is not valid for
+                # `a.b.s3.…`.
                 "virtual_hosted_style_request": self._is_virtual
                 and _IN_HOST.fullmatch(bucket) is not None,
             },
@@ -351,13 +352,13 @@ class ObstoreFiles(S3Files):
     """The calls of a store over obstore, or over s3fs for calls that obstore does not support.
 
     Like s3fs, obstore repeats a conditional put after a network failure. If the name then exists,
-    the caller checks whether its own first request created it.
+    the caller must check whether the first request created it.
 
     Args:
         clients: the clients of the buckets.
         later: makes the s3fs file system with the same arguments.
-        kind: the row of its kind.
-        lock: as in `FsspecFiles`.
+        kind: the kind of the store.
+        lock: see `FsspecFiles`.
     """
 
     clients = ObstoreClients
@@ -375,10 +376,10 @@ class ObstoreFiles(S3Files):
         self._obstore = import_module("obstore")
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """`list_directory` for an existing directory.
+        """Like `list_directory`, for an existing directory.
 
-        Cost: one request per 1,000 names from `first`, and one for each empty file. At most one
-        page is read of each subdirectory.
+        Cost: one request per 1,000 names from `first`, and one request for each empty file. Of each
+            subdirectory, at most one page is read.
         """
 
         def ask(client: Any, key: str) -> list[FileInfo]:
@@ -389,7 +390,7 @@ class ObstoreFiles(S3Files):
         return self._with(directory, ask, lambda: otherwise(directory, first))
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """`list_short` for an existing directory. Cost: usually one request."""
+        """Like `list_short`, for an existing directory. Cost: usually one request."""
 
         def ask(client: Any, key: str) -> list[FileInfo] | None:
             found: list[FileInfo] = []
@@ -403,7 +404,7 @@ class ObstoreFiles(S3Files):
         return self._with(directory, ask, lambda: otherwise(directory, most))
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time of a file."""
+        """Return size and time of a file."""
 
         def ask(client: Any, key: str) -> FileInfo:
             return _file_info(path, self._obstore.head(client, key))
@@ -412,7 +413,7 @@ class ObstoreFiles(S3Files):
         return self._with(path, ask, lambda: otherwise(path))
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return the whole file."""
 
         def ask(client: Any, key: str) -> bytes:
             return bytes(self._obstore.get(client, key).bytes())
@@ -421,7 +422,7 @@ class ObstoreFiles(S3Files):
         return self._with(path, ask, lambda: otherwise(path))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file; sent together."""
+        """Return ranges of a file, fetched concurrently."""
         return send_together(lambda part: self._read_range(path, *part), ranges)
 
     def _read_range(self, path: str, start: int, end: int) -> bytes:
@@ -435,7 +436,7 @@ class ObstoreFiles(S3Files):
         return self._with(path, ask, lambda: otherwise(path, [(start, end)])[0])
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files; sent together."""
+        """Return whole files, fetched concurrently."""
         return send_together(self.read, paths)
 
     def create(self, path: str, data: bytes) -> None:
@@ -466,7 +467,7 @@ class ObstoreFiles(S3Files):
         self._with(path, ask, lambda: otherwise(path, data), writes=True)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; missing ones are not an error. Cost: a request per 1,000 of a bucket."""
+        """Delete objects, 1,000 per request; a missing object is not an error."""
         groups: dict[str, list[str]] = {}
         for path in paths:
             groups.setdefault(path.partition("/")[0], []).append(path)
@@ -483,24 +484,24 @@ class ObstoreFiles(S3Files):
         if all(map(_is_plain, keys)):
             try:
                 self._with(paths[0], ask, lambda: otherwise(paths))
-            except FileNotFoundError:  # some services report a missing object, and stop there
+            except FileNotFoundError:  # some services stop at a missing object and report it
                 otherwise(paths)
         else:
             otherwise(paths)
 
     def _forget(self, path: str) -> None:
-        """Do nothing: neither client keeps listings."""
+        """Do nothing, because neither client caches listings."""
 
     def _level_pages(
         self, client: Any, directory: str, first: str
     ) -> Iterator[tuple[list[FileInfo], bool]]:
-        """Yield the files directly in a directory, page by page, and whether a page is full.
+        """Yield the files directly in a directory, page by page, and whether the page is full.
 
-        obstore lists all depths from a name. If a page ends inside a subdirectory, the next page
-        begins after that subdirectory.
+        obstore lists all depths. If a page ends within a subdirectory, the next page begins after
+        that subdirectory.
         """
         prefix = f"{directory}/" if directory else ""
-        # A listing begins after a name, so it gets a string that sorts before it.
+        # A listing begins after a given name, so pass a string that sorts just before `first`.
         start: str | None = f"{prefix}{first[:-1]}" if first else None
         while True:
             skip = ""
@@ -525,7 +526,7 @@ class ObstoreFiles(S3Files):
             start = skip
 
     def _without_markers(self, client: Any, key: str, files: list[FileInfo]) -> list[FileInfo]:
-        """Drop the markers of directories; obstore lists their names without the slash."""
+        """Return the files without directory markers, which obstore lists without their slash."""
         found = {file.path: file for file in files}
         for file in files:
             if not file.size_bytes:
@@ -539,7 +540,7 @@ class ObstoreFiles(S3Files):
         """Call obstore.
 
         Raises:
-            _AnsweredError: call again; the service has answered for the first time.
+            _AnsweredError: the service has answered for the first time; repeat the call.
         """
         is_first = not self._clients.is_reached
         try:
@@ -572,7 +573,7 @@ class ObstoreFiles(S3Files):
             return self._ask(client, key, ask)
         except _AnsweredError:
             return self._with(path, ask, otherwise, writes=writes)
-        except errors.InvalidPathError:  # a listing contains such a name
+        except errors.InvalidPathError:  # a listing contains a name that obstore does not support
             return otherwise()
         except FileNotFoundError as error:
             raise _fault(error) from None
@@ -580,13 +581,13 @@ class ObstoreFiles(S3Files):
             fault = _fault(error, is_taken=isinstance(error, errors.AlreadyExistsError))
             if not _is_elsewhere(fault):
                 raise fault from None
-        # s3fs finds the bucket's region and uses it.
+        # s3fs determines the bucket's region.
         self._clients.leave(bucket)
         return otherwise()
 
 
 class ObstoreFaultError(OSError):
-    """An error of obstore, without its inner state.
+    """An error of obstore, reduced to message, code and status.
 
     Args:
         message: the message of the service or of obstore.
@@ -601,7 +602,7 @@ class ObstoreFaultError(OSError):
 
 
 class _MadeLater:
-    """A file system that is created at its first use."""
+    """A file system that is created on first use."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -614,7 +615,7 @@ class _MadeLater:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether obstore uses a key unchanged: it drops outer slashes and refuses some keys."""
+    """Whether obstore uses a key unchanged; it drops outer slashes and rejects some keys."""
     parts = key.split("/")
     return key == "" or (
         not any(part in {"", ".", ".."} for part in parts)
@@ -627,11 +628,11 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
 
 
 def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
-    """Convert obstore's error to the general exception of the same meaning."""
+    """Convert an error of obstore to the built-in exception with the same meaning."""
     text = str(error).partition("\n\nDebug source")[0]
     if _UNSENT in text:
         text = f"{text} (no connection: see that the endpoint is right and reached from here)"
-    # obstore's errors of reads, deletions and listings differ only by the service's answer.
+    # obstore has one class for these errors; only the service's answer in the message differs.
     code = re.search(r"<Code>(\w+)</Code>|\(code: (\w+)\)", text)
     status = re.search(r"status code: (\d{3})\b", text)
     name = (code[1] or code[2]) if code else None
@@ -641,7 +642,7 @@ def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
         text = f"{re.split(r'<[?]xml|<Error', text)[0].strip()} {name}: {reason[1]}"
     if isinstance(error, FileNotFoundError) or number == "404" or name == "NoSuchKey":
         return FileNotFoundError(text)
-    if is_taken and number != "409":  # the error code states the meaning of 409
+    if is_taken and number != "409":  # 409 has several meanings, which the error code distinguishes
         return FileExistsError(text)
     return ObstoreFaultError(text, name, number)
 

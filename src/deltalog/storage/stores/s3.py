@@ -1,7 +1,7 @@
 """Amazon S3 and compatible services, over s3fs.
 
-Calls use s3fs's own client directly, because fsspec's calls can neither start a listing at a name
-nor delete many objects with one request.
+Listings and deletes use the client of s3fs directly, because fsspec cannot start a listing at a
+name, or delete many objects with one request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Options of deltalake without a counterpart in s3fs, or without effect on results.
+# Options of deltalake that s3fs does not have, or that do not affect results.
 _WITHOUT_EFFECT: Final = (
     "bucket bucket_name copy_if_not_exists conditional_put s3_locking_provider locking_provider"
     " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
@@ -32,8 +32,8 @@ _WITHOUT_EFFECT: Final = (
     " access_key_id_dynamodb secret_access_key_dynamodb session_token_dynamodb"
 )
 CLIENT: Final = "!client"
-"""The argument with the client that the user chose."""
-# Amazon's limit for one request.
+"""The argument for the client that the user chose: `obstore` or `s3fs`."""
+# Amazon's limit of objects in one request.
 _MOST_DELETED: Final = 1000
 
 
@@ -66,12 +66,12 @@ class S3Files(FsspecFiles):
         "s3_client": CLIENT,
         **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
     }
-    # s3fs would request the size first, to fetch large files in parts; these files are small.
+    # Otherwise s3fs would request the size first, to fetch large files in parts.
     whole: ClassVar[Mapping[str, Any]] = {"max_concurrency": 1}
 
     @staticmethod
     def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
-        """Set the values that several arguments of s3fs share."""
+        """Set arguments of s3fs that several options determine together."""
         del location
         if (value := arguments.pop("!virtual_hosted", None)) is not None:
             style = "virtual" if truth("virtual_hosted_style_request", value) else "path"
@@ -90,9 +90,9 @@ class S3Files(FsspecFiles):
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """Replace unsuitable defaults of botocore.
 
-        URLs get V4 signatures: new regions and Delta clients do not accept V2. The number of
-        connections is the number of concurrent requests, not ten. An unreachable service is
-        reported at once.
+        URLs get V4 signatures, because new regions and Delta clients do not accept V2. There are as
+        many connections as concurrent requests, instead of ten. If the service was never reached,
+        requests fail early.
         """
         ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
         config = {**ours, **arguments.get("config_kwargs", {})}
@@ -100,13 +100,13 @@ class S3Files(FsspecFiles):
         return _impatient(made), {**given, "config_kwargs": config}
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
-        """`list_short` for an existing directory. Cost: one request."""
+        """Like `list_short`, for an existing directory. Cost: one request."""
         page, is_last = next(self._pages(directory, MaxKeys=most))
         return page if is_last else None
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
-        """`list_directory` for an existing directory. Cost: one request per 1,000 names."""
-        # `StartAfter` excludes the name itself, so pass a string that sorts just before it.
+        """Like `list_directory`, for an existing directory. Cost: one request per 1,000 names."""
+        # `StartAfter` excludes its value, so pass a string that sorts just before `first`.
         _, _, key = directory.partition("/")
         start = {"StartAfter": f"{key}/{first[:-1]}".lstrip("/")} if first else {}
         pages = self._pages(directory, **start)
@@ -133,7 +133,7 @@ class S3Files(FsspecFiles):
             query["ContinuationToken"] = token
 
     def stat(self, path: str) -> FileInfo:
-        """Size and time. Cost: one request, also for a file that does not exist."""
+        """Return size and time. Cost: one request, also for a file that does not exist."""
         bucket, _, key = path.partition("/")
         found = self.filesystem.call_s3(
             "head_object", Bucket=bucket, Key=key, **self.filesystem.req_kw
@@ -141,9 +141,9 @@ class S3Files(FsspecFiles):
         return FileInfo(path, int(found["ContentLength"]), milliseconds(found["LastModified"]))
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; missing ones are not an error.
+        """Delete objects; a missing object is not an error.
 
-        Cost: one request per 1,000 objects of a bucket; the requests are sent together.
+        Cost: one request per 1,000 objects of a bucket; the requests are concurrent.
         """
         some: list[list[str]] = []
         for _, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
@@ -170,7 +170,7 @@ class S3Files(FsspecFiles):
         until_ms: int,
         seconds: int,
     ) -> IssuedCredentials:
-        """Return credentials of the role `roleArn`, restricted to reading below one key."""
+        """Return credentials of the role `roleArn`, restricted to reads below one key."""
         del until_ms
         botocore: Any = import_module("botocore.session")
         _, bucket, key = split_location(location)
@@ -201,12 +201,12 @@ class S3Files(FsspecFiles):
 
 @cache
 def _impatient(made: Any) -> Any:
-    class ImpatientS3(made):  # type: ignore[misc]  # s3fs's, imported when it is needed
+    class ImpatientS3(made):  # type: ignore[misc]  # a class of s3fs, imported on demand
         async def set_session(self, *args: Any, **options: Any) -> Any:
             client = await super().set_session(*args, **options)
             watched = self.__dict__.setdefault("_first_contact", FirstContact("s3"))
             watched.watch(client.meta.events)
-            if self.cache_regions:  # clients of other buckets are created later
+            if self.cache_regions:  # s3fs creates clients of other regions later
                 watched.watch(self.session.get_component("event_emitter"))
             return client
 

@@ -1,6 +1,6 @@
-"""Web servers, read only; paths are URLs.
+"""Files on web servers, read-only; paths are URLs.
 
-A listing returns the links of an index page; only `stat` returns sizes and times.
+A listing contains the links of an index page, without sizes and times; `stat` returns these.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class WebFiles(FsspecFiles):
     """The calls of a store over fsspec's HTTP file system."""
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
         found = (_unquoted(file) for file in super().list_directory(f"{directory}/", ""))
         return [file for file in found if file.path >= first]
 
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
+        """Yield the files at any depth below `directory`; paths are relative to it."""
         return (_unquoted(file) for file in super().list_tree(directory))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file; sent together."""
+        """Return ranges of a file, fetched concurrently."""
         parts = super().read_ranges(path, ranges)
         # A server may ignore the range and send the whole file.
         return [
@@ -39,22 +39,22 @@ class WebFiles(FsspecFiles):
         ]
 
     def create(self, path: str, data: bytes) -> None:
-        """Raise `StorageError`."""
+        """Raise `StorageError`, because web servers are read-only."""
         del data
         raise _read_only(path)
 
     def put(self, path: str, data: bytes) -> None:
-        """Raise `StorageError`."""
+        """Raise `StorageError`, because web servers are read-only."""
         del data
         raise _read_only(path)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Raise `StorageError`."""
+        """Raise `StorageError`, because web servers are read-only."""
         raise _read_only(", ".join(paths[:3]))
 
 
 def _unquoted(file: FileInfo) -> FileInfo:
-    """A file of an index page under its own name."""
+    """Return a file of an index page with its decoded name."""
     return FileInfo(unquote(file.path), file.size_bytes, file.modified_ms)
 
 
