@@ -16,12 +16,12 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.casts import to_decimal
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.functions import TRIED
 from deltalog.expressions.rows import as_array, by_row, nulls
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.types import PrimitiveType, decimal_type
+from deltalog.schema.primitives.numbers import MAX_DIGITS
+from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,8 @@ _FLOATING: Final[dict[str, Callable[..., Any]]] = {
     "*": compute.multiply,
     "/": compute.divide,
 }
-_WIDEST: Final = 76
+_WIDEST: Final = 75
+"""Digits of decimal256, without the one that rounding may add."""
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
 # Spark multiplies decimals with 39 digits (Java's MathContext) before it rounds to the result type.
 _PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
@@ -100,29 +101,144 @@ def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
     assert isinstance(left_type, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
     assert isinstance(right_type, PrimitiveType)  # noqa: S101  # as above
     result = arithmetic_type(operator, left_type, right_type)
+<<<<<<< HEAD
     # The exact result fits decimal256 if the operands have fewer than 38 digits in total.
     if operator in "+-*" and left_type.precision + right_type.precision < _WIDEST // 2:
         exact: Any = _CHECKED[operator](_wide(left), _wide(right))
         return _fitted(exact, result)
+=======
+    found = _COLUMNAR[operator](left, right, result)
+    if found is not None:
+        return _fitted(found, result)
+>>>>>>> work-decimals
     return by_row(_BY_ROW[operator](result), to_arrow_type(result), left, right)
 
 
-def _wide(side: Datum) -> Datum:
+def _exact(operator: str, left: Datum, right: Datum, _result: PrimitiveType) -> Datum | None:
+    """Return the exact sum, difference or product; None if it may have too many digits.
+
+    Cost: a pass over both sides, and another one to count digits if the types are wide.
+    """
+    digits = _exact_digits(operator, left.type, right.type)
+    if digits > _WIDEST:
+        left, right = _narrowed(left), _narrowed(right)
+        digits = _exact_digits(operator, left.type, right.type)
+        if digits > _WIDEST:
+            return None
+    width = pa.decimal128 if digits <= MAX_DIGITS else pa.decimal256
+    exact: Any = _CHECKED[operator](_declared(left, width), _declared(right, width))
+    if operator == "*" and digits > _PRODUCT.prec and _num_digits(exact) > _PRODUCT.prec:
+        return None  # Spark rounds these products twice
+    return exact
+
+
+def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
+    """Return quotients that are cut off, with a digit more than the result has.
+
+    That digit decides how a quotient is rounded. None if there may be too many digits.
+    """
+    if _num_digits(right) + result.scale >= _PRODUCT.prec:
+        return None  # Spark rounds quotients to 39 decimal places first, which could matter here
+    return _cut_quotient(left, right, result.scale + 1)
+
+
+def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
+    """Return quotients with at least `scale` decimal places, cut off; None if they are too long."""
+    left, right = _narrowed(left), _narrowed(right)
+    left_type: Any = left.type
+    right_type: Any = right.type
+    # Arrow's quotient has `left.scale + right.precision - right.scale + 1` decimal places.
+    needed = max(scale - 1 - right_type.precision + right_type.scale, left_type.scale)
+    precision = left_type.precision + needed - left_type.scale
+    if precision + right_type.precision >= _WIDEST:
+        return None
+    return compute.divide(compute.cast(left, pa.decimal256(precision, needed)), right)
+
+
+def _remainder(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
+    quotient = _cut_quotient(left, right, 1)
+    whole = None if quotient is None else _narrowed(_cut(quotient, 0))
+    multiple = None if whole is None else _exact("*", whole, right, result)
+    return None if multiple is None else _exact("-", left, multiple, result)
+
+
+_COLUMNAR: Final[dict[str, Callable[[Datum, Datum, PrimitiveType], Datum | None]]] = {
+    **{operator: partial(_exact, operator) for operator in "+-*"},
+    "/": _quotient,
+    "%": _remainder,
+}
+
+
+def _exact_digits(operator: str, left: Any, right: Any) -> int:
+    if operator == "*":
+        return int(left.precision + right.precision + 1)
+    scale = max(left.scale, right.scale)
+    return int(max(left.precision - left.scale, right.precision - right.scale) + scale + 1)
+
+
+def _narrowed(side: Datum) -> Datum:
+    """Return a side in the narrowest type that has its values."""
     arrow_type: Any = side.type
-    return compute.cast(side, pa.decimal256(arrow_type.precision, arrow_type.scale))
+    precision = max(_num_digits(side), arrow_type.scale, 1)
+    return compute.cast(side, pa.decimal256(precision, arrow_type.scale))
+
+
+def _num_digits(side: Datum) -> int:
+    """Return how many digits the longest value has."""
+    arrow_type: Any = side.type
+    if isinstance(side, pa.Scalar):
+        values = [side.as_py()]
+    else:
+        values = list(compute.min_max(side).as_py().values())
+    return max(
+        (abs(value.scaleb(arrow_type.scale, _EXACT)).adjusted() + 1 for value in values if value),
+        default=0,
+    )
+
+
+def _declared(side: Datum, width: Callable[[int, int], pa.DataType]) -> Datum:
+    arrow_type: Any = side.type
+    wanted = width(arrow_type.precision, arrow_type.scale)
+    return side if arrow_type == wanted else compute.cast(side, wanted)
 
 
 def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
+    """Return exact values in the result type; halves are rounded away from zero.
+
+    Raises:
+        InvalidInputError: a value has too many digits.
+    """
     if isinstance(exact, pa.Scalar):
         return _fitted(pa.array([exact], exact.type), result)[0]
+    try:
+        return compute.cast(_rounded(exact, result.scale), to_arrow_type(result))
+    except pa.ArrowInvalid:
+        raise InvalidInputError(f"the result does not fit {result}: cast an operand") from None
+
+
+def _rounded(exact: Array, scale: int) -> Array:
+    """Return decimals with at most `scale` decimal places; halves are rounded away from zero.
+
+    Arrow's `round` is wrong for values beyond 128 bits (pyarrow 26), so this adds a half and cuts.
+    """
     arrow_type: Any = exact.type
-    wide = decimal_type(38, 0)
-    if arrow_type.scale <= wide.precision:
-        wide = decimal_type(38, arrow_type.scale)
-    values, refused = to_decimal(exact, wide, result)
-    if refused is not None and compute.any(refused).as_py():
-        raise InvalidInputError(f"the result does not fit {result}: cast an operand")
-    return values
+    if arrow_type.scale <= scale:
+        return exact
+    half = decimal.Decimal(5).scaleb(-scale - 1)
+    kind = pa.decimal256(scale + 1, scale + 1)
+    is_negative = compute.less(exact, pa.scalar(0, arrow_type))
+    step = compute.if_else(is_negative, pa.scalar(-half, kind), pa.scalar(half, kind))
+    exact = _CHECKED["+"](
+        compute.cast(exact, pa.decimal256(arrow_type.precision, arrow_type.scale)), step
+    )
+    return _cut(exact, scale)
+
+
+def _cut(exact: Array, scale: int) -> Array:
+    """Return decimals without the decimal places after the first `scale`."""
+    arrow_type: Any = exact.type
+    precision = max(arrow_type.precision, scale + 1)
+    return compute.cast(exact, pa.decimal256(precision, scale), safe=False)
 
 
 def _by_exact_row(
