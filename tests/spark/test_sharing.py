@@ -324,7 +324,7 @@ def test_tables_that_cannot_be_found_are_named(profile: Path) -> None:
 def test_shared_tables_are_not_written(profile: Path) -> None:
     source = SharingSource({"path": f"{profile}#s.d.changed"})
     for write in (source.writer, source.streamWriter):
-        with pytest.raises(InvalidInputError, match="read only"):
+        with pytest.raises(InvalidInputError, match="read-only"):
             write(source.schema(), overwrite=False)
 
 

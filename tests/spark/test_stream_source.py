@@ -355,7 +355,7 @@ def test_another_table_at_the_place_is_an_error(tmp_path: Path) -> None:
         ({"maxFilesPerTrigger": "0"}, "expected 1 or more"),
         ({"maxBytesPerTrigger": "0"}, "expected a size"),
         ({"startingVersion": "1", "startingTimestamp": "2024-01-01"}, "use one of them"),
-        ({"versionAsOf": "1"}, "option 'versionAsOf': .* takes startingVersion"),
+        ({"versionAsOf": "1"}, "option 'versionAsOf': .* use startingVersion"),
         ({"endingVersion": "1"}, "a stream has no end"),
         ({"schemaTrackingLocation": "p"}, "with a new load"),
         ({"ignoreDeletes": "perhaps"}, "expected true or false"),

@@ -49,7 +49,7 @@ def calculate(operator: str, left: Datum, right: Datum) -> Datum:
     """Return `left operator right`.
 
     Raises:
-        InvalidInputError: the divisor is zero, or the result is out of range for its type.
+        InvalidInputError: the divisor is zero, or the result does not fit its type.
     """
     if operator in "/%":
         _check_divisor(left, right)
@@ -77,14 +77,14 @@ def _check_divisor(left: Datum, right: Datum) -> None:
 
 
 def remainder(left: Datum, right: Datum) -> Datum:
-    """Return the remainder with the sign of `left`, as in Java; `right` must not be zero.
+    """Return the remainder with the sign of the left side, as in Java; `right` is not zero.
 
     Cost: by row for floats and doubles.
     """
     if pt.is_floating(left.type):
         return by_row(fmod, left.type, left, right)
-    # The smallest integer divided by -1 overflows. Division by -1 and by 1 have the same remainder,
-    # 0, so divide by 1 instead.
+    # The smallest integer divided by -1 overflows. The remainder of a division by -1 is always 0,
+    # as by 1, so divide by 1 instead.
     is_one = compute.equal(right, pa.scalar(-1, right.type))
     is_unfit = pc.or_kleene(is_one, compute.equal(right, pa.scalar(0, right.type)))
     divisor = compute.if_else(is_unfit, pa.scalar(1, right.type), right)
@@ -92,7 +92,7 @@ def remainder(left: Datum, right: Datum) -> Datum:
 
 
 def fmod(left: float, right: float) -> float:
-    """Return Java's remainder of doubles: NaN if `left` is infinite or `right` is zero."""
+    """Java's remainder of doubles: NaN if the left side is infinite or the right side is zero."""
     return math.nan if math.isinf(left) or right == 0 else math.fmod(left, right)
 
 
@@ -101,16 +101,9 @@ def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
     assert isinstance(left_type, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
     assert isinstance(right_type, PrimitiveType)  # noqa: S101  # as above
     result = arithmetic_type(operator, left_type, right_type)
-<<<<<<< HEAD
-    # The exact result fits decimal256 if the operands have fewer than 38 digits in total.
-    if operator in "+-*" and left_type.precision + right_type.precision < _WIDEST // 2:
-        exact: Any = _CHECKED[operator](_wide(left), _wide(right))
-        return _fitted(exact, result)
-=======
     found = _COLUMNAR[operator](left, right, result)
     if found is not None:
         return _fitted(found, result)
->>>>>>> work-decimals
     return by_row(_BY_ROW[operator](result), to_arrow_type(result), left, right)
 
 
@@ -270,11 +263,11 @@ _BY_ROW: Final = {
 }
 
 
-# --- Operators that return NULL instead of an error: `try_add`, `try_divide`, …
+# Operators that return NULL instead of an error: `try_add`, `try_divide`, ….
 
 
 def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
-    """Compute the operator; the result is NULL in rows with an error.
+    """Compute the operator, with NULL for errors.
 
     Cost: a pass over the column, and a few more for each row with an error.
     """
@@ -290,7 +283,7 @@ def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _pieces(operator: str, left: Array, right: Array) -> list[Any]:
-    """Return arrays of results; an integer in the list is a number of adjacent rows with errors."""
+    """Return the results in pieces; an integer in the list counts adjacent rows with errors."""
     try:
         return [calculate(operator, left, right)]
     except InvalidInputError:
