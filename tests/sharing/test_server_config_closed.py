@@ -92,7 +92,7 @@ def test_every_share_is_a_word_and_not_an_absence() -> None:
     assert parse_config(_recipient(shares="all")).recipients[0].shares is None
     assert parse_config(_recipient(shares=[])).recipients[0].shares == ()
     named_all = {**_recipient(shares="all"), "shares": [{"name": "All"}, {"name": "s"}]}
-    with pytest.raises(InvalidInputError, match=r"there is a share of this name; write \['All'\]"):
+    with pytest.raises(InvalidInputError, match=r"a share is named 'All'; write \['All'\]"):
         parse_config(named_all)
     named_all["recipients"][0]["shares"] = ["all"]
     assert parse_config(named_all).recipients[0].shares == ("All",)

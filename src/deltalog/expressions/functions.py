@@ -507,7 +507,7 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 # --- The table of functions
 
 
-# These functions only return a value or test it for NULL, so it may have any type.
+# These functions only pass their arguments on or test them for NULL, so any type will do.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 # These functions do not depend on collations and do not return strings.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})

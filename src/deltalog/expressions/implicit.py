@@ -352,7 +352,8 @@ def _as_decimal(
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
-        # `price * 2` adds one digit to the decimal, not the ten digits of an integer.
+        # A constant has the precision of its own digits: in `price * 2`, 2 is decimal(1,0), not
+        # decimal(10,0) as an int column is.
         target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 

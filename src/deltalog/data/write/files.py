@@ -120,7 +120,11 @@ class FileWriter:
         row_ids: Array | None = None,
         row_commit_versions: Array | None = None,
     ) -> None:
-        """Add rows of one partition to the files of `splice`; see `write` for other arguments."""
+        """Add rows of one partition to files with copied row groups; call `splice` first.
+
+        Args:
+            values: the partition's values. The other arguments are those of `write`.
+        """
         if self._spliced is None:
             raise InternalError("write_spliced was called before splice")
         physical = self._layout.encode(

@@ -236,7 +236,9 @@ class SnapshotPiece(Snapshot):
 
     def __getstate__(self) -> dict[str, Any]:
         """Refuse to pickle, because the copy would contain all files."""
-        raise TypeError("a piece of a snapshot is not picklable: send the cut and its number")
+        raise TypeError(
+            "cannot pickle a piece of a snapshot: send the CutSnapshot and the piece's number"
+        )
 
 
 class _PieceState(LogState):

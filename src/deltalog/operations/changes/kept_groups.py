@@ -86,9 +86,9 @@ def _version(text: str) -> tuple[int, ...]:
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
-# Writers (with first version) whose values and statistics readers treat like deltalog's.
-# Readers work around older versions by name: parquet-mr before 1.8 stored wrong bounds of strings
-# and wrong DELTA_BYTE_ARRAY pages, before 1.2.9 wrong lengths of column chunks.
+# Writers, each with the first version whose files readers treat like deltalog's. Readers distrust
+# files of older versions: parquet-mr before 1.8 wrote wrong bounds of strings and wrong
+# DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote wrong lengths of column chunks.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
     ("parquet-mr version ", (1, 10)),

@@ -730,5 +730,8 @@ def _join(
 
 
 def is_nan(value: object) -> bool:
-    """Return whether a constant is NaN, which bounds may ignore."""
+    """Return whether a constant is NaN.
+
+    A file's min and max may leave NaN out, so they cannot decide comparisons with it.
+    """
     return isinstance(value, float) and math.isnan(value)

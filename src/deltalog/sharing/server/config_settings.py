@@ -196,7 +196,10 @@ def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple
         section.texts("shares")
         if _EVERY_SHARE in known:
             found = [known[_EVERY_SHARE]]
-            raise section.error("shares", f"there is a share of this name; write {found} for it")
+            raise section.error(
+                "shares",
+                f"all means every share, but a share is named {known[_EVERY_SHARE]!r}; write {found}",
+            )
         return None
     names = section.texts("shares")
     if names is None:

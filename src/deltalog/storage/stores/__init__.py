@@ -1,4 +1,6 @@
-"""The calls of each kind of store that differ from fsspec: listings, deletes, signatures, options.
+"""Kinds of stores: operations that fsspec does not do as needed.
+
+These are listing, deleting, signing URLs and translating storage options.
 
 To add a kind, add a row to the table in `_util/store_kinds`. If the calls of fsspec do not suffice,
 add a subclass of `FsspecFiles` here, and its module to `filesystems`. `web` and `memory` are short
