@@ -266,9 +266,9 @@ class StagedOperations:
             self._tells_changes.add(len(pending.cdc) > request)
         if len(self._tells_changes) > 1:
             raise InvalidInputError(
-                f"cannot stage this {name} with the other operations: only some of them write change "
-                "data files, and a commit cannot mix the two kinds; commit them separately, or enable "
-                "deletion vectors"
+                f"cannot stage this {name} with the other operations: only some of them write "
+                "change data files, and a commit cannot mix the two kinds; commit them separately, "
+                "or enable deletion vectors"
             )
         self._failed = None
 

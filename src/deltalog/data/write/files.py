@@ -122,8 +122,7 @@ class FileWriter:
     ) -> None:
         """Add rows of one partition to files with copied row groups; call `splice` first.
 
-        Args:
-            values: the partition's values. The other arguments are those of `write`.
+        `values` are the partition's values; the other arguments are those of `write`.
         """
         if self._spliced is None:
             raise InternalError("write_spliced was called before splice")

@@ -198,7 +198,8 @@ def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple
             found = [known[_EVERY_SHARE]]
             raise section.error(
                 "shares",
-                f"all means every share, but a share is named {known[_EVERY_SHARE]!r}; write {found}",
+                "all means every share, but a share is named "
+                f"{known[_EVERY_SHARE]!r}; write {found}",
             )
         return None
     names = section.texts("shares")
