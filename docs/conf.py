@@ -60,7 +60,7 @@ nitpick_ignore_regex = [
     # What public things are made of, and nobody has to name.
     (
         r"py:class",
-        r"deltalog\.(query\.builder\.HasDataset|statements\.local\.LocalSession|_util\.paths\.FileInfo)",
+        r"deltalog\.(query\.duckdb\.HasDataset|statements\.local\.LocalSession|_util\.paths\.FileInfo)",
     ),
     (
         r"py:class",

@@ -248,7 +248,7 @@ def test_commits_are_published_on_request(
     assert published.is_file()
     assert entry.published == 1
     create(catalog, ("sales", "mine"), SCHEMA, location=f"{unity.warehouse}/mine")
-    with pytest.raises(InvalidInputError, match="does not manage them"):
+    with pytest.raises(InvalidInputError, match="does not ratify them"):
         catalog.publish(("sales", "mine"))
 
 

@@ -176,7 +176,7 @@ def test_a_latest_version_that_does_not_exist_is_an_error(
     catalog: UnityCatalog, unity: UnityServer
 ) -> None:
     unity.mishaps["loadTable"].extend([_answer(unity, **{"latest-table-version": 7})] * 8)
-    with pytest.raises(LogGapError, match="version 7 is the latest"):
+    with pytest.raises(LogGapError, match="expected version 7, the latest"):
         DeltaTable.from_context(catalog.open(ORDERS))
 
 

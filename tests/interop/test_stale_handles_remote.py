@@ -52,7 +52,7 @@ def test_a_table_of_the_same_second_and_size_is_another(
         lambda: old.restore(0),
         old.create_checkpoint,
     ):
-        with pytest.raises(TableNotFoundError, match="open the table anew"):
+        with pytest.raises(TableNotFoundError, match="open the table again"):
             act()
     assert {file.path: store.read(file.path) for file in store.list_all("")} == before
     old.update_incremental()

@@ -48,7 +48,7 @@ from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.frame import NO_PLACE, NamedPlace, place_of_name, replacing_by_spark
 from deltalog.spark.writing.writer import fitted
-from deltalog.statements.catalog_names import NamespaceStatement, names_in
+from deltalog.statements.catalog_names import CatalogNames, NamespaceStatement, names_in
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Qualifiers, Query, SqlCondition, SqlStatement
@@ -98,7 +98,7 @@ class ClusterSession:
         self._frames = {(name,): frame for name, frame in frames.items()}
         self._spark = spark
         self._own = own
-        self.namespaces = catalogs_of(spark).names
+        self.namespaces: CatalogNames = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
         # The tables that the statement has opened, by root.

@@ -78,7 +78,7 @@ class LocalSession:
         storage_options: StorageOptions | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.namespaces = catalogs or CatalogNames(None, None)
+        self.namespaces: CatalogNames = catalogs or CatalogNames(None, None)
         self._storage_options = storage_options
         self._own_database = connect_duckdb(settings) if settings else None
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}

@@ -229,7 +229,7 @@ def test_a_column_gets_another_collation(table: DeltaTable, tmp_path: Path) -> N
     write_deltalake(tmp_path, rows(8, "ab"), mode="append")
     (stats,) = stats_of(tmp_path, 5)
     assert stats["minValues"]["name"] == "ab"
-    with pytest.raises(InvalidInputError, match="not a string in it"):
+    with pytest.raises(InvalidInputError, match="not the path of a string"):
         table.alter.set_column_collation("id", "UTF8_LCASE")
     with pytest.raises(InvalidInputError, match="did you mean"):
         table.alter.set_column_collation("t", "UTF8_LCAS")

@@ -182,7 +182,7 @@ def test_a_renamed_column_keeps_its_collation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"other": "ICU.de_DE"}, "not a string in it"),
+        ({"other": "ICU.de_DE"}, "not the path of a string"),
         ({"a": "ICU.de_DE.75"}, "provider and name"),
         ({"a": "de_DE"}, "provider and name"),
         ({"a": 5}, "provider and name"),
@@ -199,7 +199,7 @@ def test_what_is_no_collation_is_refused(tmp_path: Path, entry: Any, why: str) -
 
 def test_a_number_has_no_collation(tmp_path: Path) -> None:
     schema = Schema([Field("a", "long", metadata={"__COLLATIONS": {"a": "ICU.de_DE"}})])
-    with pytest.raises(InvalidInputError, match="not a string"):
+    with pytest.raises(InvalidInputError, match="not the path of a string"):
         DeltaTable.create(tmp_path, schema=schema)
 
 

@@ -140,7 +140,7 @@ def test_a_directory_of_that_very_name_wins(tmp_path: Path) -> None:
 
 def test_a_version_is_named_once(tmp_path: Path) -> None:
     on_disk(tmp_path / "t")
-    with pytest.raises(InvalidInputError, match=r"at 1: its location names a version already"):
+    with pytest.raises(InvalidInputError, match=r"at 1: its location already names a version"):
         DeltaTable(f"{tmp_path}/t@v0", 1)
 
 

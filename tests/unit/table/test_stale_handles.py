@@ -126,7 +126,7 @@ def test_nothing_is_written_to_a_table_that_was_made_anew(
     shutil.rmtree(place)
     made(place, versions, first=100)
     before = tree(place)
-    with pytest.raises(TableNotFoundError, match="open the table anew"):
+    with pytest.raises(TableNotFoundError, match="open the table again"):
         WRITES[act](old)
     after = tree(place)
     kept = {name: data for name, data in after.items() if name in before}
@@ -169,7 +169,7 @@ def test_other_stores_are_asked_for_the_version(kind: str, act: str, way: str) -
     old = held(made(store, 2), way)
     _clear(store)
     made(store, 1, first=100)
-    with pytest.raises(TableNotFoundError, match="open the table anew"):
+    with pytest.raises(TableNotFoundError, match="open the table again"):
         WRITES[act](old)
     assert DeltaTable(store).scan().to_table()["a"].to_pylist() == [100]
 
@@ -229,7 +229,7 @@ def test_a_transaction_notices_that_its_table_is_made_anew_meanwhile(tmp_path: P
         transaction.append(row(7))
         _clear(open_store(store))
         made(store, 1, first=100)
-        with pytest.raises(TableNotFoundError, match="open the table anew"):
+        with pytest.raises(TableNotFoundError, match="open the table again"):
             transaction.__exit__(None, None, None)
         assert DeltaTable(store).scan().to_table()["a"].to_pylist() == [100]
 
@@ -283,7 +283,7 @@ def test_commits_of_another_table_are_not_read_as_its_own(
         read(old)
     DeltaTable.create(place, row(0).schema, configuration=feed)
     made(place, versions - 1, first=1_000_000)
-    with pytest.raises(VersionNotFoundError, match="open the table anew"):
+    with pytest.raises(VersionNotFoundError, match="open the table again"):
         read(old)
     with pytest.raises(DeltaError):
         old.to_pyarrow_table()

@@ -336,7 +336,7 @@ class Snapshot:
             raise TableNotFoundError(
                 f"cannot continue from version {self.version} of {self.store.root}: the opened "
                 f"table with id {self.metadata.id!r} was replaced by a table with id "
-                f"{newest.metadata.id!r}; nothing was changed; open the table anew"
+                f"{newest.metadata.id!r}; nothing was changed; open the table again"
             )
         return newest
 
