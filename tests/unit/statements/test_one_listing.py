@@ -76,5 +76,6 @@ def test_a_merge_makes_the_requests_of_the_method() -> None:
     merge = by_method.merge(NEW, "t.id = s.id", source_alias="s", target_alias="t")
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
     deltalog.sql(MERGE.format("t"), t=by_name, s=NEW)
-    assert [call.verb for call in second.calls] == [call.verb for call in first.calls]
+    # Some requests are made at the same time, so their order may differ.
+    assert sorted(call.verb for call in second.calls) == sorted(call.verb for call in first.calls)
     assert len(first.calls) == 6
