@@ -60,7 +60,10 @@ nitpick_ignore_regex = [
     # What public things are made of, and nobody has to name.
     (
         r"py:class",
-        r"deltalog\.(query\.duckdb\.HasDataset|statements\.local\.LocalSession|_util\.paths\.FileInfo)",
+        (
+            r"deltalog\.(query\.duckdb\.HasDataset|statements\.local\.LocalSession|_util\.paths\.FileInfo"
+            r"|_util\.clock\..*|log\.snapshot\.snapshot\.Snapshot|table\.inspect\.follow\.FollowOptions)"
+        ),
     ),
     (
         r"py:class",

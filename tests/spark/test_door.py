@@ -150,7 +150,7 @@ def test_a_schema_chooses_columns_and_changes_none(
     ("options", "kind", "message"),
     [
         ({"versonAsOf": "1"}, InvalidInputError, "did you mean 'versionAsOf'"),
-        ({"versionAsOf": "1", "timestampAsOf": "2024-01-01"}, InvalidInputError, "give one"),
+        ({"versionAsOf": "1", "timestampAsOf": "2024-01-01"}, InvalidInputError, "use one of them"),
         ({"startingVersion": "1"}, InvalidInputError, "without readChangeFeed"),
         ({"versionAsOf": "7"}, VersionNotFoundError, "latest version is 1"),
         ({"metadataColumns": "rowid"}, InvalidInputError, "did you mean 'row_id'"),

@@ -164,7 +164,7 @@ def test_columns_of_the_source_may_be_added(spark: SparkSession, tmp_path: Path)
 def test_what_is_left_out_and_what_is_too_much(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     merge = begin(spark, path, {}, "VALUES (1) AS s(k)")
-    with pytest.raises(InvalidInputError, match="it lacks 'v'"):
+    with pytest.raises(InvalidInputError, match="the source lacks 'v'"):
         merge.whenMatchedUpdateAll().execute()
     other = (
         DeltaTable.forPath(spark, path)

@@ -328,7 +328,7 @@ def test_a_stream_reads_the_column(tmp_path: Path, own: Own) -> None:
 
 def test_metadata_columns_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     make(tmp_path, KINDS["long"], {})
-    message = "a column '_metadata' of its own"
+    message = "the table has a column '_metadata'"
     for names in (["file_path"], ["*"]):
         with pytest.raises(InvalidInputError, match=message):
             deltalog.spark.read(spark, tmp_path, metadata_columns=names)

@@ -203,7 +203,7 @@ def test_a_table_may_have_a_location_of_its_own(
     frame.write.format("delta").option("path", str(path)).saveAsTable("spelt_external")
     assert rows(registered.table("spelt_external")) == ROWS
     assert DeltaTable(path).count() == 2
-    with pytest.raises(InvalidInputError, match="Spark's catalog has"):
+    with pytest.raises(InvalidInputError, match="the location in Spark's catalog is"):
         frame.write.mode("append").saveAsTable("spelt_external", "delta", path=str(tmp_path / "x"))
     registered.sql("DROP TABLE spelt_external")
     assert DeltaTable(path).count() == 2
@@ -419,7 +419,7 @@ def test_the_catalog_of_a_jar_that_is_not_there_is_named(spark: SparkSession) ->
             lambda: check_catalog(spark, spark.conf.getAll),
         ]
         for call in calls:
-            with pytest.raises(InvalidInputError, match=f"{name}.*remove it.*spark.sql.extensions"):
+            with pytest.raises(InvalidInputError, match=f"{name}.*remove the setting.*spark.sql.extensions"):
                 call()
     finally:
         spark.conf.set(name, before or "builtin")

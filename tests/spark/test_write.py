@@ -242,7 +242,7 @@ def test_modes_that_spark_does_not_hand_on(spark: SparkSession, tmp_path: Path) 
         ("mergeShema", "true", "did you mean 'mergeSchema'"),
         ("mergeSchema", "yes", "expected true or false"),
         ("replaceWhere", "x > 1", "needs mode 'overwrite'"),
-        ("txnAppId", "a", "give both"),
+        ("txnAppId", "a", "set both"),
         ("partitionOverwriteMode", "some", "expected static or dynamic"),
         ("partitionBy", "nope", "nope"),
     ],
