@@ -419,7 +419,9 @@ def test_the_catalog_of_a_jar_that_is_not_there_is_named(spark: SparkSession) ->
             lambda: check_catalog(spark, spark.conf.getAll),
         ]
         for call in calls:
-            with pytest.raises(InvalidInputError, match=f"{name}.*remove the setting.*spark.sql.extensions"):
+            with pytest.raises(
+                InvalidInputError, match=f"{name}.*remove the setting.*spark.sql.extensions"
+            ):
                 call()
     finally:
         spark.conf.set(name, before or "builtin")
