@@ -130,14 +130,18 @@ def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
 
     That digit decides how a quotient is rounded. None if there may be too many digits.
     """
-    if _num_digits(right) + result.scale >= _PRODUCT.prec:
+    right = _narrowed(right)
+    kind: Any = right.type
+    if kind.precision + result.scale >= _PRODUCT.prec:
         return None  # Spark rounds quotients to 39 decimal places first, which could matter here
-    return _cut_quotient(left, right, result.scale + 1)
+    return _cut_quotient(_narrowed(left), right, result.scale + 1)
 
 
 def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
-    """Return quotients with at least `scale` decimal places, cut off; None if they are too long."""
-    left, right = _narrowed(left), _narrowed(right)
+    """Return quotients with at least `scale` decimal places, cut off; None if they are too long.
+
+    Both sides must be in their narrowest types.
+    """
     left_type: Any = left.type
     right_type: Any = right.type
     # Arrow's quotient has `left.scale + right.precision - right.scale + 1` decimal places.
@@ -149,7 +153,7 @@ def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
 
 
 def _remainder(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
-    quotient = _cut_quotient(left, right, 1)
+    quotient = _cut_quotient(_narrowed(left), _narrowed(right), 1)
     whole = None if quotient is None else _narrowed(_cut(quotient, 0))
     multiple = None if whole is None else _exact("*", whole, right, result)
     return None if multiple is None else _exact("-", left, multiple, result)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalog._util.civil import MICROS_PER_SECOND
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import string_forms as texts
+from deltalog.expressions import string_forms
 from deltalog.expressions.coercion import (
     DATETIMES,
     FINE_MOMENTS,
@@ -332,12 +332,12 @@ def _to_string(array: Array, source: DataType, _to: DataType) -> Converted:
     if source == BINARY:
         return Converted(array.cast(pa.string()))
     if source in FRACTIONALS:
-        return Converted(texts.of_fractionals(array))
+        return Converted(string_forms.of_fractionals(array))
     if source in DATETIMES:
-        to_texts = texts.of_dates if source == DATE else texts.of_timestamps
-        return Converted(to_texts(array))
+        write = string_forms.of_dates if source == DATE else string_forms.of_timestamps
+        return Converted(write(array))
     if is_decimal(source):
-        return Converted(texts.of_decimals(array))
+        return Converted(string_forms.of_decimals(array))
     if isinstance(source, PrimitiveType):
         return Converted(array.cast(pa.string()))
     if isinstance(source, ArrayType | MapType | StructType):
@@ -353,7 +353,7 @@ def _nested_strings(array: Array, source: DataType) -> list[str | None]:
 
 
 def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Converted:
-    trimmed = texts.trim_all(array)
+    trimmed = string_forms.trim_all(array)
     if to in FRACTIONALS:
         return _string_to_fractional(trimmed, to)
     if is_decimal(to):
@@ -361,10 +361,12 @@ def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conv
     valid = compute.match_substring_regex(trimmed, r"\A[+-]?[0-9]+\z")
     kept = compute.if_else(valid, trimmed, None)
     try:
-        return Converted(texts.without_plus(kept).cast(to_arrow_type(to)), compute.invert(valid))
+        return Converted(
+            string_forms.without_plus(kept).cast(to_arrow_type(to)), compute.invert(valid)
+        )
     except pa.ArrowInvalid:
-        fits = texts.integers_within(kept, to.primitive.bits)
-        short = texts.without_plus(compute.if_else(fits, kept, None))
+        fits = string_forms.integers_within(kept, to.primitive.bits)
+        short = string_forms.without_plus(compute.if_else(fits, kept, None))
         return Converted(short.cast(to_arrow_type(to)), compute.invert(_fit_too(valid, fits)))
 
 
@@ -382,7 +384,7 @@ def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
     kept = compute.if_else(valid, lowered, None)
     bare = compute.replace_substring_regex(kept, r"([0-9.])[df]\z", r"\1")
     bare = compute.replace_substring_regex(bare, r"\A[+-]nan\z", "nan")
-    return Converted(texts.without_plus(bare).cast(to_arrow_type(to)), compute.invert(valid))
+    return Converted(string_forms.without_plus(bare).cast(to_arrow_type(to)), compute.invert(valid))
 
 
 def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
@@ -394,7 +396,7 @@ def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> 
     try:
         exact = kept.cast(_WIDE)
     except pa.ArrowInvalid:
-        values, fits = texts.decimals_by_row(kept, to.precision, to.scale)
+        values, fits = string_forms.decimals_by_row(kept, to.precision, to.scale)
         return Converted(values.cast(to_arrow_type(to)), compute.invert(_fit_too(valid, fits)))
     values, refused = to_decimal(exact, decimal_type(38, 38), to)
     if refused is None:
@@ -403,7 +405,7 @@ def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> 
 
 
 def _string_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
-    lowered = compute.utf8_lower(texts.trim_all(array))
+    lowered = compute.utf8_lower(string_forms.trim_all(array))
     is_true = compute.is_in(lowered, pa.array(["t", "true", "y", "yes", "1"]))
     is_false = compute.is_in(lowered, pa.array(["f", "false", "n", "no", "0"]))
     known = compute.or_(is_true, is_false)
@@ -414,16 +416,16 @@ def _string_to_boolean(array: Array, _source: DataType, _to: DataType) -> Conver
 
 
 def _string_to_date(array: Array, _source: DataType, _to: DataType) -> Converted:
-    return Converted(*texts.to_dates(array))
+    return Converted(*string_forms.to_dates(array))
 
 
 def _string_to_timestamp(array: Array, _source: DataType, to: DataType) -> Converted:
-    micros, refused = texts.to_micros(array, has_zone=to == TIMESTAMP)
+    micros, refused = string_forms.to_micros(array, has_zone=to == TIMESTAMP)
     return Converted(micros.cast(to_arrow_type(to)), refused)
 
 
 def _string_to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
-    nanos, refused = texts.to_nanos(array, has_zone=to == TIMESTAMP_NANOS)
+    nanos, refused = string_forms.to_nanos(array, has_zone=to == TIMESTAMP_NANOS)
     return Converted(nanos.cast(to_arrow_type(to)), refused)
 
 

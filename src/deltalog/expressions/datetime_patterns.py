@@ -16,7 +16,7 @@ from deltalog._util import civil
 from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog._util.kernels import Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import string_forms as texts
+from deltalog.expressions import string_forms
 from deltalog.expressions.rows import as_array, by_row
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
 
 
 def _is_four_digits(wall: Datum) -> bool:
-    if texts.has_far_years(wall):
+    if string_forms.has_far_years(wall):
         return False
     year = compute.min_max(pc.year(as_array(wall, 1)))
     low, high = year["min"].as_py(), year["max"].as_py()
@@ -256,7 +256,7 @@ def _micros(fields: dict[str, str | None]) -> int | None:
     hour = _hour(fields)
     minute, second = int(fields.get("m") or 0), int(fields.get("s") or 0)
     days = None if month is None else civil.days_from_civil(year, month, int(fields.get("d") or 1))
-    offset = texts.offset_micros(fields.get("zone") or "")
+    offset = string_forms.offset_micros(fields.get("zone") or "")
     if days is None or hour is None or minute > 59 or second > 59 or offset is None:
         return None
     fraction = int((fields.get("S") or "0")[:6].ljust(6, "0"))

@@ -12,7 +12,7 @@ from deltalog._util import civil
 from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import string_forms as texts
+from deltalog.expressions import string_forms
 from deltalog.expressions.casts import floor_divide
 from deltalog.expressions.datetime_patterns import (
     DEFAULT_PATTERN,
@@ -61,7 +61,7 @@ _MICROS: Final = {
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
     # Fields are those of the UTC time. Remove the zone from the type, or Arrow would apply it.
     def run(value: Datum) -> Datum:
-        texts.check_years(value)
+        string_forms.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
         return compute.cast(kernel(wall, **options), pa.int32())
 
@@ -101,7 +101,7 @@ def _null_like(value: Datum) -> Datum:
 
 
 def _floor(moment: Datum, unit: str) -> Datum:
-    texts.check_years(moment)
+    string_forms.check_years(moment)
     named: Any = unit  # the type stubs allow only literal units
     wall = compute.cast(moment, _WALL)
     return compute.cast(pc.floor_temporal(wall, unit=named, week_starts_monday=True), moment.type)
@@ -138,7 +138,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
     """Return the date plus a number of months; January 31 plus one is the last day of February."""
     if isinstance(date, pa.Scalar) and isinstance(months, pa.Scalar):
         return add_months(pa.array([date], date.type), months)[0]
-    texts.check_years(date)
+    string_forms.check_years(date)
     year = compute.cast(pc.year(date), pa.int64())
     month = compute.cast(pc.month(date), pa.int64())
     total = compute.add(
@@ -418,7 +418,7 @@ def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
 
 
 def _zone(zone: Datum) -> str:
-    name = texts.arrow_zone(zone.as_py())
+    name = string_forms.arrow_zone(zone.as_py())
     if name is None:
         raise InvalidInputError(f"there is no time zone {zone.as_py()!r}")
     return name

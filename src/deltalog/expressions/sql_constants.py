@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog._util import civil
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import string_forms as texts
+from deltalog.expressions import string_forms
 from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
@@ -116,13 +116,13 @@ def datetime_literal(word: str, text: str) -> Literal:
             raise InvalidInputError(f"this is not a valid {word}") from error
     days = None
     if row.has_zone is None:
-        days = texts.days_of(text)
+        days = string_forms.days_of(text)
         micros = None if days is None else days * civil.MICROS_PER_DAY
     else:
-        micros = texts.micros_of(text, has_zone=row.has_zone)
+        micros = string_forms.micros_of(text, has_zone=row.has_zone)
     if micros is None:
         raise InvalidInputError(f"this is not a valid {word}")
-    nanos = 0 if row.has_zone is None else texts.below_micros(text)
+    nanos = 0 if row.has_zone is None else string_forms.below_micros(text)
     try:
         found = _EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:

@@ -93,7 +93,8 @@ def execute_on(
         TableNotFoundError: the table no longer exists, or was replaced by another table.
         DeltaError: staging or committing failed.
     """
-    if operation.needs_latest and not is_fresh:
+    # A one-shot source may have taken long to open, and a conflict ends its operation.
+    if operation.needs_latest and not (is_fresh and operation.is_repeatable):
         load = partial(shown.refresh, same_table=True)
         return execute(operation, load, engine, options, progress=progress)
     return execute(
