@@ -60,7 +60,7 @@ def test_a_cut_travels_and_a_piece_does_not() -> None:
     there: CutSnapshot = pickle.loads(pickle.dumps(found))
     for number in range(found.num_pieces):
         assert paths(there.piece(number)) == paths(found.piece(number))
-    with pytest.raises(TypeError, match="send the cut and its number"):
+    with pytest.raises(TypeError, match="send the CutSnapshot"):
         pickle.dumps(found.piece(0))
 
 
