@@ -1,7 +1,8 @@
-"""Plan the conversion of an Iceberg table: its data files are not changed and get a Delta log.
+"""Plan the conversion of an Iceberg table: write a Delta log for its unchanged data files.
 
-This module checks each data file. Delta readers find columns by the field ids in the files. They
-read values in their stored types, or in a wider type that the schema records as a type change.
+This module checks that Delta can read each data file. Delta readers find columns by the field ids
+in the files. They read values in their stored types, or in a wider type that the schema records as
+a type change.
 
 This module also chooses the physical names. If a file lacks a field id, Spark's reader looks for
 the column by its physical name. So a column's physical name must not be the name of another column
@@ -122,7 +123,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
 def configuration_with_ids(
     wanted: TableConfiguration, conversion: Conversion
 ) -> TableConfiguration:
-    """Return a new table's configuration with the column ids that the files contain.
+    """Return a new table's configuration, with the column ids that the files contain.
 
     Args:
         wanted: the requested configuration, with column mapping of mode `id`.
@@ -165,8 +166,8 @@ def mapped_by_id(
 ) -> dict[str, str | None]:
     """Return the properties of a table whose files identify columns by their ids.
 
-    Unless the caller sets these properties, it enables column mapping by id. If rows are deleted,
-    it also enables deletion vectors, so that later commands use them, too.
+    The result enables column mapping by id. If rows are deleted, it also enables deletion vectors,
+    so that later commands use them, too. Properties that the caller sets have precedence.
     """
     needed: dict[str, str | None] = {_MODE_KEY: Mode.ID.value}
     if "deletionVectors" in conversion.features:
@@ -335,7 +336,7 @@ def _checked_fields(
                 "which Delta readers need; rewrite the file with Iceberg's writer"
             )
         yield _Stored(parent, arrow.name, number)
-        if number in known:  # other columns were dropped from the table
+        if number in known:  # the table no longer has other columns
             place = _Place(path, number, prefix + known[number].name)
             yield from _checked_parts(arrow.type, known[number].type, place)
 

@@ -188,4 +188,4 @@ def check_counts(snapshot: Snapshot, version: int) -> None:
 
 
 def _attempt(snapshot: Snapshot, version: int) -> str:
-    return f"cannot switch on icebergCompatV{version} of {snapshot.store.root}"
+    return f"cannot enable icebergCompatV{version} of {snapshot.store.root}"
