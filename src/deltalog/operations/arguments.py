@@ -335,7 +335,7 @@ def as_updates(
     for given in (updates, new_values):
         if given is not None and not isinstance(given, Mapping):
             raise InvalidInputError(
-                f"cannot update with {given!r}: expected a mapping from column names to values"
+                f"cannot update with {given!r}: expected a dictionary, column name to value"
             )
     if new_values is not None:
         return {name: expressions.lit(value) for name, value in new_values.items()}

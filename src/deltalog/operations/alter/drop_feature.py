@@ -289,7 +289,7 @@ def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
     if _history_uses(snapshot, feature):
         raise InvalidInputError(
             f"cannot drop {feature} of {snapshot.store.root} yet: the newest version does not use "
-            "the feature, but older commits do. Repeat the call when the last of these commits is "
+            "the feature, but older commits do; repeat the call when the last of these commits is "
             f"{_hours(retention_ms)} old at midnight UTC "
             "(delta.dropFeatureTruncateHistory.retentionDuration), or drop the feature without "
             "truncate_history"

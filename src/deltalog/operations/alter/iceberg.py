@@ -171,9 +171,9 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
     others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
     if others.true_count:
         raise InvalidInputError(
-            f"{attempt}: in {others.true_count} of {len(files)} files, the row id columns do not "
-            "have the field ids that Iceberg expects; optimize.upgrade_uniform(3) rewrites these "
-            "files, and its dry run shows the cost"
+            f"{attempt}: {others.true_count} of {len(files)} files have row ids in columns without "
+            "the field ids that Iceberg expects; optimize.upgrade_uniform(3) rewrites these files, "
+            "and its dry run shows the cost"
         )
 
 

@@ -121,7 +121,7 @@ class UnsetTableProperties(Alteration):
             found = by_folded.get(key.lower())
             if found is not None and is_set_by_writers(found):
                 raise InvalidInputError(
-                    f"cannot unset the table property {found}: only writers may change it"
+                    f"cannot unset the table property {found}: it is set by writers themselves"
                 )
             if found is None and self.raise_if_not_exists:
                 raise InvalidInputError(
@@ -511,8 +511,8 @@ class AddConstraints(Alteration):
         """
         if not isinstance(self.constraints, Mapping):
             raise InvalidInputError(
-                f"cannot add the constraints {self.constraints!r}: expected a mapping from names "
-                "to SQL conditions"
+                f"cannot add the constraints {self.constraints!r}: expected a dictionary, name to "
+                "SQL"
             )
         if not self.constraints:
             raise InvalidInputError("there are no constraints to add")
@@ -557,7 +557,7 @@ def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> No
     taken = _key_of(configuration, name)
     if taken is not None:
         raise InvalidInputError(
-            f"cannot add the constraint {name!r}: a constraint of this name exists, "
+            f"cannot add the constraint {name!r}: the name is taken by "
             f"{configuration[taken]!r}; drop it first"
         )
     what = f"the CHECK constraint {name!r}"
