@@ -370,7 +370,8 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
 def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
     """Return the parameters for an update's predicate.
 
-    None if there is no predicate and the parameters are named: they belong to the new values.
+    None if there is no predicate and the parameters are named, because they then belong to the new
+    values.
     """
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 

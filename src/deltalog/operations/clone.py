@@ -107,7 +107,7 @@ class Cloned:
     copied_bytes: int = 0
 
     def result(self) -> None:
-        """Return nothing: callers get the clone itself."""
+        """Return nothing, because callers get the clone itself."""
         return
 
     def metrics(self) -> dict[str, int]:
@@ -560,7 +560,7 @@ def copy_files(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        # Wait for running copies, so that `own_paths` contains their files and they are deleted.
+        # Wait for running copies, so that `own_paths` contains their files, which are then deleted.
         background.cancel()
         raise
     return Copied(len(sizes), sum(sizes))

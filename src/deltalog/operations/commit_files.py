@@ -43,7 +43,7 @@ class CommitFiles(Operation[RowsWritten]):
 
     Args:
         parts: the result of each worker.
-        mode: `overwrite` removes all existing files.
+        mode: `append`, or `overwrite`, which removes all existing files.
     """
 
     parts: Sequence[WrittenFiles]

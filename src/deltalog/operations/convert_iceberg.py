@@ -131,7 +131,7 @@ def configuration_with_ids(
 
     Raises:
         InvalidInputError: the column mapping mode is not `id`, or the configuration enables an
-            Iceberg compatibility feature: the files do not satisfy its rules.
+            Iceberg compatibility feature, whose rules the files do not satisfy.
     """
     if wanted.column_mapping_mode is not Mode.ID:
         raise InvalidInputError(
@@ -232,7 +232,7 @@ def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
 
 
 def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: IcebergFile) -> None:
-    """Raise for a file that lacks a column, unless the column is NULL in all of its rows."""
+    """Raise if a file lacks a column, unless the column is NULL in all rows of the file."""
     there = {one.number for one in columns}
     top = {one.number for one in columns if one.parent == _TOP}
     for field in source.schema:
@@ -251,7 +251,10 @@ def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: Ice
 
 
 def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path: str) -> None:
-    """Raise for date partitions of timestamp columns: their values may be days or microseconds."""
+    """Raise if a partition column of type timestamp_ntz has type date in the file.
+
+    It is unclear whether the partition value in the metadata is in days or in microseconds.
+    """
     names = source.partition_columns
     partitions = {field_id(one): one.name for one in source.schema if one.name in names}
     for one in earlier:

@@ -103,7 +103,7 @@ class Replace(Operation[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # Name and description are replaced, or deleted if the new table has none.
+        # Replace name and description. If the new table has no name or description, remove it.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )

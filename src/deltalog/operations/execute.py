@@ -184,7 +184,7 @@ def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
     """Commit a transaction with staged operations. If the commit is skipped, delete new files."""
-    transaction.checks_base = True  # its base version may be old
+    transaction.checks_base = True  # the transaction may have been created long ago
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)

@@ -149,7 +149,7 @@ class Staged(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomOperation(Operation[Staged[T]]):
-    """An operation that calls a function of the caller to stage its changes.
+    """An operation that is staged by a function of the caller.
 
     Args:
         name: name of the operation in the history.

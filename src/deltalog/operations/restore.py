@@ -279,7 +279,7 @@ def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
 
 
 def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
-    """Restore the clustering domain. The domain of row ids must not be restored."""
+    """Restore only the clustering domain, because the row id high water mark must not decrease."""
     if not pending.configuration.supports("domainMetadata"):
         return
     current = now.domain_metadata.get(CLUSTERING_DOMAIN)

@@ -111,8 +111,8 @@ class Write(Operation[RowsWritten]):
         schema_mode: `merge` adds the columns that only the data has. `overwrite` replaces the
             table's schema with that of the data; it needs mode `overwrite`. With a predicate,
             `overwrite` only adds columns.
-        predicate: a condition that selects the existing rows to remove. Every new row must match
-            it, too. None removes all rows.
+        predicate: with mode `overwrite`: a condition that selects the existing rows to remove.
+            Every new row must match it, too.
         parameters: values for `?` or `:name` in an SQL predicate.
         dynamic: whether to replace only the partitions that the new rows belong to.
         keeps_null_partitions: with `dynamic`: whether to append to a partition with a NULL value
@@ -462,7 +462,7 @@ class AppendParts(Operation[PartsAppended]):
 
         Cost: one pass over the rows; no file of the table is read.
         """
-        del engine  # the rows are few and already in this process
+        del engine  # not needed, because the rows are few and already in this process
         written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
         if written.adds:
             transaction.add_files(written)

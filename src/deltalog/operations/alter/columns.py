@@ -153,9 +153,9 @@ def described(field: Field, name: str | None = None) -> dict[str, Any]:
 
 
 _DECLARATIONS: Final = {
-    CURRENT_DEFAULT_KEY: "a default: add it, then set the default for rows to come",
+    CURRENT_DEFAULT_KEY: "a default: add the column first, then set its default for new rows",
     GENERATION_EXPRESSION_KEY: "a generation expression: existing rows have no value for it",
-    IDENTITY_STEP_KEY: "an identity: existing rows have no number",
+    IDENTITY_STEP_KEY: "an identity: existing rows would have no identity value",
 }
 _OWN_METADATA: Final = ("delta.", "__", CURRENT_DEFAULT_KEY)
 
@@ -367,7 +367,7 @@ class SetColumnCollations(_ColumnChange):
         _check_not_clustered(transaction, path, "change the collation of")
         if self.to_type is not None:
             schema = evolve.change_type(schema, path, self.to_type)
-        replaces = self.to_type is not None  # a given type has no collations but the given ones
+        replaces = self.to_type is not None  # a new type removes all existing collations
 
         def collated(field: Field) -> Field:
             found = with_collations(field, {}) if replaces else field
@@ -584,8 +584,8 @@ def check_existing_rows(
 ) -> None:
     """Raise if existing rows violate a new constraint.
 
-    The transaction then conflicts with every concurrent commit that adds rows, because nobody
-    checked those rows.
+    The transaction then conflicts with every concurrent commit that adds rows, because those rows
+    have not been checked.
 
     Args:
         pending: the transaction that adds the constraint; it must not add files.
@@ -610,7 +610,7 @@ def check_existing_rows(
         return
     if pending.configuration.schema != snapshot.configuration.schema:
         raise InvalidInputError(
-            f"cannot set {what} in a transaction that changes the schema: commit that first"
+            f"cannot set {what} in a transaction that changes the schema: commit the schema first"
         )
     names = list(dict.fromkeys(path[0] for path in sorted(columns_of(violation))))
     scan = plan_scan(snapshot, columns=names or None, predicate=violation)

@@ -50,7 +50,11 @@ class Commit(Protocol):
     """A function that stages and commits one operation."""
 
     def __call__(self, operation: Operation[Any]) -> Snapshot:
-        """Return the committed snapshot, or the current snapshot if nothing was staged."""
+        """Stage and commit the operation.
+
+        Returns:
+            The committed snapshot, or the current snapshot if nothing was staged.
+        """
 
 
 def drop_feature(
@@ -91,8 +95,8 @@ def drop_feature(
     droppable = check_droppable(snapshot.configuration, feature)
     if name == "checkpointProtection" and not truncate_history:
         raise InvalidInputError(
-            "cannot drop checkpointProtection while the history that it protects stays: pass "
-            "truncate_history=True"
+            "cannot drop checkpointProtection while the log contains the history that it protects: "
+            "pass truncate_history=True"
         )
     if not droppable.has_history and name != "checkpointProtection":
         return commit(DropFeature(feature))

@@ -110,8 +110,8 @@ class UnsetTableProperties(Alteration):
         """Change the metadata.
 
         Raises:
-            InvalidInputError: the table does not have a property, or the property is a constraint
-                or is one that only writers set.
+            InvalidInputError: the table does not have a property, a property is a constraint, or
+                only writers may set a property.
         """
         configuration = dict(transaction.configuration.metadata.configuration)
         by_folded = {key.lower(): key for key in configuration}
@@ -270,7 +270,7 @@ class RemoveDomainMetadata(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class AddFeature(Alteration):
-    """Add table features to the protocol. The table does not use them until it is configured to.
+    """Add table features to the protocol, without setting properties or columns that use them.
 
     Args:
         features: name or names of the features.
@@ -576,7 +576,7 @@ def _key_of(configuration: Mapping[str, str], name: str) -> str | None:
 def _key_in_lower_case(key: str) -> str:
     """Return a constraint's property key in lower case.
 
-    Only the name is passed to `name_key`: lower case of the letter Σ depends on the letters before.
+    The name is lowered separately, because the lower case of Σ depends on the adjacent letters.
     """
     start = len(CONSTRAINT_PREFIX)
     return key[:start].lower() + name_key(key[start:])

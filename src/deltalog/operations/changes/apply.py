@@ -440,7 +440,7 @@ def may_mask(configuration: TableConfiguration, *, asked: bool | None) -> bool:
 
 
 def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
-    """Describe in words how `decide_files` would decide with these arguments."""
+    """Describe in plain text how `decide_files` would decide with these arguments."""
     most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)
     if most >= 1:
         return "rows are marked by deletion vectors"

@@ -149,8 +149,8 @@ class BinReader:
         Args:
             files: files of a bin.
             columns: the columns to read. None means all columns and, with row tracking, the row
-                ids. Only a read of all columns is reported as progress: an operation may read some
-                columns of the same files before.
+                ids. Only a read of all columns is reported as progress, because an operation may
+                have read some columns of the same files before.
         """
         is_whole = columns is None
         report = self._report if is_whole else _nothing
@@ -414,7 +414,7 @@ class _BinWork:
         return watch.elapsed_ms() >= self._interval_s * 1000
 
     def _abandon(self) -> None:
-        """Delete the new files of finished bins; other bins' writers delete their files."""
+        """Delete the new files of finished bins. Writers of other bins delete their own files."""
         paths = [path for new in self._done.values() for path in new.written.paths]
         if not paths:
             return

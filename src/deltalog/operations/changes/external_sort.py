@@ -235,7 +235,7 @@ _KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 def write_optimized(
     spec: WriteSpec, data: object, *, limits: SortLimits | None = None
 ) -> WrittenFiles:
-    """Write rows as `write_files` does, but with the fewest files per partition.
+    """Write rows as `write_files` does, with as few files per partition as their size allows.
 
     Args:
         spec: spec of the table.

@@ -355,7 +355,7 @@ class KeptGroups:
             if task.deletion_vector is not None:
                 gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
-                return None  # `read_stored` below is slower than this test
+                return None  # skip `read_stored`, which is slower
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
@@ -541,7 +541,8 @@ def copy_rows(
     if kept is None:
         tasks = progress.each(tasks)
     else:
-        # No row changes: the rows to leave out are in the tasks' deletion vectors.
+        # The empty bitmap means that no row changes. Rows to leave out are in the tasks' deletion
+        # vectors.
         numbered = enumerate(progress.each(tasks))
         tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0

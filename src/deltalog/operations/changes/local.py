@@ -80,7 +80,7 @@ class LocalChange:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        session = context.session  # the same current time for condition and values
+        session = context.session  # condition and values must use the same current time
         if not self._deletes:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
@@ -262,7 +262,7 @@ class LocalChange:
 
 
 class _Update:
-    """Applies the assignments of an UPDATE to batches of rows; a `rows.apply.RowUpdate`."""
+    """Applies the assignments of an UPDATE to batches of rows; an `apply.RowUpdate`."""
 
     def __init__(self, wanted: Assignments, spec: WriteSpec) -> None:
         configuration = spec.configuration

@@ -423,7 +423,7 @@ def _translation(count: int, digits: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def _step(corner: int, state: tuple[int, int], count: int) -> tuple[int, tuple[int, int]]:
-    """Return a corner's position on the curve within its cube, and the state inside this corner."""
+    """Return a corner's position on the curve in its hypercube, and the state inside the corner."""
     entry, direction = state
     place = _from_gray(_rotated(corner ^ entry, -direction - 1, count))
     entry ^= _rotated(_entry(place), direction + 1, count)
@@ -470,7 +470,7 @@ def _number(value: int) -> Any:
 
 
 SAMPLE_ROWS: Final = 256 * 1024
-# None in PyArrow up to version 22.
+# Only PyArrow versions after 22 have `search_sorted`.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 

@@ -91,7 +91,7 @@ class Compact(RewriteOperation):
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
-    """Return the bins of files that a compaction rewrites, from `considered_files`."""
+    """Select the files that a compaction rewrites from `considered_files`, and pack them."""
     is_crowded = crowded(files, max_deleted_share)
     chosen = compute.or_(small(files, target_size_bytes), is_crowded)
     bins = pack(files.filter(chosen), target_size_bytes)
@@ -106,7 +106,7 @@ def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: 
 # --- Auto-compaction: merge small files after a commit, in partitions with many small files
 
 
-_NO_SHARE: Final = 1.0  # no share of deleted rows is above this limit and causes a rewrite
+_NO_SHARE: Final = 1.0  # no share is above this limit, so deleted rows never cause a rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

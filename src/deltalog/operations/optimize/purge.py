@@ -108,7 +108,7 @@ def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> l
 
 
 def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
-    """Copy the rows of a bin of `pack_alike`, in order, to files of the same ZCube."""
+    """Copy the rows of a bin that `pack_alike` has returned, in order, to files of its ZCube."""
     found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()

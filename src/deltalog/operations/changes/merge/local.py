@@ -301,7 +301,7 @@ class MergeUpdate:
         self.reads: set[str] = {name for maker in makers for name in maker.reads}
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
-        """Return the new versions of `old`, consecutive changed rows of a file from `first` on."""
+        """Return the new versions of the updated rows in `old`, see `apply.RowUpdate`."""
         clause_numbers = self._matches.clause_numbers[file].slice(first, old.num_rows)
         sources = self._matches.sources[file].slice(first, old.num_rows)
         parts: list[pa.RecordBatch] = []
@@ -437,7 +437,10 @@ class Inserts:
         } or dict(self._spec.identity_starts)
 
     def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the source rows that the clause at index `place` inserts, with some columns."""
+        """Yield the source rows that the clause at index `place` inserts.
+
+        They have the columns `names` and the columns that the conditions read.
+        """
         conditions = [clause.condition for clause in self._clauses[: place + 1]]
         used = {
             path[1]

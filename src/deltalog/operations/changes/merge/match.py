@@ -209,8 +209,8 @@ class _MatchFinder:
             yield _joined(waiting)
 
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
-        # If the predicate on the keys has pruned no file, it would also filter few rows, and
-        # evaluating it would cost more than it saves. A single file cannot show this.
+        # Filter rows by the keys only if the keys have pruned a file, or if there is only one file.
+        # A predicate that prunes no file usually filters few rows, and costs more than it saves.
         spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,

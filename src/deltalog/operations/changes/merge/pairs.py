@@ -473,7 +473,7 @@ class _Range:
 
     @classmethod
     def of(cls, distinct: Array) -> _Range | None:
-        """Return the table; None if the range is too wide or the values are not integers."""
+        """Return a table of these values; None if they are not integers or their range is wide."""
         if not pa.types.is_integer(distinct.type) or not len(distinct) or distinct.null_count:
             return None
         ends = compute.min_max(distinct).as_py()
@@ -564,7 +564,7 @@ class RangeIndex:
     Args:
         lows: the lower bound of each range, inclusive; None if the ranges have no lower bounds.
         highs: the upper bound of each range, inclusive; None if the ranges have no upper bounds.
-            Only one of both may be None.
+            At most one of `lows` and `highs` may be None.
     """
 
     def __init__(self, lows: Array | None, highs: Array | None) -> None:
@@ -598,7 +598,7 @@ class RangeIndex:
         if self._is_dense(members.num_pairs, len(values)):
             return None
         pairs = members.pairs()
-        by_row = compute.array_sort_indices(pairs.rows)  # stable: ranges stay ascending
+        by_row = compute.array_sort_indices(pairs.rows)  # a stable sort: ranges remain ascending
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
@@ -687,7 +687,7 @@ class _Pairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Which values are in which ranges.
+    """The values in each range.
 
     Args:
         order: row numbers of values; the values of each range are adjacent.
