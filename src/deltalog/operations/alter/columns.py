@@ -153,7 +153,7 @@ def described(field: Field, name: str | None = None) -> dict[str, Any]:
 
 
 _DECLARATIONS: Final = {
-    CURRENT_DEFAULT_KEY: "a default: add the column first, then set its default for new rows",
+    CURRENT_DEFAULT_KEY: "a default: add it, then set the default for new rows",
     GENERATION_EXPRESSION_KEY: "a generation expression: existing rows have no value for it",
     IDENTITY_STEP_KEY: "an identity: existing rows would have no identity value",
 }
