@@ -175,7 +175,7 @@ def _spelled(key: str, *, lenient: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetClusteringColumns(Alteration):
-    """Set the clustering columns. Existing files do not change before the next OPTIMIZE.
+    """Set the clustering columns. Existing files do not change until they are rewritten.
 
     Args:
         columns: names or paths of the columns; None or an empty sequence ends clustering.
