@@ -1,6 +1,6 @@
 """Check and convert arguments of the public API: timestamps, columns, conditions, options.
 
-This module owns the accepted forms of these arguments, and the errors for invalid values.
+This module defines the accepted forms of these arguments, and the errors for invalid values.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ def as_bound(bound: int | str | datetime) -> int | Moment:
 
 
 def as_one_bound(**bounds: Any) -> int | Moment | None:
-    """Return the given version or timestamp; None if neither, InvalidInputError if both."""
+    """Return the version or timestamp that is given; None if neither is given.
+
+    Raises:
+        InvalidInputError: both are given.
+    """
     refuse_both(**bounds)
     return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
 
@@ -92,7 +96,7 @@ def as_one_bound(**bounds: Any) -> int | Moment | None:
 def as_range(
     start: int | Moment | None, end: int | Moment | None, *, newest: int
 ) -> tuple[int | Moment, int | Moment | None]:
-    """Return the bounds of a range of versions: by default from 0 to the newest version.
+    """Return the bounds of a range of versions. By default it begins at 0 and has no end.
 
     Args:
         start: the first version, or a timestamp.
@@ -116,13 +120,17 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Return column names; InvalidInputError for a plain string instead of a list."""
+    """Check a list of column names, and return it.
+
+    Raises:
+        InvalidInputError: the argument is a string or an expression instead of a list.
+    """
     if columns is None:
         return None
     if isinstance(columns, expressions.Expression):
         raise InvalidInputError(
-            f"cannot take columns={columns!r}: expected a list of names; a condition on rows is "
-            "predicate=…"
+            f"cannot take columns={columns!r}: expected a list of names; pass a condition on rows "
+            "as predicate=…"
         )
     names = [columns] if isinstance(columns, str) else list(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
@@ -134,7 +142,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def as_limit(limit: object) -> int | None:
-    """Return a maximum number of rows or files; InvalidInputError if it is not a whole number."""
+    """Check a maximum number of rows or files, and return it.
+
+    Raises:
+        InvalidInputError: the argument is not a whole number of 0 or more.
+    """
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
@@ -227,7 +239,7 @@ def refuse_both(**options: Any) -> None:
 
 
 def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
-    """Return filter tuples with None instead of `''`: deltalake accepts `''` for a null partition.
+    """Replace `''` by None in filter tuples, because deltalake accepts `''` for a null partition.
 
     Protocol: Partition Value Serialization (the empty string is null)
     """
@@ -305,7 +317,9 @@ def as_updates(
     parameters: Sequence[object] | Mapping[str, object] | None,
     columns: Sequence[str] = (),
 ) -> dict[str | tuple[str, ...], object]:
-    """Return column → new value as an expression, from whichever argument is given.
+    """Return the new values of an UPDATE: column → expression.
+
+    Exactly one of `updates` and `new_values` must be given.
 
     Args:
         updates: column → SQL string or expression.
@@ -330,8 +344,8 @@ def as_updates(
     for name, value in (updates or {}).items():
         if not isinstance(value, str | expressions.Expression):
             raise InvalidInputError(
-                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
-                "go into new_values"
+                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; pass Python "
+                "values as new_values"
             )
         found[name] = value
         if isinstance(value, str):
@@ -344,7 +358,7 @@ def as_updates(
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     """Return constraints (name → SQL) with column names in backticks instead of double quotes.
 
-    Spark reads a name in double quotes as a string.
+    In Spark SQL, double quotes enclose a string, not a name.
     """
     if not isinstance(given, Mapping):
         return given  # the caller reports the error
@@ -356,7 +370,8 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
 def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
     """Return the parameters for an update's predicate.
 
-    None if there is no predicate and the parameters are named: they belong to the new values.
+    None if there is no predicate and the parameters are named, because they then belong to the new
+    values.
     """
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 
@@ -364,7 +379,7 @@ def left_for_predicate(parameters: Any, predicate: object, updates: object) -> A
 def as_changes_condition(
     schema: StructType, predicate: Any, *, session: SqlSession
 ) -> Expression | None:
-    """Return a condition that may use the table's columns and those of the change data feed."""
+    """Return a condition over the columns of the table and of the change data feed."""
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
@@ -392,7 +407,7 @@ def for_each_version(
 
 
 def check_given(predicate: object) -> None:
-    """Raise for an empty list of filters in a DELETE or UPDATE: it would match all rows."""
+    """Raise if the predicate of a DELETE or UPDATE is an empty list, which would match all rows."""
     if isinstance(predicate, list | tuple) and not predicate:
         raise InvalidInputError(
             f"cannot change rows with the predicate {predicate!r}: an empty list would match all "

@@ -107,11 +107,11 @@ class Cloned:
     copied_bytes: int = 0
 
     def result(self) -> None:
-        """Return nothing: callers get the clone itself."""
+        """Return nothing, because callers get the clone itself."""
         return
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         return {
             "sourceTableSize": self.source_bytes,
             "sourceNumOfFiles": self.num_source_files,
@@ -124,14 +124,15 @@ class Cloned:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Describe the source of a clone.
+    """The kind of source of a clone, and the version that the history shows.
 
     Args:
         format: format of the source, for the history.
         version: the cloned version in the source's own numbering, for the history; None means the
             version of the snapshot.
-        has_log: whether the source has a Delta log. Otherwise (Parquet, Iceberg) the source's
-            snapshot and its deletion vectors are in memory, and the clone stores the vectors.
+        has_log: whether the source has a Delta log. If not (Parquet, Iceberg), the source's
+            snapshot and its deletion vectors are only in memory, so that even a shallow clone
+            writes the deletion vectors.
     """
 
     format: str = "delta"
@@ -191,13 +192,13 @@ class Clone(Operation[Cloned]):
 
     Args:
         source: the version to clone. A deep clone may read it from a different store.
-        is_shallow: reference the source's files by their location instead of copying them. Vacuum
-            of the source must then not delete these files while the clone is in use.
+        is_shallow: whether to reference the source's files by their location instead of copying
+            them. Vacuum of the source must then not delete these files while the clone is in use.
         origin: describes the source.
         properties: table properties of the clone, in addition to those of the source.
         allows_foreign_files: whether to also copy or reference files outside of the source's root.
-            A source that is itself a shallow clone has such files. An untrusted log could name any
-            file that the caller can read.
+            A source that is itself a shallow clone has such files. Do not allow them for an
+            untrusted log, which could name any file that the caller can read.
     """
 
     source: Snapshot
@@ -285,7 +286,7 @@ class Clone(Operation[Cloned]):
         )
 
     def _check_row_ids(self, files: pa.Table) -> None:
-        """Raise for files that contain row ids: the clone assigns different row ids to these rows.
+        """Raise if a file contains row ids: the clone assigns other row ids to the same rows.
 
         Raises:
             InvalidInputError: a file contains row ids.
@@ -301,7 +302,7 @@ class Clone(Operation[Cloned]):
             )
 
     def _check_own(self, files: pa.Table) -> None:
-        """Raise for files outside of the source's root.
+        """Raise if a file is outside of the source's root.
 
         Raises:
             UnsafePathError: a data file or deletion vector file is outside of the root.
@@ -370,7 +371,8 @@ class FileNames:
     Args:
         source: root of the source table.
         target: root of the clone.
-        is_shallow: use absolute paths of the source's files; otherwise the paths of their copies.
+        is_shallow: whether to use the absolute paths of the source's files. If False, the paths of
+            their copies are used.
     """
 
     def __init__(self, source: str, target: str, *, is_shallow: bool) -> None:
@@ -439,9 +441,10 @@ class FileNames:
         return pa.array(renamed, pa.string())
 
     def _copy_of(self, path: str) -> str:
-        """Return the path of a file's copy: the same path, or a new name if the path is absolute.
+        """Return the path of a file's copy.
 
-        The new name is derived from the file's location, so that a repeated clone finds the copy.
+        It is the path in the source. A file outside of the source's root gets a new name that is
+        derived from its location, so that a repeated clone finds the copy.
         """
         if not is_absolute(path):
             return path
@@ -453,7 +456,7 @@ class FileNames:
     def _vectors(self, vectors: Any) -> Any:
         if vectors.null_count == len(vectors):
             return vectors
-        # Only valid descriptors become Python objects: most files have no deletion vector.
+        # Most files have no deletion vector, so convert only valid descriptors to Python objects.
         rows: list[Any] = vectors.filter(vectors.is_valid()).to_pylist()
         renamed = [
             None if found is None else deletion_vector_to_json(self._vector(found))
@@ -521,8 +524,8 @@ def copy_files(
     Args:
         pending: transaction of the target; its `own_paths` gets the paths of the copies.
         source: store of the source table.
-        copies: decoded path in the source → what to copy.
-        progress: counts the files.
+        copies: decoded path in the source → the copy to make.
+        progress: counts the copied files.
 
     Raises:
         InvalidInputError: another file exists at the path of a copy.
@@ -557,7 +560,8 @@ def copy_files(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        background.cancel()  # waits for running copies, so that they are recorded and cleaned up
+        # Wait for running copies, so that `own_paths` contains their files, which are then deleted.
+        background.cancel()
         raise
     return Copied(len(sizes), sum(sizes))
 
@@ -581,10 +585,10 @@ def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
 
 
 def root_location(root: str) -> str:
-    """Return a root as an absolute URL, because readers resolve `/x` against their file system.
+    """Return a root as an absolute URL.
 
-    A local root becomes `file:/x`, as Delta Spark writes it; Delta Spark does not recognise
-    `file:///x` as the same file.
+    Readers would resolve a path such as `/x` against their default file system. A local root
+    becomes `file:/x`, as in Delta Spark, which does not recognise `file:///x` as the same file.
     """
     if root.startswith("/"):
         return f"file:{root}"
@@ -613,7 +617,7 @@ def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) ->
 
     Args:
         store: store of the table.
-        files: with the columns `path` and `size`.
+        files: the files, with the columns `path` and `size`.
         own: `hidden_columns` of the table that contains the files; if empty, any row id column in
             a file counts as different.
 

@@ -43,7 +43,7 @@ class CommitFiles(Operation[RowsWritten]):
 
     Args:
         parts: the result of each worker.
-        mode: `overwrite` removes all existing files.
+        mode: `append`, or `overwrite`, which removes all existing files.
     """
 
     parts: Sequence[WrittenFiles]
@@ -53,7 +53,7 @@ class CommitFiles(Operation[RowsWritten]):
 
     @property
     def is_repeatable(self) -> bool:
-        """False: the files are valid only for the configuration that they were written for."""
+        """False, because the files are valid only for the configuration they were written for."""
         return False
 
     def logged_parameters(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class CommitFiles(Operation[RowsWritten]):
                 properties, constraints or protocol have changed since.
             DataFileMissingError: a local file no longer exists.
 
-        Cost: on a local disk, one check per file that it exists; no requests to object stores.
+        Cost: on a local disk, checks that each file exists; sends no requests to object stores.
         """
         del engine
         if self.mode not in {"append", "overwrite"}:
@@ -122,9 +122,9 @@ class CommitActions(Operation[Nothing]):
     """Add files that a caller has written, and remove files that the caller names.
 
     Args:
-        actions: files to add and, with mode `append`, to remove.
+        actions: the files to add and, with mode `append`, the files to remove.
         mode: `append`, or `overwrite`, which removes the existing files.
-        schema: schema of the added files: the table's columns and types.
+        schema: schema of the added files; it must have the table's columns and types.
         partition_by: the table's partition columns, if given.
         partition_filters: with mode `overwrite`: remove only the files of these partitions.
     """
@@ -138,7 +138,7 @@ class CommitActions(Operation[Nothing]):
 
     def __post_init__(self) -> None:
         """Raise for invalid or contradictory arguments."""
-        given: Sequence[object] = self.actions  # callers may ignore the types
+        given: Sequence[object] = self.actions  # callers may pass other types
         odd = [one for one in given if not isinstance(one, AddAction | RemoveAction)]
         if odd:
             raise InvalidInputError(
@@ -156,7 +156,7 @@ class CommitActions(Operation[Nothing]):
             raise InvalidInputError(f"cannot commit the same file path twice: {twice[0]!r}")
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """Return mode and partition columns."""
+        """Return the mode and the partition columns."""
         return {"mode": self.mode.capitalize(), "partitionBy": list(self.partition_by or ())}
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
@@ -235,7 +235,7 @@ class CommitActions(Operation[Nothing]):
 
 
 def _rules(configuration: TableConfiguration) -> list[str]:
-    """Return the table's rules that need a check of each row, for an error message."""
+    """Describe the table's rules that need a check of each row, for an error message."""
     schema = configuration.schema
     checks = table_checks(configuration.metadata.configuration, schema)
     return [

@@ -136,8 +136,8 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
         return wanted
     if wanted.column_mapping_mode is Mode.ID:
         raise InvalidInputError(
-            "cannot convert with delta.columnMapping.mode=id: Parquet files that are converted do "
-            "not contain the table's field ids; use delta.columnMapping.mode=name"
+            "cannot convert with delta.columnMapping.mode=id: the existing Parquet files do not "
+            "contain the table's field ids; use delta.columnMapping.mode=name"
         )
     schema = map_fields(
         wanted.schema,
@@ -179,7 +179,7 @@ class ConvertedFiles:
     num_files: int
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         return {"numConvertedFiles": self.num_files}
 
     def result(self) -> int:
@@ -205,7 +205,8 @@ class Convert(Operation[ConvertedFiles]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> ConvertedFiles:
         """Add the files to a table whose configuration is from `configuration_in_place`.
 
-        Cost: with statistics, the indexed columns of every file are read; otherwise no I/O.
+        Cost: with `collect_stats`, reads the columns with statistics from every file; otherwise no
+        I/O except to store deletion vectors.
         """
         del engine
         total = len(self.conversion.files)
@@ -239,7 +240,7 @@ def _adds(
 
 
 def _counted(file: ParquetFile) -> str:
-    """Return statistics that contain only the number of records; no data is read."""
+    """Return statistics that contain only the number of records, without reading data."""
     return _masked(file, encode_stats({NUM_RECORDS: file.num_rows}))
 
 

@@ -72,7 +72,7 @@ class ParquetFile:
 
 
 def find_parquet_files(store: Store) -> list[FileInfo]:
-    """Return the Parquet files below the root, ordered by path, without hidden ones.
+    """Return the Parquet files below the root, ordered by path, without hidden files.
 
     If a streaming sink of Spark wrote to the directory, return the files that it committed.
 
@@ -229,7 +229,7 @@ def _schema_text(footer: Any) -> str:
     schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
-    # INT96 has no annotation for its time zone, but it always means an instant in UTC.
+    # An INT96 column has no annotation of its time zone, but its values are always in UTC.
     fields = [
         loosened(StructType([field]), _bare, _as_instant).fields[0]
         if field.name in legacy
@@ -337,7 +337,7 @@ def _is_compact(name: str) -> bool:
 
 
 def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
-    """Apply one batch of the sink's log to the set of files: add and delete paths."""
+    """Add the paths of one batch of the sink's log to `found`, and remove deleted paths."""
     version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
     if version != _VERSION:
         raise InvalidInputError(
@@ -384,10 +384,10 @@ def stage_vectors(
 
 
 def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table) -> pa.Table:
-    """Return the files with their inline deletion vectors stored by `stage_vectors`.
+    """Replace inline deletion vectors by vectors that `stage_vectors` has stored.
 
-    If the table already contains a file with the same deleted rows, its existing deletion vector is
-    reused, so that the file counts as unchanged.
+    If the table already contains the same file with the same deleted rows, its existing deletion
+    vector is used instead, so that the file does not count as changed.
 
     Args:
         pending: transaction of the table.
@@ -413,7 +413,8 @@ def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table
         found = known.get(keys[number])
         if found is None or found.cardinality != descriptor.cardinality:
             return None
-        # If the vectors are equal, the row numbers are valid: those of `descriptor` were checked.
+        # `num_rows` is not needed: the row numbers of `descriptor` were checked, and a vector that
+        # equals it has the same row numbers.
         is_same = load_bitmap(pending.store, found, num_rows=None) == parse_inline(descriptor)
         return found if is_same else None
 

@@ -1,7 +1,8 @@
-"""Plan the conversion of an Iceberg table: its data files are not changed and get a Delta log.
+"""Plan the conversion of an Iceberg table: write a Delta log for its unchanged data files.
 
-This module checks each data file. Delta readers find columns by the field ids in the files. They
-read values in their stored types, or in a wider type that the schema records as a type change.
+This module checks that Delta can read each data file. Delta readers find columns by the field ids
+in the files. They read values in their stored types, or in a wider type that the schema records as
+a type change.
 
 This module also chooses the physical names. If a file lacks a field id, Spark's reader looks for
 the column by its physical name. So a column's physical name must not be the name of another column
@@ -122,7 +123,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
 def configuration_with_ids(
     wanted: TableConfiguration, conversion: Conversion
 ) -> TableConfiguration:
-    """Return a new table's configuration with the column ids that the files contain.
+    """Return a new table's configuration, with the column ids that the files contain.
 
     Args:
         wanted: the requested configuration, with column mapping of mode `id`.
@@ -130,7 +131,7 @@ def configuration_with_ids(
 
     Raises:
         InvalidInputError: the column mapping mode is not `id`, or the configuration enables an
-            Iceberg compatibility feature: the files do not satisfy its rules.
+            Iceberg compatibility feature, whose rules the files do not satisfy.
     """
     if wanted.column_mapping_mode is not Mode.ID:
         raise InvalidInputError(
@@ -165,8 +166,8 @@ def mapped_by_id(
 ) -> dict[str, str | None]:
     """Return the properties of a table whose files identify columns by their ids.
 
-    Unless the caller sets these properties, it enables column mapping by id. If rows are deleted,
-    it also enables deletion vectors, so that later commands use them, too.
+    The result enables column mapping by id. If rows are deleted, it also enables deletion vectors,
+    so that later commands use them, too. Properties that the caller sets have precedence.
     """
     needed: dict[str, str | None] = {_MODE_KEY: Mode.ID.value}
     if "deletionVectors" in conversion.features:
@@ -231,7 +232,7 @@ def _footer(store: Store, source: IcebergSource, file: IcebergFile) -> _Footer:
 
 
 def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: IcebergFile) -> None:
-    """Raise for a file that lacks a column, unless the column is NULL in all of its rows."""
+    """Raise if a file lacks a column, unless the column is NULL in all rows of the file."""
     there = {one.number for one in columns}
     top = {one.number for one in columns if one.parent == _TOP}
     for field in source.schema:
@@ -250,7 +251,10 @@ def _check_missing(columns: frozenset[_Stored], source: IcebergSource, file: Ice
 
 
 def _check_partitions(earlier: frozenset[_Earlier], source: IcebergSource, path: str) -> None:
-    """Raise for date partitions of timestamp columns: their values may be days or microseconds."""
+    """Raise if a partition column of type timestamp_ntz has type date in the file.
+
+    It is unclear whether the partition value in the metadata is in days or in microseconds.
+    """
     names = source.partition_columns
     partitions = {field_id(one): one.name for one in source.schema if one.name in names}
     for one in earlier:
@@ -335,7 +339,7 @@ def _checked_fields(
                 "which Delta readers need; rewrite the file with Iceberg's writer"
             )
         yield _Stored(parent, arrow.name, number)
-        if number in known:  # other columns were dropped from the table
+        if number in known:  # the table no longer has other columns
             place = _Place(path, number, prefix + known[number].name)
             yield from _checked_parts(arrow.type, known[number].type, place)
 

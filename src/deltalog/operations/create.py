@@ -80,7 +80,7 @@ class Create(Operation[Nothing]):
 
 @dataclass(frozen=True, slots=True)
 class Replace(Operation[Nothing]):
-    """Replace schema and properties of a table, and remove its rows; the history continues.
+    """Replace schema and properties of a table, and remove its rows. The history is preserved.
 
     Args:
         wanted: the configuration that a new table would have.
@@ -103,7 +103,7 @@ class Replace(Operation[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # Name and description are replaced, or deleted if the new table has none.
+        # Replace name and description. If the new table has no name or description, remove it.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )
@@ -122,7 +122,7 @@ class WithRows(Operation[RowsWritten]):
 
     Args:
         made: the operation that creates or replaces the table.
-        write: the operation that appends the rows.
+        write: the operation that writes the rows.
     """
 
     made: Create | Replace
@@ -131,7 +131,7 @@ class WithRows(Operation[RowsWritten]):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # depends on `made`
-        """The operation in the history, as Delta Spark names it."""
+        """The name of the operation in the history, as in Delta Spark."""
         return f"{self.made.name} AS SELECT"
 
     @property
@@ -166,8 +166,8 @@ def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration
     """Return the properties of the table after it is replaced.
 
     They are the wanted properties, without those that only writers set. In-commit timestamps remain
-    enabled, because the history continues (requirement B-22). Properties that the table's catalog
-    requires also keep their values, unless the caller overrides them.
+    enabled, because the history is preserved (requirement B-22). Properties that the table's
+    catalog requires do not change, unless the caller sets them.
     """
     key = TableProperties.enable_in_commit_timestamps.key
     kept = {key: "true"} if current.in_commit_timestamps is not None else {}

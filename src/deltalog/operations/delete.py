@@ -23,7 +23,7 @@ class Deleted:
     changed: ChangeMetrics
 
     def metrics(self) -> dict[str, int]:
-        """Return Delta Spark's operationMetrics, without values that are unknown."""
+        """Return the metrics under Delta Spark's names, without metrics that are unknown."""
         changed, files = self.changed, self.changed.files
         found = {
             "numDeletedRows": changed.rows.deleted_not_matched_by_source,
@@ -41,7 +41,7 @@ class Deleted:
         return {name: value for name, value in found.items() if value is not None}
 
     def result(self) -> dict[str, Any]:
-        """Return counts of rows and files, and durations in milliseconds."""
+        """Return the numbers of rows and files, and the durations in milliseconds."""
         changed, files = self.changed, self.changed.files
         return {
             "num_added_files": changed.num_added_files + files.num_vectors_added,
@@ -77,6 +77,6 @@ class Delete(Operation[Deleted]):
         return Deleted(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Return the counts, and `files`: the decision for each file, with its reason."""
+        """Return the numbers of `result`, and `files`: a table with the decision for each file."""
         found, files = engine.plan_change(transaction, self.request).preview()
         return {**Deleted(found).result(), "files": files}

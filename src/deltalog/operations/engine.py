@@ -40,12 +40,12 @@ class LocalEngine:
     files_per_deletion = 5_000
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open anything that contains rows as a stream of Arrow batches."""
+        """Open rows in any form that `open_batches` accepts, as a stream of Arrow batches."""
         return open_batches(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open the source's rows in memory, or in a temporary file if there are many."""
-        # Import here: a process that only writes should not load the code of merges.
+        """Store the source's rows in memory, or in a temporary file if they are large."""
+        # Import here, so that a process that only writes does not load the code of merges.
         from deltalog.operations.changes.merge.source import MergeSource  # noqa: PLC0415
 
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
@@ -68,10 +68,10 @@ class LocalEngine:
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows in one pass; files are encoded while further rows are read."""
+        """Write rows in one pass, and encode files while further rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
-        # Rows from an empty list have no columns, so a predicate cannot be evaluated.
+        # An empty list of rows has no columns, so the predicate cannot be evaluated on it.
         if predicate is not None and rows.schema.names:
             from deltalog.data.write.changes import write_where  # noqa: PLC0415  # as above
 
@@ -113,10 +113,13 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("modification_time", pa.int64()),
 ]
 LISTING_SCHEMA: Final = pa.schema(_FIELDS)
-"""`path` is decoded and relative to the root; `modification_time` is in ms since 1970, UTC."""
+"""Columns: `path` (decoded, relative to the root), `size_bytes`, and `modification_time`.
+
+`modification_time` is in milliseconds since 1970, UTC.
+"""
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
-# Temporary files of killed writers: the only files in `_delta_log` that vacuum may delete.
+# Temporary files of killed writers are the only files in `_delta_log` that vacuum may delete.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 _STAGED: Final = f"^{STAGING_NAME}/.*"
@@ -255,7 +258,7 @@ class Engine(Protocol):
         ...
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint; return whether this process read the version's whole state for it.
+        """Write a checkpoint. Return whether this process has read the version's whole state.
 
         Args:
             snapshot: the version.

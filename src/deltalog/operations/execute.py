@@ -1,7 +1,7 @@
 """Run operations: stage, commit, retry after a conflict, and set the metrics.
 
-Only this module calls `transaction.commit`. So the same steps follow each commit, whether the
-operation came from the API, SQL, Spark or the command line. Only this module sets metrics.
+Only this module calls `transaction.commit` and sets metrics. So the same steps follow each commit,
+whether the API, SQL, Spark or the command line started the operation.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def execute_on(
         TableNotFoundError: the table no longer exists, or was replaced by another table.
         DeltaError: staging or committing failed.
     """
-    # A one-shot source may have taken long to open, and a conflict ends its operation.
+    # Also refresh a fresh snapshot if the source can be read only once: a conflict would end the
+    # operation, and opening the source may have taken long.
     if operation.needs_latest and not (is_fresh and operation.is_repeatable):
         load = partial(shown.refresh, same_table=True)
         return execute(operation, load, engine, options, progress=progress)
@@ -182,8 +183,8 @@ def make_table(
 def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
-    """Commit a transaction with staged operations; if the commit is skipped, delete new files."""
-    transaction.checks_base = True  # its base version may be old
+    """Commit a transaction with staged operations. If the commit is skipped, delete new files."""
+    transaction.checks_base = True  # the transaction may have been created long ago
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)
@@ -193,7 +194,7 @@ def commit_staged(
 def prepare_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> CommitLoop:
-    """Return the commit loop of a transaction with staged operations; the caller runs its steps."""
+    """Return the commit loop of a transaction with staged operations. The caller runs the loop."""
     transaction.checks_base = True
     return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
 
@@ -217,7 +218,7 @@ class EngineMaintenance:
 
         The operation is already committed, so a failure is only logged.
         """
-        # Import here: most tables do not enable auto-compaction.
+        # Import here, because most tables do not enable auto-compaction.
         from deltalog.operations.optimize.compact import (  # noqa: PLC0415
             AutoCompact,
             is_auto_compaction_due,

@@ -23,7 +23,7 @@ _DIRECTORY: Final = "_symlink_format_manifest"
 
 
 def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
-    """Write the manifests of a version, and delete those of partitions that no longer exist.
+    """Write the manifests of a version, and delete manifests of partitions that no longer exist.
 
     Returns:
         The paths of the manifests, relative to the root.
@@ -77,7 +77,10 @@ def _manifests(snapshot: Snapshot, files: pa.Table) -> dict[str, bytes]:
 
 
 def _content(root: str, paths: Any) -> bytes:
-    """Return one decoded location per line; a local path becomes `file:/x`, as in Hadoop."""
+    """Return the manifest of some files: one decoded location per line.
+
+    A local path is written as `file:/x`, as in Hadoop.
+    """
     texts: list[str] = paths.to_pylist()
     places = [join(root, decode_path(text)) for text in texts]
     lines = [f"file:{place}\n" if place.startswith("/") else f"{place}\n" for place in places]

@@ -32,12 +32,12 @@ class Merged:
 
     @property
     def num_output_rows(self) -> int:
-        """The number of rows that were inserted, updated or copied."""
+        """The number of rows that were inserted, updated or copied to new files."""
         rows = self.changed.rows
         return rows.inserted + rows.all_updated + self.changed.files.num_copied_rows
 
     def metrics(self) -> dict[str, int | str]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         changed, rows, files = self.changed, self.changed.rows, self.changed.files
         return {
             "numSourceRows": changed.num_source_rows,
@@ -62,7 +62,7 @@ class Merged:
         }
 
     def result(self) -> dict[str, Any]:
-        """Return counts of rows and files, and durations in milliseconds."""
+        """Return the numbers of rows and files, and the durations in milliseconds."""
         changed, rows, files = self.changed, self.changed.rows, self.changed.files
         return {
             "num_source_rows": changed.num_source_rows,
@@ -96,7 +96,7 @@ class Merge(Operation[Merged]):
     skips_empty: ClassVar[bool] = True
 
     def with_clause(self, clause: Clause) -> Merge:
-        """Return the merge with one more clause."""
+        """Return the merge with an additional clause."""
         clauses = (*self.request.clauses, clause)
         return replace(self, request=replace(self.request, clauses=clauses))
 
@@ -106,7 +106,7 @@ class Merge(Operation[Merged]):
 
     @contextmanager
     def opened(self, engine: Engine) -> Iterator[Merge]:
-        """Yield the merge with its source opened, so that its rows can be read more than once."""
+        """Yield the merge with its source stored, so that its rows can be read more than once."""
         with engine.open_merge_source(self.request.source) as source:
             yield self.with_source(source)
 
@@ -115,12 +115,12 @@ class Merge(Operation[Merged]):
         return Merged(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Return the counts, and `files`: the decision for each file, with its reason."""
+        """Return the numbers of `result`, and `files`: a table with the decision for each file."""
         found, files = engine.plan_change(transaction, self.request).preview()
         return {**Merged(found).result(), "files": files}
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
-        """Describe how rows would be matched: keys, conditions, and the files to read."""
+        """Describe how the merge would match rows: its keys, its conditions, the files to read."""
         return engine.plan_change(transaction, self.request).explain()
 
 
@@ -140,8 +140,8 @@ def upsert(
         null_safe: whether NULL keys match each other. Otherwise rows with a NULL key are always
             inserted.
         merge_schema: whether to add columns to the table that only the source has.
-        use_deletion_vectors: whether to write deletion vectors (True) or rewrite files (False);
-            None decides for each file.
+        use_deletion_vectors: True writes deletion vectors, False rewrites files, None decides for
+            each file.
     """
     names = [key] if isinstance(key, str) else list(key)
     if not names:

@@ -1,4 +1,4 @@
-"""Operations on a table, and the operation that wraps a caller's function.
+"""The base class of operations on a table, and the operation that wraps a caller's function.
 
 Protocol: none
 """
@@ -30,11 +30,14 @@ class Outcome(Protocol[ResultT_co]):
     """The outcome of an operation: metrics for the history, and the result for the caller."""
 
     def metrics(self) -> Mapping[str, int | str]:
-        """Return the metrics as Delta Spark's `operationMetrics`."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         ...
 
     def result(self) -> ResultT_co:
-        """Return the result for the caller. A dictionary has deltalake's keys and some more."""
+        """Return the result for the caller.
+
+        A dictionary has the keys of deltalake's result, and additional keys.
+        """
         ...
 
 
@@ -131,12 +134,12 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Staged(Generic[T]):
-    """The outcome of a `CustomOperation`: the return value of its `plan`."""
+    """An outcome that consists of one value, such as the return value of a caller's function."""
 
     value: T
 
     def metrics(self) -> Mapping[str, int | str]:
-        """Return no metrics: `plan` may set them in the transaction."""
+        """Return no metrics. The operation may set metrics in the transaction itself."""
         return _NOTHING
 
     def result(self) -> T:
@@ -146,13 +149,14 @@ class Staged(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomOperation(Operation[Staged[T]]):
-    """An operation that calls a function of the caller to stage itself.
+    """An operation that is staged by a function of the caller.
 
     Args:
         name: name of the operation in the history.
-        plan: stages the operation. After a conflict, it is called again on the newest version.
+        plan: the function that stages the operation. After a conflict, it is called again on the
+            newest version.
         parameters: parameters of the operation in the history.
-        needs_latest: whether the table is refreshed first.
+        needs_latest: whether the table is refreshed before the operation is staged.
         skips_empty: whether the commit is skipped if nothing was staged.
     """
 

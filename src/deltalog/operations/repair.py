@@ -29,8 +29,8 @@ class LostFiles:
 
     Args:
         files: rows of `snapshot.files` whose data file is missing.
-        without_vector: decoded paths of data files whose deletion vector file is missing. Which of
-            their rows are deleted is unknown.
+        without_vector: decoded paths of data files whose deletion vector file is missing. It is
+            unknown which of their rows are deleted.
     """
 
     files: pa.Table
@@ -51,7 +51,7 @@ class LostFiles:
         }
 
     def metrics(self) -> dict[str, int]:
-        """Return the operationMetrics; empty if nothing was removed."""
+        """Return the `operationMetrics`; empty if nothing was removed."""
         if not self.files.num_rows:
             return {}
         return {
@@ -72,7 +72,8 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
     doubtful = files.filter(compute.invert(compute.is_in(paths, value_set=listed)))
     texts: list[Any] = doubtful.column("path").to_pylist()
     decoded = [decode_path(text) for text in texts]
-    there = existing(snapshot, decoded)  # the listing may be stale or spell paths differently
+    # Check each file again, because the listing may be stale or spell paths differently.
+    there = existing(snapshot, decoded)
     lost = [path not in there for path in decoded]
     gone = doubtful.filter(pa.array(lost, pa.bool_()))
     return LostFiles(files=gone, without_vector=_without_vector(snapshot, files))
@@ -82,8 +83,8 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
 class Repair(Operation[LostFiles]):
     """Remove the files whose data file is missing.
 
-    A file whose deletion vector file is missing is not changed: removing the file would lose rows,
-    and removing its deletion vector would restore deleted rows.
+    A file whose deletion vector file is missing does not change, because removing the file would
+    lose rows, and removing its deletion vector would restore deleted rows.
     """
 
     name: ClassVar[str] = "FSCK"

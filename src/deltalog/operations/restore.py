@@ -63,7 +63,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         return {
             "numRestoredFiles": self.num_restored_files,
             "restoredFilesSize": self.restored_bytes,
@@ -74,7 +74,7 @@ class Restored:
         }
 
     def result(self) -> dict[str, Any]:
-        """Return the result for the caller: deltalake's keys, and some more."""
+        """Return the result for the caller: the keys of deltalake, and additional keys."""
         return {
             "numRemovedFile": self.num_removed_files,
             "numRestoredFile": self.num_restored_files,
@@ -90,8 +90,8 @@ class Restore(Operation[Restored]):
 
     Args:
         target: an older version of the table.
-        asked: the version or timestamp that the user gave.
-        ignore_missing_files: omit files that no longer exist, instead of raising.
+        asked: the version or timestamp that the user requested.
+        ignore_missing_files: whether to omit files that no longer exist, instead of raising.
         protocol_downgrade_allowed: whether to restore the older protocol. Otherwise the protocol
             keeps all current features.
     """
@@ -111,7 +111,10 @@ class Restore(Operation[Restored]):
         }
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Restored:
-        """Add files that were removed since, remove files that were added since, restore metadata.
+        """Stage the files and the metadata of the older version.
+
+        Files that were removed since that version are added again. Files that were added since are
+        removed.
 
         Raises:
             DataFileMissingError: files of the older version no longer exist.
@@ -222,10 +225,10 @@ def _changing(files: pa.Table, *, data_change: bool) -> pa.Table:
 def restored_configuration(
     now: TableConfiguration, then: TableConfiguration, *, downgrades: bool = False
 ) -> TableConfiguration:
-    """Return protocol and metadata for the new version, which restores an older version.
+    """Return protocol and metadata of the new version, which restores an older version.
 
     Column ids and identity values must never be assigned twice, so their high water marks are not
-    restored. Nor is the property of checkpoint protection.
+    restored. The property of checkpoint protection is not restored either.
 
     Args:
         now: configuration of the current version.
@@ -276,7 +279,7 @@ def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
 
 
 def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
-    """Restore only the clustering domain: the high water mark of row ids must never decrease."""
+    """Restore only the clustering domain, because the row id high water mark must not decrease."""
     if not pending.configuration.supports("domainMetadata"):
         return
     current = now.domain_metadata.get(CLUSTERING_DOMAIN)

@@ -29,7 +29,7 @@ class Truncated:
     num_removed_bytes: int
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         return {
             "numRemovedFiles": self.num_removed_files,
             "numRemovedBytes": self.num_removed_bytes,

@@ -26,7 +26,7 @@ class Updated:
     changed: ChangeMetrics
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         changed, files = self.changed, self.changed.files
         return {
             "numRemovedFiles": files.num_removed_files,
@@ -43,7 +43,7 @@ class Updated:
         }
 
     def result(self) -> dict[str, Any]:
-        """Return counts of rows and files, and durations in milliseconds."""
+        """Return the numbers of rows and files, and the durations in milliseconds."""
         changed, files = self.changed, self.changed.files
         return {
             "num_added_files": changed.num_added_files,
@@ -93,6 +93,6 @@ class Update(Operation[Updated]):
         return Updated(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Return the counts, and `files`: the decision for each file, with its reason."""
+        """Return the numbers of `result`, and `files`: a table with the decision for each file."""
         found, files = engine.plan_change(transaction, self.request).preview()
         return {**Updated(found).result(), "files": files}

@@ -1,8 +1,8 @@
 """Vacuum: delete files that no version within the retention period needs.
 
-This module defines which files are deleted, the order of the steps, and the records in the history.
-Files are deleted last, after the plan was checked against the newest version. So a failure can
-leave unneeded files behind, but never deletes a needed file.
+This module plans which files are deleted, and defines the commits that record a vacuum in the
+history. Files are deleted last, after the plan was checked against the newest version. So a failure
+can leave unneeded files behind, but never deletes a needed file.
 
 Protocol: Vacuum Protocol Check. Other behaviour follows Delta Spark (requirements D-45 … D-49).
 """
@@ -84,12 +84,12 @@ class VacuumPlan:
         cutoff_ms: only files that were removed before this time may be deleted; milliseconds since
             1970, UTC.
         keep_versions: versions whose files must not be deleted.
-        retention_ms: the retention period that the caller gave; None means the table's.
+        retention_ms: the retention period that the caller requested; None means the table's.
         default_retention_ms: the table's retention period for removed files.
         enforces_retention: whether a retention period shorter than the table's is an error.
-        swept_version: after this vacuum, all files that this version or older versions removed are
-            deleted. None if mode is not `lite`, if unknown, or if an earlier lite vacuum recorded a
-            newer version.
+        swept_version: the newest version for which this vacuum deletes all files that the version
+            or an older version removed. None if mode is not `lite`, if it is unknown, or if an
+            earlier lite vacuum recorded a newer version.
     """
 
     files: pa.Table
@@ -112,7 +112,7 @@ class VacuumPlan:
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         return {"numFilesToDelete": self.files.num_rows, "sizeOfDataToDelete": self.size_bytes}
 
     def result(self) -> list[str]:
@@ -132,7 +132,7 @@ def plan_vacuum(
     engine: Engine,
     deletes: bool = True,
 ) -> VacuumPlan:
-    """Find the files that may be deleted; nothing is deleted.
+    """Find the files that a vacuum may delete, without deleting them.
 
     Args:
         snapshot: the newest version.
@@ -146,13 +146,13 @@ def plan_vacuum(
         keep_versions: versions whose files must not be deleted, whatever their age.
         now_ms: milliseconds since 1970, UTC; None means the current time.
         engine: lists files.
-        deletes: whether the plan will be executed. If so, the table's catalog must allow it.
+        deletes: whether the plan will be executed. If so, the table's catalog must allow a vacuum.
 
     Raises:
         InvalidInputError: the retention period is negative, or shorter than the table's; or the
             table's catalog does not allow vacuum.
-        DeltaProtocolError: deltalog does not support a reader or writer feature of the table. Both
-            are checked even if the table does not have the feature vacuumProtocolCheck.
+        DeltaProtocolError: deltalog does not support a reader or writer feature of the table. This
+            is checked even if the table does not have the feature vacuumProtocolCheck.
         VersionNotFoundError: a version of `keep_versions` does not exist.
 
     Protocol: Vacuum Protocol Check
@@ -197,7 +197,7 @@ def plan_vacuum(
 
 
 def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
-    """Return the plan without files that the newest version needs, such as restored files.
+    """Remove files from the plan that the newest version needs, such as restored files.
 
     Args:
         plan: plan for the same table.
@@ -241,9 +241,9 @@ def delete_planned(
 
 
 def remember_lite(store: Store, plan: VacuumPlan) -> None:
-    """Record `swept_version` of a lite vacuum, so that the next lite vacuum skips these commits.
+    """Record `swept_version` of a lite vacuum, so that the next lite vacuum skips older commits.
 
-    The record only saves time, so a failure is logged and not raised.
+    The record only saves time. So a failure is logged, but not raised.
     """
     if plan.swept_version is None:
         return
@@ -294,7 +294,7 @@ class VacuumEnd(Operation["VacuumEnd"]):
         return self
 
     def metrics(self) -> dict[str, int]:
-        """Return the number of deleted files as Delta Spark's operationMetrics."""
+        """Return the number of deleted files under Delta Spark's name."""
         return {} if self.num_deleted is None else {"numDeletedFiles": self.num_deleted}
 
     def result(self) -> int | None:
@@ -349,7 +349,7 @@ def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
 
 
 def _last_lite(store: Store) -> LiteVacuum | None:
-    """Return the record of the last lite vacuum; None if it is absent or unreadable."""
+    """Return the record of the last lite vacuum; None if there is no record or it is unreadable."""
     try:
         node = JsonObject(loads(store.read(_LAST_VACUUM_PATH), "note"), _LAST_VACUUM_PATH)
         return LiteVacuum(
@@ -392,9 +392,10 @@ class LiteVacuum:
     """The record of an earlier lite vacuum.
 
     Args:
-        swept_version: all files that this version or older versions removed are deleted.
-        cutoff_ms: all files that were removed before this time are deleted; milliseconds since
-            1970, UTC; None if unknown.
+        swept_version: a version; all files that this version or an older version removed have been
+            deleted.
+        cutoff_ms: a time in milliseconds since 1970, UTC; all files that were removed before this
+            time have been deleted. None if unknown.
     """
 
     swept_version: int
@@ -483,8 +484,8 @@ def removed_files(
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: tombstones before this time have expired; milliseconds since 1970, UTC.
-        since: an earlier lite vacuum; files that it deleted are not returned.
+        cutoff_ms: tombstones from before this time have expired; milliseconds since 1970, UTC.
+        since: the last lite vacuum; files that it deleted are not returned. None if there is none.
 
     Returns:
         The files (schema `VACUUM_SCHEMA`, distinct paths below the root), and the newest version
@@ -555,7 +556,7 @@ def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.
     times = deletion_times(removes)
     expired = compute.less(times, pa.scalar(cutoff_ms, pa.int64()))
     if since is not None and since.cutoff_ms is not None:
-        # A remove without a time may be newer than the earlier vacuum, so it is a candidate, too.
+        # A `remove` without a timestamp may be newer than the last vacuum, so include it.
         later = compute.greater_equal(times, pa.scalar(since.cutoff_ms, pa.int64()))
         timeless = removes.column("deletionTimestamp").is_null()
         expired = compute.and_(expired, compute.or_(later, timeless))
@@ -615,16 +616,16 @@ class NeededFiles:
     """Files that must not be deleted.
 
     Args:
-        paths: canonical paths.
-        names: file names of the paths outside of the table's root. Such a path may be another
-            spelling of a path below the root, so files with these names must not be deleted either.
+        paths: the canonical paths of these files.
+        names: the file names of those paths that are outside of the table's root. Such a path may
+            be another spelling of a path below the root, so any file of the same name is needed.
     """
 
     paths: Paths
     names: Paths
 
     def are_needed(self, paths: Any) -> Any:
-        """Return for each canonical path below the root whether the file must not be deleted."""
+        """Return for each canonical path below the root whether its file must not be deleted."""
         needed = compute.is_in(paths, value_set=self.paths)
         if not len(self.names):
             return needed
@@ -636,12 +637,12 @@ def needed_files(
 ) -> NeededFiles:
     """Return the files of live adds, of unexpired tombstones, and of `keep_versions`.
 
-    A tombstone without a time has expired. A tombstone whose time equals the cutoff has not
-    (requirement D-17).
+    A tombstone without a timestamp has expired. A tombstone whose timestamp equals the cutoff has
+    not expired (requirement D-17).
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: older tombstones have expired; milliseconds since 1970, UTC.
+        cutoff_ms: tombstones from before this time have expired; milliseconds since 1970, UTC.
         keep_versions: versions of the same table that must remain readable.
 
     Raises:
@@ -709,7 +710,7 @@ def names_of(paths: Any) -> Any:
 
 
 def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
-    """Return those of the decoded paths at which a file exists.
+    """Return the decoded paths at which a file exists.
 
     Cost: one request for each path, several at a time.
     """
@@ -728,7 +729,10 @@ def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
 
 
 def _changes_of(kept: Snapshot) -> pa.Table:
-    """Return the files that only the change data feed of a version needs: cdc and removed files."""
+    """Return the change data files and removed files of a version.
+
+    They are needed to read the version's change data feed. Empty if the feed is not enabled.
+    """
     empty = kept.files(FILE_COLUMNS).slice(0, 0)
     if not kept.configuration.change_data_feed_enabled:
         return empty

@@ -65,7 +65,10 @@ class RowsWritten:
     num_change_files: int = 0
 
     def metrics(self) -> dict[str, int | str]:
-        """Return Delta Spark's operationMetrics. Output rows include copied rows, as in Spark."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`.
+
+        As in Delta Spark, `numOutputRows` includes copied rows.
+        """
         written, removed, replaced = self.written, self.removed, self.replaced
         found: dict[str, int | str] = {
             "numFiles": len(written.adds),
@@ -94,7 +97,7 @@ class RowsWritten:
         }
 
     def result(self) -> None:
-        """Return nothing: callers get the committed version."""
+        """Return nothing, because callers get the committed version."""
         return
 
 
@@ -108,13 +111,14 @@ class Write(Operation[RowsWritten]):
         schema_mode: `merge` adds the columns that only the data has. `overwrite` replaces the
             table's schema with that of the data; it needs mode `overwrite`. With a predicate,
             `overwrite` only adds columns.
-        predicate: remove only existing rows that match this condition. Every new row must match it.
+        predicate: with mode `overwrite`: a condition that selects the existing rows to remove.
+            Every new row must match it, too.
         parameters: values for `?` or `:name` in an SQL predicate.
         dynamic: whether to replace only the partitions that the new rows belong to.
         keeps_null_partitions: with `dynamic`: whether to append to a partition with a NULL value
             instead of replacing it.
         partition_by: the new partition columns; only with `schema_mode="overwrite"`.
-        file_options: how new files are written.
+        file_options: options of the new files.
         logged: `operationParameters` for the history; None derives them from the arguments.
         name: name of the operation in the history.
     """
@@ -164,7 +168,7 @@ class Write(Operation[RowsWritten]):
 
     @property
     def needs_latest(self) -> bool:  # type: ignore[override]  # depends on the mode
-        """Whether the table is refreshed first: only if existing rows are removed."""
+        """Whether the table is refreshed first. True if existing rows are removed."""
         return self.mode == "overwrite"
 
     @property
@@ -173,7 +177,7 @@ class Write(Operation[RowsWritten]):
         return is_rereadable(self.data)
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """Return mode, partition columns and predicate."""
+        """Return the mode, the partition columns and the predicate."""
         if self.logged is not None:
             return self.logged
         found = {"mode": self.mode.capitalize(), "partitionBy": list(self.partition_by or ())}
@@ -340,7 +344,7 @@ def with_columns_of(
 def _check_partitions(
     transaction: PendingTransaction, rows: RowSource, partition_by: Sequence[str] | None
 ) -> None:
-    """Raise if the data lacks partition columns that are not explicitly dropped."""
+    """Raise if the data lacks partition columns, unless the caller passes new ones."""
     known = {name_key(name) for name in rows.schema.names}
     kept = transaction.configuration.partition_columns
     missing = [name for name in kept if name_key(name) not in known]
@@ -419,7 +423,7 @@ class PartsAppended:
     errors: Sequence[Exception | None]
 
     def metrics(self) -> dict[str, int]:
-        """Return Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         written = self.written
         return {
             "numFiles": len(written.adds),
@@ -428,19 +432,19 @@ class PartsAppended:
         }
 
     def result(self) -> Sequence[Exception | None]:
-        """Return the error of each part, or None."""
+        """Return for each part its error, or None if its rows were written."""
         return self.errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendParts(Operation[PartsAppended]):
-    """Append the rows of several callers. Parts with an invalid row are not written.
+    """Append the rows of several callers in one commit.
 
-    Nothing is committed if no part is valid.
+    A part with an invalid row is not written. Nothing is committed if no part is valid.
 
     Args:
         parts: the rows of each caller, in memory.
-        file_options: how new files are written.
+        file_options: options of the new files.
     """
 
     parts: Sequence[pa.Table]
@@ -458,7 +462,7 @@ class AppendParts(Operation[PartsAppended]):
 
         Cost: one pass over the rows; no file of the table is read.
         """
-        del engine  # the rows are few and already in this process
+        del engine  # not needed, because the rows are few and already in this process
         written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
         if written.adds:
             transaction.add_files(written)

@@ -1,13 +1,14 @@
 """Operations that change a table's metadata.
 
 - `columns`: add, rename, move, drop and change columns; the base class `Alteration`.
-- `properties`: properties, name and description; constraints, domains, features, clustering
-  columns, row ids of existing rows.
-- `iceberg`: UniForm. `drop_feature`: needs several commits, so it is a function that runs several
-  operations.
+- `properties`: table properties, name and description; CHECK constraints, metadata domains, table
+  features, clustering columns, and row ids for existing rows.
+- `iceberg`: UniForm.
+- `drop_feature`: a function that runs several operations, because dropping a feature needs several
+  commits.
 
-An operation changes protocol and metadata through `protocol.table_change`, and checks the existing
-rows against a new constraint.
+The operations compute the new protocol and metadata with `protocol.table_change`. Before they add a
+constraint, they check that the existing rows satisfy it.
 
 Protocol: Change Metadata, Protocol Evolution
 """

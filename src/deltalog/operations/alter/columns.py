@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# The base of all operations that change metadata.
+# --- Base class of the operations that change metadata
 
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -59,26 +59,27 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alteration(Operation[Nothing]):
-    """An operation that changes metadata; it commits only if something changed."""
+    """Base class of operations that change metadata. Without a change, nothing is committed."""
 
     skips_empty: ClassVar[bool] = True
 
     @abstractmethod
     def change(self, transaction: PendingTransaction) -> Mapping[str, Any]:
-        """Stage the change; return Delta Spark's operationParameters for it."""
+        """Stage the change, and return the `operationParameters` that Delta Spark would log."""
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
-        """Stage the change, and record its parameters."""
+        """Stage the change, and record its `operationParameters`."""
         del engine
         transaction.parameters.update(self.change(transaction))
         return Nothing()
 
 
 def change_schema(pending: PendingTransaction, schema: StructType) -> None:
-    """Stage a new schema that fits the existing files.
+    """Stage a new schema with which the existing files can still be read.
 
     Raises:
-        InvalidInputError: the files do not fit the schema, or no table may have it.
+        InvalidInputError: the existing files cannot be read with the schema, or the schema is
+            invalid.
     """
     pending.set_configuration(changed_table(pending.configuration, schema=schema))
 
@@ -86,7 +87,7 @@ def change_schema(pending: PendingTransaction, schema: StructType) -> None:
 def change_properties(
     pending: PendingTransaction, configuration: Mapping[str, str], **options: Any
 ) -> TableConfiguration:
-    """Stage new properties, and the protocol that they need.
+    """Stage new table properties, and upgrade the protocol if they need it.
 
     Raises:
         InvalidInputError: a property is invalid, or the change is not allowed.
@@ -97,7 +98,7 @@ def change_properties(
 def change_features(
     pending: PendingTransaction, features: Sequence[str] = (), **options: Any
 ) -> TableConfiguration:
-    """Stage more table features.
+    """Stage additional table features.
 
     Raises:
         InvalidInputError: a feature is unknown.
@@ -107,7 +108,7 @@ def change_features(
 
 
 def who_loses_access(before: Protocol, after: Protocol) -> str:
-    """Describe which engines lose read or write access to the table; empty if none does."""
+    """Describe which engines lose read or write access to the table; empty if no engine does."""
     reading = engines_losing_access(before, after)
     writing = [
         engine
@@ -126,13 +127,16 @@ def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
     pending.set_configuration(changed)
     lost = who_loses_access(before, changed.protocol)
     if lost:
-        # A protocol upgrade is hard to undo, so the caller is warned.
+        # Warn the caller, because a protocol upgrade is hard to undo.
         logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
     return changed
 
 
 def described(field: Field, name: str | None = None) -> dict[str, Any]:
-    """Return a column as in Delta Spark's operationParameters, without parts of nested types."""
+    """Return a column as Delta Spark writes it to `operationParameters`.
+
+    A nested type is only its name, such as `struct`.
+    """
     return {
         "name": name or field.name,
         "type": getattr(field.type, "type", str(field.type)),
@@ -145,26 +149,27 @@ def described(field: Field, name: str | None = None) -> dict[str, Any]:
     }
 
 
-# Operations that add, rename, move, drop and change columns.
+# --- Operations that add, rename, move, drop and change columns
 
 
 _DECLARATIONS: Final = {
-    CURRENT_DEFAULT_KEY: "a default: add it, then set the default for rows to come",
+    CURRENT_DEFAULT_KEY: "a default: add it, then set the default for new rows",
     GENERATION_EXPRESSION_KEY: "a generation expression: existing rows have no value for it",
-    IDENTITY_STEP_KEY: "an identity: existing rows have no number",
+    IDENTITY_STEP_KEY: "an identity: existing rows would have no identity value",
 }
 _OWN_METADATA: Final = ("delta.", "__", CURRENT_DEFAULT_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumns(Alteration):
-    """Add columns, or fields of the struct at `parent`; existing rows have NULL in them.
+    """Add columns, or fields of a struct. In existing rows they are NULL.
 
     Args:
-        fields: in order; the first is placed at `where`, the others follow it.
-        parent: path of a struct; empty is the table itself.
+        fields: the new columns in order: the first at the position `where`, the others after it.
+        parent: path of the struct that the fields are added to; empty adds columns of the table.
         where: `first`, `last` or `("after", name)`.
-        extends_structs: whether an existing struct gets the fields that only the given one has.
+        extends_structs: whether a struct in `fields` that exists already adds its new fields to
+            the existing struct. If False, a struct that exists is an error.
     """
 
     fields: Sequence[Field]
@@ -177,8 +182,8 @@ class AddColumns(Alteration):
         """Change the schema.
 
         Raises:
-            InvalidInputError: a name is taken, or a column is NOT NULL, generated, an identity
-                column, or has a default.
+            InvalidInputError: a column of this name exists, or a new column is NOT NULL, is a
+                generated or identity column, or has a default.
         """
         if not self.fields:
             raise InvalidInputError("there are no columns to add")
@@ -204,9 +209,9 @@ class AddColumns(Alteration):
         return {"columns": columns}
 
     def _new_fields(self, schema: StructType, path: Path, given: Field) -> list[tuple[Path, Field]]:
-        """Return the fields that a struct of the table lacks, with the path of their struct.
+        """Return the fields of `given` that the table's struct lacks, each with its struct's path.
 
-        Empty if the column itself is to be added, or exists already.
+        Empty if the table has no struct at `path`, or if this struct lacks no field.
         """
         if not self.extends_structs or not isinstance(given.type, StructType):
             return []
@@ -227,7 +232,7 @@ class AddColumns(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn(Alteration):
-    """Rename a column or nested field; its physical name in files stays."""
+    """Rename a column or nested field. Its physical name does not change."""
 
     column: str | Path
     new_name: str
@@ -237,8 +242,8 @@ class RenameColumn(Alteration):
         """Change the schema, and the properties that name the column.
 
         Raises:
-            InvalidInputError: the table has no column mapping, the name is taken, or a constraint
-                or generated column uses the column.
+            InvalidInputError: the table has no column mapping, a column of the new name exists, or
+                a constraint or generated column uses the column.
         """
         _check_mapped(transaction, "rename")
         before = transaction.configuration
@@ -253,7 +258,7 @@ class RenameColumn(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class DropColumns(Alteration):
-    """Drop columns or nested fields from the schema; existing files keep the values."""
+    """Drop columns or nested fields from the schema. Existing files still contain the values."""
 
     columns: Sequence[str | Path]
     name: ClassVar[str] = "DROP COLUMNS"
@@ -306,7 +311,7 @@ class MoveColumn(_ColumnChange):
     where: Where
 
     def logged_parameters(self) -> dict[str, str]:
-        """Return the position in SQL's terms."""
+        """Return the position as in SQL: `FIRST`, `LAST` or `AFTER name`."""
         return {"position": _position(self.where)}
 
     def changed(self, transaction: PendingTransaction) -> StructType:
@@ -324,7 +329,7 @@ class SetColumnType(_ColumnChange):
     to_type: DataType | str
 
     def changed(self, transaction: PendingTransaction) -> StructType:
-        """Return the schema with the type.
+        """Return the schema with the column's new type.
 
         Raises:
             InvalidInputError: the change is not a widening, `delta.enableTypeWidening` is not set,
@@ -336,11 +341,13 @@ class SetColumnType(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnCollations(_ColumnChange):
-    """Set the collations that compare the strings of a column or nested field.
+    """Set the collations of the strings in a column or nested field.
 
     Args:
-        collations: path inside the column → name in SQL; the empty path is the column itself.
-        to_type: the new type of the column; None keeps its type.
+        collations: path inside the column → name of the collation in SQL. The empty path is the
+            column itself.
+        to_type: the new type of the column, which also removes all its collations; None preserves
+            type and collations.
 
     Protocol: Writer Requirements for Collations
     """
@@ -352,15 +359,15 @@ class SetColumnCollations(_ColumnChange):
         """Return the schema with the collations.
 
         Raises:
-            InvalidInputError: there is no such collation, the column has no strings there, or the
-                table is clustered by it; or as `SetColumnType`.
+            InvalidInputError: a collation does not exist, a path does not lead to a string, the
+                table is clustered by the column, or `SetColumnType` would not accept the new type.
         """
         schema = transaction.configuration.schema
         path = canonical_path_of(schema, self.column)
         _check_not_clustered(transaction, path, "change the collation of")
         if self.to_type is not None:
             schema = evolve.change_type(schema, path, self.to_type)
-        replaces = self.to_type is not None  # a repeated type replaces all collations
+        replaces = self.to_type is not None  # a new type removes all existing collations
 
         def collated(field: Field) -> Field:
             found = with_collations(field, {}) if replaces else field
@@ -384,7 +391,7 @@ class SetColumnComment(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnMetadata(_ColumnChange):
-    """Add entries to a column's metadata; other operations set the entries of table features."""
+    """Add entries to a column's metadata, except entries that belong to a table feature."""
 
     metadata: Mapping[str, Any]
 
@@ -397,15 +404,15 @@ class SetColumnMetadata(_ColumnChange):
         own = sorted(key for key in self.metadata if key.startswith(_OWN_METADATA))
         if own:
             raise InvalidInputError(
-                f"cannot set {', '.join(own)} as column metadata: table features keep it; use the "
-                "method for that feature instead"
+                f"cannot set {', '.join(own)} as column metadata: these keys belong to table "
+                "features; use the method of the feature instead"
             )
         return _with_entries(transaction, self.column, self.metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class SetColumnDefault(_ColumnChange):
-    """Set the default of a column, for new rows without a value; None removes it.
+    """Set the default that a column has in new rows without a value; None removes it.
 
     Protocol: Default Columns
     """
@@ -416,7 +423,7 @@ class SetColumnDefault(_ColumnChange):
         """Return the schema with the default.
 
         Raises:
-            InvalidInputError: the string is not a constant of the column's type.
+            InvalidInputError: the default is not a constant of the column's type.
         """
         return _with_entries(transaction, self.column, {CURRENT_DEFAULT_KEY: self.default})
 
@@ -432,7 +439,8 @@ class SetColumnNotNull(_ColumnChange):
             ConstraintViolationError: existing rows have NULL in the column.
             InvalidInputError: the path leads into a list or map.
 
-        Cost: reads the column of files, except if statistics prove that it has no NULL.
+        Cost: reads the column from all files except those whose statistics prove that it has no
+        NULL.
         """
         schema = transaction.configuration.schema
         path = canonical_path_of(schema, self.column)
@@ -472,8 +480,8 @@ def _check_addable(field: Field) -> None:
 def _check_mapped(transaction: PendingTransaction, operation: str) -> None:
     if transaction.configuration.column_mapping_mode is Mode.NONE:
         raise InvalidInputError(
-            f"cannot {operation} a column of {transaction.store.root}: files have it by its name; "
-            "set delta.columnMapping.mode = name first"
+            f"cannot {operation} a column of {transaction.store.root}: without column mapping, the "
+            "names in data files would have to change; set delta.columnMapping.mode = name first"
         )
 
 
@@ -495,7 +503,7 @@ def _is_inside_container(schema: StructType, path: Path) -> bool:
 
 
 def _is_missing(path: Path) -> Expression:
-    """Return the condition for a violation of NOT NULL: the field is NULL, its struct is not."""
+    """Return the condition that violates NOT NULL: the field is NULL, and its struct is not."""
     missing: Expression = IsNull(Column(path))
     if len(path) == 1:
         return missing
@@ -505,7 +513,7 @@ def _is_missing(path: Path) -> Expression:
 def _with_entries(
     transaction: PendingTransaction, column: str | Path, entries: Mapping[str, Any]
 ) -> StructType:
-    """Return the schema with entries in a column's metadata; a value of None removes the key."""
+    """Return the schema after setting a column's metadata entries; the value None removes a key."""
 
     def change(field: Field) -> Field:
         merged = {**field.metadata, **entries}
@@ -524,7 +532,7 @@ def _position(where: Where) -> str:
     return where.upper() if isinstance(where, str) else f"AFTER {where[1]}"
 
 
-# Adjust the property that lists the columns with statistics to schema changes.
+# --- Renamed and dropped columns in the property `delta.dataSkippingStatsColumns`
 
 
 _KEY: Final = TableProperties.data_skipping_stats_columns.key
@@ -532,12 +540,12 @@ _PLAIN: Final = re.compile(r"\w+")
 
 
 def with_renamed_column(configuration: Mapping[str, str], old: Path, new: Path) -> dict[str, str]:
-    """Return the properties after a column, with its nested fields, was renamed."""
+    """Return the properties with the new name of a renamed column or nested field."""
     return _edited(configuration, old, new)
 
 
 def without_column(configuration: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return the properties after a column, with its nested fields, was dropped."""
+    """Return the properties without a dropped column and its nested fields."""
     return _edited(configuration, path, None)
 
 
@@ -564,7 +572,7 @@ def _text(path: Sequence[str]) -> str:
     )
 
 
-# Check the existing rows of a table against a new constraint or NOT NULL.
+# --- Check of existing rows against a new constraint or NOT NULL
 
 
 _EXAMPLES: Final = 5
@@ -574,19 +582,23 @@ _MOST_COMPARED: Final = 1000
 def check_existing_rows(
     pending: PendingTransaction, what: str, violation: Expression, *, constraint: str
 ) -> None:
-    """Raise if existing rows violate a rule; the commit then conflicts with all added rows.
+    """Raise if existing rows violate a new constraint.
+
+    The transaction then conflicts with every concurrent commit that adds rows, because those rows
+    have not been checked.
 
     Args:
-        pending: the transaction; it must not add files.
-        what: description of the rule, for messages.
-        violation: a condition that is true for rows that violate the rule.
-        constraint: the rule's name, for the error.
+        pending: the transaction that adds the constraint; it must not add files.
+        what: description of the constraint for messages.
+        violation: a condition that is true for rows that violate the constraint.
+        constraint: name of the constraint, an attribute of the error.
 
     Raises:
-        ConstraintViolationError: with the number of violating rows, and examples.
+        ConstraintViolationError: rows violate the constraint. The error has their number and
+            examples.
         InvalidInputError: the transaction has staged files, or changes the schema.
 
-    Cost: the columns of the rule, from the files that data skipping leaves.
+    Cost: reads the columns of the constraint from the files that data skipping does not exclude.
     """
     snapshot = pending.snapshot
     pending.record_read(None)
@@ -598,7 +610,7 @@ def check_existing_rows(
         return
     if pending.configuration.schema != snapshot.configuration.schema:
         raise InvalidInputError(
-            f"cannot set {what} in a transaction that changes the schema: commit that first"
+            f"cannot set {what} in a transaction that changes the schema: commit the schema first"
         )
     names = list(dict.fromkeys(path[0] for path in sorted(columns_of(violation))))
     scan = plan_scan(snapshot, columns=names or None, predicate=violation)
@@ -620,14 +632,14 @@ def check_existing_rows(
         )
 
 
-# The operation that moves an identity column's high water mark past explicitly written values.
+# --- Identity columns whose values were written explicitly
 
 
 @dataclass(frozen=True, slots=True)
 class SyncIdentity(Alteration):
     """Make an identity column continue after the values in the table.
 
-    If the high water mark is past them already, nothing changes: it never moves back.
+    If its high water mark is already past these values, nothing changes: the mark never moves back.
     """
 
     column: str
@@ -637,9 +649,10 @@ class SyncIdentity(Alteration):
         """Set the column's high water mark.
 
         Raises:
-            InvalidInputError: the column is not an identity column, or the next value does not fit.
+            InvalidInputError: the column is not an identity column, or its values would exceed the
+                range of a long.
 
-        Cost: reads the column.
+        Cost: reads the column from all files.
         """
         schema = transaction.configuration.schema
         known = {name_key(found.name): found for found in identity_columns(schema)}
@@ -661,7 +674,7 @@ class SyncIdentity(Alteration):
 
 
 def _last_value(transaction: PendingTransaction, column: IdentityColumn) -> int | None:
-    """Return the last value in the table, in the direction of the steps."""
+    """Return the column's maximum in the table, or its minimum if the step is negative."""
     if transaction.snapshot is None:
         return None
     last: int | None = None

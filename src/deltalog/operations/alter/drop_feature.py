@@ -1,9 +1,9 @@
-"""Drop a table feature: first its uses, then the history that needs it, then the protocol entry.
+"""Drop a table feature: stop using it, then handle the old commits that use it, then drop it.
 
-A reader of the newest version may also replay older commits. So there are two ways to drop a reader
-feature. Either a checkpoint is written after the last use, and checkpoints before the version of
-the drop are protected from cleanup. Or the history that needs the feature is truncated, once it is
-old enough.
+The log still contains commits that use the feature, and a reader may have to replay them. So there
+are two ways to drop a reader feature. By default a checkpoint is written after the last use, and
+cleanup may not delete the checkpoints before the version of the drop. With `truncate_history`, the
+commits that use the feature are deleted once they are old enough.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -50,7 +50,11 @@ class Commit(Protocol):
     """A function that stages and commits one operation."""
 
     def __call__(self, operation: Operation[Any]) -> Snapshot:
-        """Return the committed version, or the current one if nothing was staged."""
+        """Stage and commit the operation.
+
+        Returns:
+            The committed snapshot, or the current snapshot if nothing was staged.
+        """
 
 
 def drop_feature(
@@ -66,32 +70,33 @@ def drop_feature(
 
     Args:
         snapshot: the newest version.
-        feature: by any of its names, in any case.
+        feature: any name of the feature, in any case.
         commit: stages and commits an operation.
-        truncate_history: False keeps the history, and protects its checkpoints from cleanup; True
-            deletes the log before the last checkpoint, as far as it is older than
+        truncate_history: False preserves the history, and protects its checkpoints from cleanup.
+            True deletes the log before the last checkpoint if it is older than
             `delta.dropFeatureTruncateHistory.retentionDuration`.
         options: options of rewritten files.
-        at_ms: the time from which the retention is counted; None means now.
+        at_ms: the time that counts as now for the retention, in ms since the epoch; None means the
+            current time.
 
     Returns:
-        The table without the feature.
+        The snapshot of the table without the feature.
 
     Raises:
-        InvalidInputError: the feature cannot be dropped, or the history that needs it is not old
-            enough to be truncated. In the latter case its uses are removed already; repeat the
-            call later.
+        InvalidInputError: the feature cannot be dropped, or the commits that use it are too recent
+            to be deleted. In the second case the newest version no longer uses the feature; repeat
+            the call later.
 
-    Cost: files that need the feature are rewritten; one checkpoint; with `truncate_history`, every
-    commit of the log is read.
+    Cost: rewrites the files that need the feature, and writes one checkpoint. With
+    `truncate_history`, it also reads every commit of the log.
     """
     feature = requested_name(feature) or feature
     name = canonical_name(feature)
     droppable = check_droppable(snapshot.configuration, feature)
     if name == "checkpointProtection" and not truncate_history:
         raise InvalidInputError(
-            "cannot drop checkpointProtection while the history that it protects stays: pass "
-            "truncate_history=True"
+            "cannot drop checkpointProtection while the log contains the history that it protects: "
+            "pass truncate_history=True"
         )
     if not droppable.has_history and name != "checkpointProtection":
         return commit(DropFeature(feature))
@@ -104,12 +109,12 @@ def drop_feature(
 
 @dataclass(frozen=True, slots=True)
 class FilesRewritten:
-    """The metrics of the files that were rewritten without a feature, under Delta Spark's names."""
+    """The metrics of rewriting files without a feature, under the names of Delta Spark."""
 
     counts: Mapping[str, int]
 
     def metrics(self) -> Mapping[str, int]:
-        """Return the counts; empty if no file needed the feature."""
+        """Return the counts; empty if no file was rewritten."""
         return self.counts
 
     def result(self) -> None:
@@ -119,10 +124,10 @@ class FilesRewritten:
 
 @dataclass(frozen=True, slots=True)
 class StopUsing(Operation[FilesRewritten]):
-    """Remove every use of a feature: properties, metadata, and the files that need it.
+    """Remove every use of a feature from the properties, the column metadata and the files.
 
     Args:
-        feature: by any of its names.
+        feature: any name of the feature.
         options: options of the new files.
     """
 
@@ -131,8 +136,8 @@ class StopUsing(Operation[FilesRewritten]):
     skips_empty: ClassVar[bool] = True
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # as Delta Spark calls what it does here
-        """The name of the operation by which Delta Spark removes the uses of this feature."""
+    def name(self) -> str:  # type: ignore[override]  # other operations have a constant name
+        """The operation that Delta Spark records in the log when it stops using this feature."""
         return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
 
     def logged_parameters(self) -> dict[str, str]:
@@ -177,9 +182,9 @@ class DropFeature(Operation[Nothing]):
     """Remove an unused feature from the protocol.
 
     Args:
-        feature: by any of its names.
-        truncates_history: whether the history that needs it was truncated; if not, its checkpoints
-            are protected.
+        feature: any name of the feature.
+        truncates_history: True if the history that needs the feature has been deleted; False
+            protects the checkpoints of this history from cleanup.
     """
 
     feature: str
@@ -239,14 +244,14 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
         transaction.remove_domain(ROW_TRACKING_DOMAIN)
     files = _files_with_ids(snapshot)
     if files.num_rows:
-        # If the feature were added again, its high water mark would restart, and ids that files
-        # kept would be assigned a second time.
+        # Remove the row ids of all files. If row tracking were added again later, new ids would
+        # start at 0 and could equal ids that the files still had.
         transaction.record_read(None)
         transaction.add_again(files)
 
 
 def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
-    """Return the files that cannot be read without the feature."""
+    """Return the files that readers without the feature cannot read."""
     if feature == "deletionVectors":
         vectors: Any = snapshot.files(["deletionVector"]).column("deletionVector")
         if not vectors.null_count < len(vectors):
@@ -279,7 +284,7 @@ def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
     """Delete the part of the log that needs a feature.
 
     Raises:
-        InvalidInputError: some of it is not old enough.
+        InvalidInputError: a commit or checkpoint that needs the feature is not old enough.
     """
     retention_ms = snapshot.configuration.properties.truncate_history_retention_ms
     if not _history_uses(snapshot, feature):
@@ -287,10 +292,11 @@ def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
     cleanup_metadata(snapshot, retention_ms=retention_ms, at_ms=at_ms)
     if _history_uses(snapshot, feature):
         raise InvalidInputError(
-            f"cannot drop {feature} of {snapshot.store.root} yet: the table does not use it any "
-            f"more, but its history does. Once the last commit that did is {_hours(retention_ms)} "
-            "old at midnight UTC (delta.dropFeatureTruncateHistory.retentionDuration), repeat "
-            "the call; or drop the feature without truncate_history"
+            f"cannot drop {feature} of {snapshot.store.root} yet: the newest version does not use "
+            "the feature, but older commits do; repeat the call when the last of these commits is "
+            f"{_hours(retention_ms)} old at midnight UTC "
+            "(delta.dropFeatureTruncateHistory.retentionDuration), or drop the feature without "
+            "truncate_history"
         )
 
 
@@ -330,7 +336,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
 def _line_uses(line: bytes, feature: str, version: int) -> bool:
     action: Mapping[str, Any] = loads(line, f"version {version}")
     if feature == "deletionVectors":
-        # Only adds: a reader without the feature applies a `remove` correctly as well.
+        # Ignore `remove` actions: a reader without the feature applies them correctly.
         return (action.get("add") or {}).get("deletionVector") is not None
     metadata = action.get("metaData")
     if metadata is None:

@@ -1,4 +1,4 @@
-"""Requirements of Iceberg's readers on a table and its files.
+"""What a table and its files need so that Iceberg clients can read them (UniForm).
 
 Protocol: Iceberg Compatibility V1, V2; RFC IcebergCompatV3
 """
@@ -33,15 +33,15 @@ _FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformUpgrade:
-    """The steps that show a table as Iceberg, and their results.
+    """The changes that make a table readable as Iceberg, and the metrics of the rewrite.
 
     Args:
         iceberg_compat_version: 1, 2 or 3.
         properties: the properties to set, as key → string.
-        num_files: number of files of the table.
-        num_files_to_rewrite: for V1 and V2, files with deletion vectors, which they do not accept;
-            for V3, files with row ids that Iceberg would not find, or would find different ones.
-        size_bytes_to_rewrite: total size of these files.
+        num_files: the number of files of the table.
+        num_files_to_rewrite: the number of files to rewrite. V1 and V2: the files with deletion
+            vectors. V3: the files in which Iceberg would find no row ids or wrong ones.
+        size_bytes_to_rewrite: the total size of the files to rewrite.
         metrics: metrics of the rewrite, as `optimize.purge` returns them; None for a dry run.
     """
 
@@ -54,31 +54,35 @@ class UniformUpgrade:
 
     @property
     def preparation(self) -> dict[str, str]:
-        """The properties that must be set before files are rewritten."""
+        """The subset of `properties` that must be set before files are rewritten."""
         late = (_COMPATIBLE, _FORMATS)
         return {key: text for key, text in self.properties.items() if not key.startswith(late)}
 
     @property
     def rewrites_with_properties(self) -> bool:
-        """Whether files are rewritten in the commit that sets the properties, which affect them."""
+        """Whether one commit rewrites the files and sets the properties.
+
+        V3 needs this, because its properties affect how the new files are written.
+        """
         return VERSIONS[self.iceberg_compat_version].needs_row_tracking
 
     def done(self, metrics: Mapping[str, Any]) -> UniformUpgrade:
-        """Return the same upgrade with the metrics of the rewrite."""
+        """Return a copy of this upgrade that contains the metrics of the rewrite."""
         return replace(self, metrics=metrics)
 
 
 def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
-    """Return the steps that show a table as Iceberg.
+    """Return the changes that make a table readable as Iceberg.
 
     Args:
         snapshot: snapshot of the table.
-        version: version of Iceberg compatibility.
+        version: the version of icebergCompat, 1 to 3.
 
     Raises:
-        InvalidInputError: there is no such version, or the table cannot have it.
+        InvalidInputError: there is no such version, or the table does not meet its requirements.
 
-    Cost: the deletion vectors' descriptors of all files; for V3, if not enabled, every footer.
+    Cost: V1 and V2: reads the deletion vector descriptors from the log. V3, unless it is enabled
+    already: reads the footer of every file.
     """
     if version not in VERSIONS:
         raise InvalidInputError(
@@ -88,7 +92,7 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     configuration = snapshot.configuration
     changed = missing_properties(configuration, version)
     if changed:
-        # Raise the errors of ALTER TABLE before a file is rewritten.
+        # Check the new properties now, so that an invalid change fails before a file is rewritten.
         stored = configuration.metadata.configuration
         changed_table(configuration, configuration={**stored, **changed})
     files = snapshot.files(["path", "size", "deletionVector"])
@@ -109,7 +113,10 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
 
 
 def missing_properties(configuration: TableConfiguration, version: int) -> dict[str, str]:
-    """Return the properties that a table still needs to be shown as Iceberg, as key → string."""
+    """Return the properties to set so that Iceberg clients can read a table, as key → string.
+
+    Properties that have the right value already are left out.
+    """
     stored = configuration.metadata.configuration
     wanted = _wanted(configuration, version)
     return {key: text for key, text in wanted.items() if stored.get(key) != text}
@@ -135,26 +142,27 @@ def _wanted(configuration: TableConfiguration, version: int) -> dict[str, str]:
 
 
 def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: int) -> None:
-    """Raise if existing files violate the rules of a version of Iceberg compatibility.
+    """Raise if existing files violate the rules of an icebergCompat version.
 
     Args:
-        transaction: enables the version; for V3, files that others add meanwhile conflict with it.
+        transaction: the transaction that enables the version. For V3, files that are added
+            concurrently conflict with it.
         snapshot: snapshot of the table before the change.
-        version: the version to enable.
+        version: the icebergCompat version to enable.
 
     Raises:
-        InvalidInputError: a file has a deletion vector that the version does not accept, lacks
-            `numRecords` that it needs, or has row ids that only one format would find.
+        InvalidInputError: V1 and V2: a file has a deletion vector. V3: a file lacks `numRecords`,
+            or Delta and Iceberg readers would find different row ids in a file.
 
-    Cost: for V3 every footer.
+    Cost: V3: reads the footer of every file.
     """
     attempt = _attempt(snapshot, version)
     if not VERSIONS[version].allows_vectors:
         vectors = snapshot.files(["deletionVector"]).column("deletionVector")
         if vectors.null_count < len(vectors):
             raise InvalidInputError(
-                f"{attempt}: files have deletion vectors; rewrite them by optimize.purge(), or let "
-                "optimize.upgrade_uniform() do all of it"
+                f"{attempt}: some files have deletion vectors; call optimize.purge() to rewrite "
+                "them, or optimize.upgrade_uniform() to rewrite them and set the properties"
             )
         return
     check_counts(snapshot, version)
@@ -163,21 +171,21 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
     others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
     if others.true_count:
         raise InvalidInputError(
-            f"{attempt}: {others.true_count} of {len(files)} files have row ids under other field "
-            "ids than Iceberg has for them; optimize.upgrade_uniform(3) rewrites these files, "
+            f"{attempt}: {others.true_count} of {len(files)} files have row ids in columns without "
+            "the field ids that Iceberg expects; optimize.upgrade_uniform(3) rewrites these files, "
             "and its dry run shows the cost"
         )
 
 
 def check_counts(snapshot: Snapshot, version: int) -> None:
-    """Raise if a file lacks `numRecords`, without which rows have no ids."""
+    """Raise if a file lacks `numRecords`: row ids cannot be assigned to such a file."""
     counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
     if counts.null_count:
         raise InvalidInputError(
-            f"{_attempt(snapshot, version)}: expected numRecords of every file, found none of "
-            f"{counts.null_count} files; rewrite them first"
+            f"{_attempt(snapshot, version)}: {counts.null_count} files have no numRecords in their "
+            "statistics; rewrite these files first"
         )
 
 
 def _attempt(snapshot: Snapshot, version: int) -> str:
-    return f"cannot switch on icebergCompatV{version} of {snapshot.store.root}"
+    return f"cannot enable icebergCompatV{version} of {snapshot.store.root}"

@@ -1,4 +1,4 @@
-"""Operations that set and unset table properties, and set a table's name and description.
+"""Operations that change table properties, constraints, domains, features and row ids.
 
 Protocol: Table Properties
 """
@@ -53,8 +53,8 @@ class SetTableProperties(Alteration):
     """Set table properties, and upgrade the protocol if they need it.
 
     Args:
-        properties: key → string; `delta.feature.…` and `delta.min…Version` change the protocol.
-        raise_if_not_exists: whether unknown `delta.` properties raise.
+        properties: key → string. `delta.feature.…` and `delta.min…Version` change the protocol.
+        raise_if_not_exists: whether unknown properties with the prefix `delta.` are an error.
     """
 
     properties: Mapping[str, str]
@@ -65,7 +65,8 @@ class SetTableProperties(Alteration):
         """Change the metadata; enabling row tracking also assigns row ids to existing files.
 
         Raises:
-            InvalidInputError: a property is unknown or invalid, or contradicts the table.
+            InvalidInputError: a property is unknown, has an invalid value, or is not allowed for
+                this table.
             UnsupportedFeatureError: deltalog could not write the table afterwards.
         """
         if not self.properties:
@@ -73,7 +74,8 @@ class SetTableProperties(Alteration):
         for key in self.properties:
             if key.lower().startswith(CONSTRAINT_PREFIX):
                 raise InvalidInputError(
-                    f"cannot set {key} as a property: add_constraint checks the existing rows"
+                    f"cannot set {key} as a property: use add_constraint, which checks the "
+                    "existing rows"
                 )
         before, lenient = transaction.configuration, not self.raise_if_not_exists
         # As in Delta Spark, `comment` is stored as the table's description.
@@ -108,17 +110,19 @@ class UnsetTableProperties(Alteration):
         """Change the metadata.
 
         Raises:
-            InvalidInputError: the table does not have the property, or it is a constraint or is
-                maintained by writers.
+            InvalidInputError: the table does not have a property, a property is a constraint, or
+                only writers may set a property.
         """
         configuration = dict(transaction.configuration.metadata.configuration)
         by_folded = {key.lower(): key for key in configuration}
         for key in self.keys:
             if key.lower().startswith(CONSTRAINT_PREFIX):
-                raise InvalidInputError(f"cannot unset {key}: drop the constraint")
+                raise InvalidInputError(f"cannot unset {key}: drop the constraint instead")
             found = by_folded.get(key.lower())
             if found is not None and is_set_by_writers(found):
-                raise InvalidInputError(f"table property {found} is set by writers themselves")
+                raise InvalidInputError(
+                    f"cannot unset the table property {found}: it is set by writers themselves"
+                )
             if found is None and self.raise_if_not_exists:
                 raise InvalidInputError(
                     f"cannot unset the table property {key!r}: {transaction.store.root} does not "
@@ -131,7 +135,7 @@ class UnsetTableProperties(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class SetTableName(Alteration):
-    """Set the table's name in its metadata; the name in a catalog does not change."""
+    """Set the table's name in its metadata. Its name in a catalog does not change."""
 
     table_name: str
     name: ClassVar[str] = "UPDATE TABLE METADATA"
@@ -166,25 +170,26 @@ def _spelled(key: str, *, lenient: bool) -> str:
         raise
 
 
-# The operation that sets the clustering columns.
+# --- Clustering columns
 
 
 @dataclass(frozen=True, slots=True)
 class SetClusteringColumns(Alteration):
-    """Set the clustering columns; existing files keep their order until they are rewritten.
+    """Set the clustering columns. Existing files do not change until they are rewritten.
 
     Args:
-        columns: names or paths; None or an empty sequence ends clustering.
+        columns: names or paths of the columns; None or an empty sequence ends clustering.
     """
 
     columns: Sequence[str | Path] | None
     name: ClassVar[str] = "CLUSTER BY"
 
     def change(self, transaction: PendingTransaction) -> dict[str, str]:
-        """Set the metadata domain, and add the table feature.
+        """Set the metadata domain of clustering, and add the table feature.
 
         Raises:
-            InvalidInputError: the table is partitioned, or a column has no min and max statistics.
+            InvalidInputError: the table is partitioned, or no min and max statistics are collected
+                for a column.
         """
         snapshot = transaction.snapshot
         known = {} if snapshot is None else dict(snapshot.domain_metadata)
@@ -209,12 +214,12 @@ def _logical(configuration: TableConfiguration, path: Path) -> str:
     return ".".join(path)
 
 
-# Operations that set and remove user-controlled metadata domains.
+# --- User-controlled metadata domains
 
 
 @dataclass(frozen=True, slots=True)
 class SetDomainMetadata(Alteration):
-    """Set the configuration of a metadata domain, replacing the previous one."""
+    """Set the configuration of a metadata domain, which replaces its previous configuration."""
 
     domain: str
     configuration: str
@@ -260,29 +265,29 @@ class RemoveDomainMetadata(Alteration):
         return {"domain": self.domain}
 
 
-# Operations that upgrade the protocol: add features, raise versions.
+# --- Protocol upgrades
 
 
 @dataclass(frozen=True, slots=True)
 class AddFeature(Alteration):
-    """Add table features to the protocol; properties or columns that use them are set separately.
+    """Add table features to the protocol, without setting properties or columns that use them.
 
     Args:
-        features: one or several, by name.
-        allow_protocol_versions_increase: whether reader and writer version may be raised.
+        features: name or names of the features.
+        allow_protocol_versions_increase: whether the reader or writer version may increase.
 
     Protocol: Table Features
     """
 
     features: str | Sequence[str]
     allow_protocol_versions_increase: bool = False
-    name: ClassVar[str] = "ADD FEATURE"  # deltalake's; Delta Spark sets a property instead
+    name: ClassVar[str] = "ADD FEATURE"  # as deltalake logs it; Delta Spark sets a property instead
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
         """Change the protocol.
 
         Raises:
-            InvalidInputError: the feature is unknown, or versions would have to be raised.
+            InvalidInputError: a feature is unknown, or a protocol version would have to increase.
             UnsupportedFeatureError: deltalog could not write the table afterwards.
         """
         given = [self.features] if isinstance(self.features, str) else self.features
@@ -297,9 +302,9 @@ class AddFeature(Alteration):
             lost = who_loses_access(before, after)
             raise InvalidInputError(
                 f"cannot add {', '.join(names)} to {transaction.store.root}: the protocol would "
-                f"rise from {_versions(before)} to {_versions(after)}"
+                f"change from {_versions(before)} to {_versions(after)}"
                 + (f", and {lost}" if lost else "")
-                + "; pass allow_protocol_versions_increase=True if that is meant"
+                + "; pass allow_protocol_versions_increase=True to allow this"
             )
         change_features(transaction, names)
         return {"name": names}
@@ -307,7 +312,7 @@ class AddFeature(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeProtocol(Alteration):
-    """Raise the protocol versions; lower versions change nothing, as in Delta Spark.
+    """Raise the protocol versions. Lower versions than the table's change nothing.
 
     Protocol: Protocol Evolution
     """
@@ -320,7 +325,7 @@ class UpgradeProtocol(Alteration):
         """Change the protocol.
 
         Raises:
-            InvalidInputError: a version is not an integer, or does not exist.
+            InvalidInputError: a version is not an integer, or there is no such protocol version.
         """
         versions: tuple[object, ...] = (self.reader_version, self.writer_version)
         if not all(type(version) is int for version in versions):
@@ -338,7 +343,7 @@ class UpgradeProtocol(Alteration):
 
 
 def protocol_parameters(transaction: PendingTransaction) -> dict[str, Any]:
-    """Return the protocol as Delta Spark's operationParameters show it."""
+    """Return the protocol as Delta Spark writes it to `operationParameters`."""
     protocol = transaction.configuration.protocol
     readers, writers = protocol.reader_features, protocol.writer_features
     return {
@@ -355,22 +360,22 @@ def _versions(protocol: Protocol) -> str:
     return f"({protocol.min_reader_version}, {protocol.min_writer_version})"
 
 
-# Assign row ids to files that were written before the table supported row tracking.
+# --- Row ids for files that were written without row tracking
 
 
 BATCH_FILES: Final = 100_000
-"""The number of files that one commit of a backfill adds again; Delta Spark's number."""
+"""The maximum number of files to which one commit assigns row ids, as in Delta Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRowIds(Operation[Staged[int]]):
-    """Assign row ids to files that have none; the outcome is the number of these files.
+    """Assign row ids to files without row ids; the result is the number of these files.
 
-    A large table is processed in batches, while others continue to write; the next call continues
-    where this one, or another process, stopped.
+    For a large table, run the operation until the result is 0. Other writers can write between the
+    runs.
 
     Args:
-        max_files: the maximum number of files.
+        max_files: the maximum number of files of one run.
 
     Protocol: Row Tracking (Enabling Row Tracking)
     """
@@ -379,7 +384,7 @@ class BackfillRowIds(Operation[Staged[int]]):
     name: ClassVar[str] = "ROW TRACKING BACKFILL"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Staged[int]:
-        """Add the files again.
+        """Add the files again, which assigns row ids to them.
 
         Raises:
             InvalidInputError: the table does not support row tracking.
@@ -387,7 +392,7 @@ class BackfillRowIds(Operation[Staged[int]]):
         del engine
         if transaction.configuration.row_id_dialect is None:
             raise InvalidInputError(
-                f"cannot give row ids to the files of {transaction.store.root}: add the table "
+                f"cannot assign row ids to the files of {transaction.store.root}: add the table "
                 "feature rowTracking first"
             )
         files = _without_ids(transaction).slice(0, self.max_files)
@@ -399,10 +404,11 @@ class BackfillRowIds(Operation[Staged[int]]):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRowIds(Alteration):
-    """Migrate row ids of the draft specification to row tracking; every row keeps its id.
+    """Migrate a table from the draft specification of row ids to row tracking.
 
-    Writers of the draft cannot write the table afterwards; Delta Spark can. Row commit versions,
-    which the draft does not have, begin with this commit.
+    Row ids do not change. The draft has no row commit versions: every existing row gets the version
+    of this commit. Writers that know only the draft cannot write the table afterwards; Delta Spark
+    can.
     """
 
     name: ClassVar[str] = "UPGRADE PROTOCOL"
@@ -411,7 +417,8 @@ class UpgradeRowIds(Alteration):
         """Change the configuration, and add every file again.
 
         Raises:
-            InvalidInputError: the table does not have the draft's row ids, or too many files.
+            InvalidInputError: the table does not have row ids of the draft, or has too many files
+                for one commit.
         """
         snapshot = transaction.snapshot
         transaction.set_configuration(with_current_row_ids(transaction.configuration))
@@ -435,8 +442,8 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
             "property"
         )
     if files.num_rows:
-        # Conflict with any concurrent change: a file added meanwhile would stay without ids, and a
-        # file removed meanwhile would be added again.
+        # Conflict with every concurrent commit: a file that it adds would have no row ids, and a
+        # file that it removes would be added again.
         transaction.record_read(None)
         transaction.add_again(files)
 
@@ -445,8 +452,9 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     files = _kept(snapshot.files())
     if files.num_rows > BATCH_FILES:
         raise InvalidInputError(
-            f"cannot upgrade the row ids of {transaction.store.root}: {files.num_rows} files are "
-            f"too many for one commit, which may have {BATCH_FILES}; compact the table first"
+            f"cannot upgrade the row ids of {transaction.store.root}: the table has "
+            f"{files.num_rows} files, but one commit may add at most {BATCH_FILES} files again; "
+            "compact the table first"
         )
     transaction.record_read(None)
     versions: Any = files.column("defaultRowCommitVersion")
@@ -455,7 +463,7 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     transaction.add_again(files.set_column(place, "defaultRowCommitVersion", filled))
     mark = snapshot.row_id_high_water_mark
     if mark is not None and not files.column("baseRowId").null_count:
-        # If files lack ids, the commit assigns them and records the mark itself.
+        # If a file lacks row ids, the commit assigns them and records the high water mark itself.
         action = high_water_mark_action(Dialect.CURRENT, mark, preserved=True)
         if isinstance(action, DomainMetadata):
             transaction.set_domain(action)
@@ -471,12 +479,12 @@ def _without_ids(transaction: PendingTransaction) -> pa.Table:
 
 
 def _kept(files: pa.Table) -> pa.Table:
-    """Return files to add again, with `dataChange` false as no row changes."""
+    """Return the files with `dataChange` false, to add them again without a change of rows."""
     flags = pa.repeat(pa.scalar(value=False), files.num_rows)
     return files.set_column(files.column_names.index("dataChange"), "dataChange", flags)
 
 
-# Operations that add and drop CHECK constraints.
+# --- CHECK constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,7 +492,7 @@ class AddConstraints(Alteration):
     """Add CHECK constraints.
 
     Args:
-        constraints: name → Spark SQL. Names ignore case.
+        constraints: name → condition in Spark SQL. Names are case-insensitive.
     """
 
     constraints: Mapping[str, str]
@@ -495,9 +503,11 @@ class AddConstraints(Alteration):
 
         Raises:
             ConstraintViolationError: a condition is false or NULL for existing rows.
-            InvalidInputError: a name is taken, or a string is not a condition over the columns.
+            InvalidInputError: a constraint of this name exists, or a string is not a valid
+                condition over the columns.
 
-        Cost: reads the columns of each condition, from the files that data skipping leaves.
+        Cost: for each condition, reads its columns from the files that data skipping does not
+        exclude.
         """
         if not isinstance(self.constraints, Mapping):
             raise InvalidInputError(
@@ -543,7 +553,7 @@ class DropConstraint(Alteration):
 def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> None:
     configuration = dict(transaction.configuration.metadata.configuration)
     if not name:
-        raise InvalidInputError("a constraint needs a name")
+        raise InvalidInputError("cannot add a constraint: its name is empty")
     taken = _key_of(configuration, name)
     if taken is not None:
         raise InvalidInputError(
@@ -552,7 +562,7 @@ def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> No
         )
     what = f"the CHECK constraint {name!r}"
     condition = check_condition(what, text, transaction.configuration.schema)
-    # Only TRUE passes: NULL violates a constraint (ledger CON-02).
+    # A row violates a constraint if the condition is false or NULL (requirement CON-02).
     violation = Not(Comparison("<=>", condition, Literal(value=True)))
     check_existing_rows(transaction, f"{what} ({text})", violation, constraint=name)
     change_properties(transaction, {**configuration, CONSTRAINT_PREFIX + name_key(name): text})
@@ -564,6 +574,9 @@ def _key_of(configuration: Mapping[str, str], name: str) -> str | None:
 
 
 def _key_in_lower_case(key: str) -> str:
-    """Return the key of a property; lower only the name, because Σ depends on its context."""
+    """Return a constraint's property key in lower case.
+
+    The name is lowered separately, because the lower case of Σ depends on the adjacent letters.
+    """
     start = len(CONSTRAINT_PREFIX)
     return key[:start].lower() + name_key(key[start:])

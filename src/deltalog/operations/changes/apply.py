@@ -219,12 +219,12 @@ class _FileEditor:
         return copies or (tells and not self._is_held(number))
 
     def _is_held(self, number: int) -> bool:
-        """Return whether all needed columns of a file were already read by the search."""
+        """Return whether the search has already read all needed columns of a file."""
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
         return not copies and number in self._selected.held
 
     def _only_selected(self, task: ScanTask, number: int) -> ScanTask:
-        """Return the task, limited to the matching rows if the file is masked."""
+        """Return the task; if the file is masked, the task reads only the matching rows."""
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
@@ -274,7 +274,7 @@ class _FileEditor:
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
-            # With NULL, readers use the commit version of the new file (Row Tracking).
+            # NULL means the default row commit version of the new file (Row Tracking).
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
         self._put(place, changed.rows, ids)
 
@@ -334,7 +334,7 @@ def stage_files(
 def mask_files(
     transaction: PendingTransaction, selected: SelectedRows, numbers: Sequence[int]
 ) -> None:
-    """Stage deletion vectors that mark the matching rows as deleted, besides older deleted rows.
+    """Stage deletion vectors that mark the matching rows and the already deleted rows.
 
     Args:
         transaction: transaction on the table.
@@ -345,7 +345,7 @@ def mask_files(
     for number in numbers:
         positions = selected.positions[number]
         if positions is None:
-            raise InternalError("cannot mask a file of which all rows change: remove the file")
+            raise InternalError("cannot mask a file if all its rows change: remove the file")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
     properties = transaction.configuration.properties
     transaction.mask_rows(
@@ -365,7 +365,7 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
     is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
     if not (pa.types.is_nested(kind) or is_other):
         return compute.replace_with_mask(old, mask, new)
-    # `replace_with_mask` does not support nested types, so take values from `old` + `new`.
+    # `replace_with_mask` does not support these types, so take values from `old` + `new`.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
@@ -420,7 +420,7 @@ def decide_files(
 
 
 def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> float:
-    """Return the maximum share of deleted rows of a masked file; negative if none is masked."""
+    """Return the maximum share of deleted rows of a masked file; negative to mask no file."""
     if asked is not None:
         return 1.0 if asked else -1.0
     if not configuration.writes_deletion_vectors:
@@ -440,7 +440,7 @@ def may_mask(configuration: TableConfiguration, *, asked: bool | None) -> bool:
 
 
 def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
-    """Describe in words how `decide_files` would decide with these arguments."""
+    """Describe in plain text how `decide_files` would decide with these arguments."""
     most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)
     if most >= 1:
         return "rows are marked by deletion vectors"
@@ -453,7 +453,7 @@ def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
 
 
 def dead_ratios(selected: SelectedRows) -> list[float]:
-    """Return for each file the share of its physical rows that would be deleted."""
+    """Return for each file the share of its physical rows that are deleted after the change."""
     vectors: list[Any] = selected.files.column("deletionVector").to_pylist()
     found = []
     for number, vector in enumerate(vectors):
@@ -580,12 +580,12 @@ def find_matching_files(
     Args:
         snapshot: snapshot of the table.
         predicate: the resolved condition; None matches all rows.
-        along: columns of the matching rows to keep in memory, up to `MOST_HELD_BYTES` in total.
-            With row tracking, row ids and commit versions are kept, too.
+        along: columns of the matching rows to store in memory, up to `MOST_HELD_BYTES` in total.
+            With row tracking, row ids and row commit versions are stored, too.
         progress: counts the files that are read.
 
-    Cost: reads statistics from the log; then, after pruning, the predicate's columns of the
-    remaining files. Memory: eight bytes for each matching row, and the kept columns.
+    Cost: reads statistics from the log, prunes files, and reads the predicate's columns of the
+    remaining files. Memory: eight bytes for each matching row, and the columns `along`.
     """
     pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
@@ -629,7 +629,7 @@ def find_matching_files(
 
 
 class _HeldRows:
-    """Columns of matching rows that are kept in memory, for complete files only."""
+    """Columns of matching rows in memory. A file is omitted if not all its rows fit."""
 
     def __init__(self) -> None:
         self.allowance = Allowance(MOST_HELD_BYTES)
@@ -638,7 +638,7 @@ class _HeldRows:
         self._lacking: set[int] = set()
 
     def add(self, number: int, batch: pa.RecordBatch, *, is_whole: bool) -> None:
-        """Keep rows of a file, unless columns are missing or the memory limit is reached."""
+        """Store rows of a file. If columns are missing or memory is full, omit the whole file."""
         if number in self._lacking:
             return
         self._left -= batch.nbytes
@@ -652,7 +652,7 @@ class _HeldRows:
             self._left += gone.nbytes
 
     def by_file(self, numbers: Sequence[int]) -> dict[int, list[pa.RecordBatch]]:
-        """Return the kept rows by index of their file in `numbers`."""
+        """Return the stored rows: index of the file in `numbers` → batches."""
         return {place: self._rows[n] for place, n in enumerate(numbers) if n in self._rows}
 
 
@@ -682,8 +682,8 @@ class WriteJob:
         spec: describes the table and how files are written.
         predicate: a condition that every row must match.
         tells_changes: whether to also write change data files.
-        gathers: whether the task collects the rows of each partition; None means the table's
-            property.
+        gathers: whether the task sorts its rows by partition, to write fewer files; None follows
+            the table's property for optimized writes.
     """
 
     spec: WriteSpec

@@ -109,7 +109,8 @@ class Scope:
         schema: schema of the rows that are passed to `compute`.
         parse: parses a SQL string into an expression over that schema.
         session: the current time and the time zone.
-        is_try: return NULL instead of raising if a value cannot be cast to the column's type.
+        is_try: whether a value that cannot be cast to the column's type becomes NULL instead of an
+            error.
     """
 
     schema: StructType
@@ -119,7 +120,7 @@ class Scope:
 
     @classmethod
     def of_table(cls, schema: StructType, session: SqlSession, *, is_try: bool = False) -> Self:
-        """Return the scope of an UPDATE: the table's own columns."""
+        """Return the scope of an UPDATE, whose values read the columns of the table."""
         return cls(
             schema=schema,
             parse=lambda text: parse_sql(text, columns=schema.names, quotes_names=True),
@@ -145,7 +146,8 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        # Data types without a name for intervals store integers; assignments do not accept these.
+        # A binary value is accepted as a geometry. An integer is not accepted as an interval,
+        # although Arrow stores both in the same way.
         if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
         # Structs are matched by field name at every depth; a cast would match by position.
@@ -197,7 +199,7 @@ class Assignments:
         }
 
     def compute_new(self, scope: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of rows to insert; only whole columns can be assigned."""
+        """Return the assigned columns of rows to insert; fields of structs cannot be assigned."""
         arrays = []
         for name in self.names:
             node = self._nodes[name]
@@ -212,7 +214,7 @@ class Assignments:
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
     def new_schema(self) -> pa.Schema:
-        """The schema of the batches that `compute_new` returns."""
+        """Return the schema of the batches that `compute_new` returns."""
         return pa.schema(
             [
                 pa.field(name, to_arrow_type(find_field(self._schema, (name,)).type))
@@ -338,7 +340,8 @@ def updating_enforcer(
         if configuration.supports("generatedColumns")
         else {}
     )
-    # Nullable, because an assignment may return NULL: the enforcer reports NOT NULL violations.
+    # All columns are nullable here, because an assigned value may be NULL. The enforcer raises for
+    # NULL in a NOT NULL column.
     kept = pa.schema(
         [
             field.with_nullable(nullable=True)
@@ -389,7 +392,8 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
     made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
     if made.type == kind:
         return made
-    # A cast raises for NULL in a NOT NULL field; the enforcer reports it with the field's name.
+    # Change the type without a cast: a cast would raise for NULL in a NOT NULL field, but the
+    # error of the enforcer, which checks this later, names the field.
     parts = [made.field(place) for place in range(made.type.num_fields)]
     return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
 

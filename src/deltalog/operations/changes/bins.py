@@ -1,8 +1,8 @@
-"""Rewrite bins: groups of files whose unchanged rows go into new files together.
+"""Rewrite bins: groups of files whose rows are copied into new files together.
 
-This module owns reading a bin's rows with their row ids, writing them, working on several bins at a
-time, and deleting new files after a failure. The operation decides which files are in a bin, and
-the order of its rows.
+This module reads the rows of a bin with their row ids and writes them. It rewrites several bins in
+parallel, and deletes the new files after a failure. The operation decides which files are in a bin,
+and how the rows are ordered.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -55,22 +55,23 @@ if TYPE_CHECKING:
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Small batches are joined: the fixed work per batch costs more than a copy of its rows. Groups of
-# small files are mostly joined already, and are not copied again.
+# Batches below these sizes are joined, because the fixed work per batch costs more than copying its
+# rows. A group of small files usually is one batch of at least this size, and is not copied again.
 _JOINED_ROWS: Final = 16 * 1024
 _JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2
-# Two threads decode. More would mostly wait for the interpreter, and slow down the writer.
+# The number of groups to decode ahead of the writer. More decoding threads would mostly wait for
+# the interpreter lock, and slow down the writer.
 _DECODED_AHEAD: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """Files of one partition whose rows go into new files together.
+    """Files of one partition whose rows are written to new files together.
 
     Args:
-        partition: identifies the partition.
-        files: rows of `snapshot.files`, with `TASK_COLUMNS` and the columns that removing needs.
+        partition: a value that identifies the partition.
+        files: rows of `snapshot.files` with `TASK_COLUMNS` and the columns of a `remove` action.
     """
 
     partition: object
@@ -78,7 +79,7 @@ class Bin:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files together."""
+        """The total size of the files."""
         return exact_sum(self.files.column("size"))
 
 
@@ -87,11 +88,12 @@ class RunOptions:
     """The options of an OPTIMIZE run.
 
     Args:
-        files: how the new files are written.
-        max_concurrent_tasks: bins that are rewritten at the same time; None means one per core, at
-            most 8.
-        min_commit_interval_s: after this many seconds the finished bins are committed, and the
-            others follow in later commits; 0 is a commit per partition, None a single commit.
+        files: options of the new files.
+        max_concurrent_tasks: the number of bins that are rewritten at the same time; None means one
+            per core, at most 8.
+        min_commit_interval_s: the number of seconds after which the finished bins are committed;
+            later commits contain the remaining bins. 0 makes one commit per partition, None makes
+            a single commit.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
@@ -99,7 +101,7 @@ class RunOptions:
     min_commit_interval_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Raise for numbers out of range."""
+        """Raise if a number is out of range."""
         tasks, interval = self.max_concurrent_tasks, self.min_commit_interval_s
         if tasks is not None and tasks < 1:
             raise InvalidInputError(
@@ -112,18 +114,19 @@ class RunOptions:
 
     @property
     def num_tasks(self) -> int:
-        """The number of bins that are rewritten at a time."""
+        """The number of bins that are rewritten at the same time."""
         return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
 
 
 class BinReader:
-    """Reads the rows of bins, and makes writers for them.
+    """Reads the rows of bins, and creates the writers of the new files.
 
     Args:
         pending: transaction of the OPTIMIZE.
         options: options of the new files.
-        report: called after each file that is read.
-        num_tasks: bins at a time; with 1, the files of the bin are read ahead.
+        report: called after each file that has been read.
+        num_tasks: the number of bins that are rewritten at the same time. If 1, files are
+            prefetched while earlier rows are written.
     """
 
     def __init__(
@@ -145,8 +148,9 @@ class BinReader:
 
         Args:
             files: files of a bin.
-            columns: the columns to read; None means all columns and, with row tracking, the row
-                ids. Only reads with None are reported as progress, as a file may be read twice.
+            columns: the columns to read. None means all columns and, with row tracking, the row
+                ids. Only a read of all columns is reported as progress, because an operation may
+                have read some columns of the same files before.
         """
         is_whole = columns is None
         report = self._report if is_whole else _nothing
@@ -172,21 +176,22 @@ class BinReader:
             elif is_local(self.snapshot.store):
                 for batches in read_ahead(small.read_group, run, depth=_DECODED_AHEAD):
                     yield from batches
-            else:  # all requests of a group are sent at once; the next groups need no decoding
+            else:  # fetch the next groups in the background, but decode them in this thread
                 for fetched in read_ahead(small.fetch, run, depth=_GROUPS_AHEAD):
                     yield from small.read(fetched)
 
     def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
-        """Find row groups that can be copied, and return the tasks of the files that have any.
+        """Find the row groups that can be copied, and return how to read the rest of their files.
 
         Args:
             files: files of a bin.
-            kept: records these row groups.
+            kept: records the row groups to copy.
 
         Returns:
-            For each file number, the task that reads the other row groups; None if there are none.
+            For each file with row groups to copy: its number in `files`, and the task that reads
+            its other row groups. The task is None if all row groups are copied.
 
-        Cost: the footers of large files.
+        Cost: reads the footers of large files.
         """
         sizes: list[Any] = files.column("size").to_pylist()
         are_large = [kept.is_large(size) for size in sizes]
@@ -203,7 +208,7 @@ class BinReader:
         return {n: rest.get(decode_path(paths[n])) for n in numbers if kept.has(n)}
 
     def read_rest(self, task: ScanTask | None) -> Counted:
-        """Return the rows of a task of `look`."""
+        """Return the rows of a task that `look` returned."""
         tasks = _reported([] if task is None else [task], self._report)
         if task is None:
             self._report()
@@ -212,13 +217,13 @@ class BinReader:
         return Counted(chain.from_iterable(map(read_task, tasks)), joins=False)
 
     def writer(self) -> FileWriter:
-        """Return a writer that fills one file before the next, to keep the order of rows."""
+        """Return a writer that fills one file at a time, so that the order of rows is preserved."""
         target = self.spec.target_file_size_bytes
         limits = WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES, spliced_bytes=target)
         return FileWriter(self.spec, limits=limits)
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
-        """Write rows with their row ids."""
+        """Write rows, with their row ids if they were read."""
         write_copied(writer, batch, self._schema)
 
     def write_between(self, kept: KeptGroups, batch: pa.RecordBatch) -> None:
@@ -226,22 +231,22 @@ class BinReader:
         write_between(kept, batch, self._schema)
 
     def write_after(self, kept: KeptGroups, number: int, batch: pa.RecordBatch) -> None:
-        """Write rows of files from this number on, after the row groups of earlier files."""
+        """Write rows of a file, after the copied row groups of the files with lower numbers."""
         write_after(kept, number, batch, self._schema)
 
     @property
     def _ids(self) -> tuple[str, ...]:
-        """Return the columns of row ids; empty without row tracking."""
+        """The row id columns to read; empty without row tracking."""
         enabled = self.snapshot.configuration.row_ids_enabled
         return (ROW_ID, ROW_COMMIT_VERSION) if enabled else ()
 
 
 class Counted:
-    """Iterates over batches, joins small batches, and counts the batches as read.
+    """Iterates over batches, joins small batches, and counts the batches before they are joined.
 
     Args:
-        batches: as they are read.
-        joins: whether small batches are joined; False if other rows belong between them.
+        batches: the batches that a scan returns.
+        joins: whether to join small batches. False if copied row groups belong between them.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], *, joins: bool = True) -> None:
@@ -250,7 +255,7 @@ class Counted:
         self.count: int = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield batches of at least `_JOINED_ROWS` rows or `_JOINED_BYTES`, and the rest."""
+        """Yield batches of at least `_JOINED_ROWS` rows or `_JOINED_BYTES`, except the last one."""
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in self._batches:
@@ -275,7 +280,7 @@ class Rewritten:
 
 
 Rewrite = Callable[[BinReader, Bin], Rewritten]
-"""Writes a bin's rows to new files; called from several threads, or in tasks of a cluster."""
+"""Writes a bin's rows to new files; called in several threads, or in the tasks of a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +289,7 @@ class BinRewrite:
 
     Args:
         transaction: transaction of the table.
-        bins: bins of its snapshot.
+        bins: bins of files from the transaction's snapshot.
         rewrite: writes a bin's rows to new files.
         options: options of the run.
     """
@@ -296,9 +301,9 @@ class BinRewrite:
 
 
 def rewrite_here(job: BinRewrite) -> list[Rewritten]:
-    """Rewrite bins with threads of this process, and return the results in the order of the bins.
+    """Rewrite bins in threads of this process, and return the results in the order of the bins.
 
-    If the job's commit interval passed, only the results of the first bins are returned.
+    If the job's commit interval ends first, only the results of the first bins are returned.
     After a failure, the new files are deleted.
 
     Cost: the files of `max_concurrent_tasks` bins are read and written at a time.
@@ -315,9 +320,10 @@ def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> R
     """Copy the rows of a bin, in their order, into fewer files.
 
     Args:
-        rows: rows of the bins.
+        rows: reads and writes the bin.
         one: the bin.
-        least_bytes: row groups of at least this stored size are copied unchanged; None copies none.
+        least_bytes: row groups of at least this stored size are copied without decoding; None
+            copies no row group this way.
     """
     with rows.writer() as writer:
         kept = KeptGroups(rows.snapshot, writer, least_bytes=least_bytes)
@@ -345,7 +351,10 @@ def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> R
 
 
 def _runs(num_files: int, alone: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield first file and number of files of each run; files of `alone` are runs of one."""
+    """Split file numbers into runs; yield each run's first number and length.
+
+    Each number in `alone` is a run of its own.
+    """
     first = 0
     for number in (*sorted(alone), num_files):
         if number > first:
@@ -397,7 +406,7 @@ class _BinWork:
                 background.submit(work)
 
     def _is_enough(self, watch: Stopwatch, number: int) -> bool:
-        """Whether bin `number` and those after it are left for another commit."""
+        """Whether bin `number` and all later bins must wait for another commit."""
         if self._interval_s is None:
             return False
         if self._interval_s == 0:
@@ -405,7 +414,7 @@ class _BinWork:
         return watch.elapsed_ms() >= self._interval_s * 1000
 
     def _abandon(self) -> None:
-        """Delete the files of finished bins; writers of unfinished bins delete their own."""
+        """Delete the new files of finished bins. Writers of other bins delete their own files."""
         paths = [path for new in self._done.values() for path in new.written.paths]
         if not paths:
             return
@@ -413,7 +422,7 @@ class _BinWork:
             self._pending.store.delete_many(paths)
         except DeltaError as error:
             logger.warning(
-                "%d files of a failed %s stay until vacuum: %s",
+                "could not delete %d new files of a failed %s; vacuum deletes them: %s",
                 len(paths),
                 self._pending.operation,
                 error,
@@ -437,7 +446,7 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-# Read many small files at a low cost per file.
+# --- Reading of many small files at a low cost per file
 
 
 SMALL_BYTES: Final = 1024 * 1024
@@ -445,11 +454,11 @@ _MOST_FILES: Final = 32
 
 Group = list["ScanTask"]
 FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
-"""Files with the data fetched from them; None for a file that the scan must read."""
+"""Each file's task, with its content or opened reader; None if the normal scan must read it."""
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
-    """Group the tasks of consecutive small files; a large file is a group of its own."""
+    """Group the tasks of consecutive small files. A large file is a group of its own."""
     group: Group = []
     size = 0
     for task in tasks:
@@ -464,7 +473,7 @@ def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
 
 
 def is_small(group: Group) -> bool:
-    """Whether the files of a group are small enough to be read whole."""
+    """Whether the files of a group together are small enough to be read into memory."""
     return sum(task.size_bytes or SMALL_BYTES for task in group) <= SMALL_BYTES
 
 
@@ -472,7 +481,7 @@ class SmallFileReader:
     """Reads groups of small files; thread-safe.
 
     Args:
-        spec: spec of all tasks.
+        spec: the spec from which all tasks were made.
     """
 
     def __init__(self, spec: ReadSpec) -> None:
@@ -482,20 +491,20 @@ class SmallFileReader:
         self._schemas = KnownSchema()
 
     def fetch(self, group: Group) -> FetchedGroup:
-        """Fetch small files, so that other threads need not wait for them.
+        """Fetch the content of small files, without decoding it.
 
-        Cost: if the store is reached by requests, all of them are sent at once.
+        Cost: for a remote store, sends the requests for all files at the same time.
         """
         if is_local(group[0].store):
             return list(zip(group, map(self._fetch_local, group), strict=True))
         return list(zip(group, map_in_pool(self._open, group), strict=True))
 
     def read_group(self, group: Group) -> Iterable[pa.RecordBatch]:
-        """Fetch small files, and return their rows, in order."""
+        """Fetch small files, and return their rows in order."""
         return self.read(self.fetch(group))
 
     def read(self, fetched: FetchedGroup) -> Iterable[pa.RecordBatch]:
-        """Return the rows of some files, in order; long files are decoded on demand."""
+        """Return the rows of fetched files in order. Files for the normal scan are read lazily."""
         batches: list[Iterable[pa.RecordBatch]] = []
         run: list[pa.Table] = []
         before: FileProjection | None = None
@@ -536,7 +545,10 @@ class SmallFileReader:
     def _physical(
         self, task: ScanTask, file: bytes | ParquetReader | None
     ) -> tuple[pa.Table, FileProjection] | None:
-        """Return a file's columns and their mapping; None if the scan must read the file."""
+        """Return a file's stored columns and how to map them to the table's columns.
+
+        None if the normal scan must read the file.
+        """
         if file is None:
             return None
         if isinstance(file, bytes):
@@ -562,7 +574,7 @@ class SmallFileReader:
     def _projection(
         self, task: ScanTask, metadata: Any, schema: pa.Schema
     ) -> FileProjection | None:
-        """Return how a file's columns are mapped; None if the scan must read the file."""
+        """Return how a file's columns map to the table's; None if the normal scan must read it."""
         if file_rebase(metadata, self._spec.time_zone) is not None:
             return None
         known = self._known
@@ -596,7 +608,7 @@ class SmallFileReader:
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
-    """Join tables of the same columns; Arrow loses the row count of tables without columns."""
+    """Join tables of the same columns. Without columns, Arrow would lose the number of rows."""
     if tables[0].num_columns:
         return pa.concat_tables(tables).combine_chunks()
     num_rows = sum(table.num_rows for table in tables)

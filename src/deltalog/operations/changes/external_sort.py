@@ -1,6 +1,6 @@
 """External merge sort: sort rows by a key in memory, or in runs on disk that are merged.
 
-This module owns the bound on memory and the temporary files. The caller computes the key.
+This module limits the memory and manages the temporary files. The caller computes the key.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class SortLimits:
     """The memory and disk that a sort may use.
 
     Args:
-        memory_bytes: limit for rows in memory; more is spilled to disk.
+        memory_bytes: limit for rows in memory; further rows are spilled to disk.
         disk_bytes: limit for temporary files; None means no limit.
-        directory: directory of the temporary files; None means the system's.
+        directory: directory of the temporary files; None means the system's default.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -57,18 +57,19 @@ class SortLimits:
 def sort_batches(
     batches: Iterable[pa.RecordBatch], key: str, limits: SortLimits
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows by ascending key.
+    """Yield all rows, sorted by ascending key.
 
     Args:
         batches: batches of one schema.
-        key: a column of numbers without NULL.
+        key: name of a column of numbers without NULL.
         limits: limits of memory and disk.
 
     Raises:
         StorageError: the temporary files would exceed their limit, or cannot be written.
 
-    Cost: rows beyond the memory limit are written and read once, and again for each merge level
-    after 64 runs. The files are deleted when the iterator ends, is closed or fails.
+    Cost: if the rows exceed the memory limit, they are written to and read from temporary files.
+    With more than 64 runs, some rows are written and read again for each merge level. The files are
+    deleted when the iterator ends, is closed or fails.
     """
     run_bytes = max(1, min(limits.memory_bytes // 2, _MAX_RUN_BYTES))
     with contextlib.ExitStack() as stack:
@@ -93,7 +94,7 @@ def sort_batches(
 
 
 def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows sorted; the list is cleared, so that the batches can be freed."""
+    """Yield the sorted rows. Clears the list, so that the batches can be freed."""
     if not batches:
         return
     table = pa.Table.from_batches(batches).combine_chunks()
@@ -104,9 +105,10 @@ def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]
 
 
 class _Spill:
-    """Sorted runs in temporary files; a context manager.
+    """Sorted runs in temporary files; a context manager that deletes the files.
 
-    To bound the open files, `_MOST_RUNS` runs of a level are merged into one run of the next.
+    To limit the number of open files, `_MOST_RUNS` runs of one level are merged into one run of the
+    next level.
     """
 
     def __init__(self, limits: SortLimits, key: str) -> None:
@@ -116,7 +118,7 @@ class _Spill:
         self._files: list[Any] = []
         self._num_written = 0
         self._size = 0
-        # A merge holds one chunk of each open run in memory.
+        # During a merge, one chunk of each run is in memory.
         self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
 
     def __enter__(self) -> Self:
@@ -131,7 +133,7 @@ class _Spill:
         self._home.cleanup()
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Write one more run."""
+        """Write another run."""
         self._add(self._write(batches), 0)
 
     def merged(self) -> Iterator[pa.RecordBatch]:
@@ -187,16 +189,17 @@ class _Spill:
         most = self._limits.disk_bytes
         if most is not None and self._size + more > most:
             raise StorageError(
-                f"cannot sort: the rows need more than {most} bytes of temporary files, which is "
-                "what max_temp_directory_size allows; raise it, or max_spill_size"
+                f"cannot sort: the rows need more than {most} bytes of temporary files, the limit "
+                "that max_temp_directory_size sets; increase max_temp_directory_size or "
+                "max_spill_size"
             )
 
 
 def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.RecordBatch]:
-    """Merge sorted runs, one head batch of each at a time.
+    """Merge sorted runs. One batch of each run, its head, is in memory.
 
-    Each step yields the rows up to the smallest of the heads' last keys: no later batch has lower
-    keys.
+    Each step takes the smallest of the heads' last keys, and yields all rows up to this key. The
+    batches after the heads have no lower keys.
     """
     live = [(head, run) for run in runs if (head := next(run, None)) is not None]
     while live:
@@ -207,7 +210,7 @@ def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.Recor
             count = compute.sum(compute.less_equal(head.column(key), last)).as_py() or 0
             if count:
                 ready.append(head.slice(0, count))
-            # The next head may begin with the same key: then it comes with the next step.
+            # The run's next batch may begin with the same key; the next step yields those rows.
             rest = head.slice(count) if count < head.num_rows else next(run, None)
             if rest is not None:
                 left.append((rest, run))
@@ -216,14 +219,14 @@ def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.Recor
 
 
 def one_piece(column: Any) -> Any:
-    """Return a column as one array without chunks."""
+    """Return a column as one array that is not chunked."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(whole, pa.ChunkedArray):
         return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
     return whole
 
 
-# Optimized write: sort rows by partition before they are written.
+# --- Optimized write: rows are sorted by partition before they are written
 
 
 _KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
@@ -240,9 +243,11 @@ def write_optimized(
         limits: limits of the sort.
 
     Raises:
-        DeltaError: as `write_files`; also a StorageError if temporary files fail.
+        DeltaError: see `write_files`.
+        StorageError: the temporary files exceed their limit, or cannot be written.
 
-    Cost: as `write_files`; rows beyond the memory limit are spilled to temporary files.
+    Cost: that of `write_files`, and of sorting the rows of a partitioned table by partition. Rows
+    beyond the memory limit are spilled to temporary files.
     """
     reader = open_batches(data)
     if not reader.schema.names:
@@ -264,11 +269,11 @@ def write_optimized(
 def gathered(
     configuration: TableConfiguration, batches: Iterable[pa.RecordBatch], limits: SortLimits
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows partition by partition, in the order in which partitions first appeared.
+    """Yield the rows of one partition after the other, in the order of each partition's first row.
 
     Args:
         configuration: configuration of the table.
-        batches: in its logical schema.
+        batches: rows in the table's logical schema.
         limits: limits of sorting.
     """
     numbers: dict[Values, int] = {}

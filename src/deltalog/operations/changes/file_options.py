@@ -25,10 +25,11 @@ class FileOptions:
     """Options for the data files that an operation writes.
 
     Args:
-        target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
-        max_rows_per_file: at most this many rows in each file; None means no limit.
+        target_file_size_bytes: the target size of new files; None means the property
+            `delta.targetFileSize`, or 128 MiB if it is not set.
+        max_rows_per_file: the maximum number of rows in each file; None means no limit.
         writer_properties: Parquet options.
-        casts: whether columns of new rows are cast, see `write.fit.Fit`.
+        casts: whether columns of new rows are cast to the types of the table, see `write.fit.Fit`.
     """
 
     target_file_size_bytes: int | None = None
@@ -37,7 +38,7 @@ class FileOptions:
     casts: bool = False
 
     def __post_init__(self) -> None:
-        """Raise now for values that would fail in the middle of a write."""
+        """Raise for invalid values, which would otherwise fail in the middle of a write."""
         rows: object = self.max_rows_per_file
         size: object = self.target_file_size_bytes
         writer = self.writer_properties

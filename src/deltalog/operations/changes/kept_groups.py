@@ -1,10 +1,10 @@
-"""Copy row groups of rewritten files in which nothing changes as they are stored.
+"""Copy row groups without changed rows from a rewritten file to a new file, without decoding them.
 
-This module owns which row groups may be copied. `WhyNot` lists the reasons against it; a row group
-without such a reason is copied, except for the few rows of it that are deleted. (There is no reason
-for files that are too small, and for encrypted files or files with columns in other files, which
-`read_stored` does not accept.) Other row groups are read, and their rows are written between the
-copied row groups, so that rows keep their order.
+This module decides which row groups may be copied. `WhyNot` lists the reasons against copying. Two
+reasons are not in this list: the file is too small, or `read_stored` does not accept the file,
+because it is encrypted or has columns in other files. If a copied row group has a few deleted rows,
+only their pages are written again. All other row groups are read, and their rows are written
+between the copied row groups, so that the order of rows does not change.
 
 Protocol: Row Tracking, Column Mapping, Writer Requirements for Add File
 """
@@ -55,30 +55,30 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.data.write")
 
 LEAST_BYTES: int | None = 1024 * 1024
-"""Stored size from which a row group is copied; None copies none.
+"""The minimum stored size of a row group that is copied; None copies no row group.
 
-Row groups shrink with every rewrite. Small ones are put together with others.
+Row groups get smaller with every rewrite. The rows of small row groups are written together.
 """
 LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
-"""The same limit for operations that join files to get larger row groups."""
+"""As `LEAST_BYTES`, for operations that merge files to get larger row groups."""
 
 _CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7}
 
 
 class WhyNot(Enum):
-    """A reason for reading a row group and writing its rows again."""
+    """A reason why a row group is not copied: its rows are read and written again."""
 
     OPTIONS = "the caller chose how new files are encoded"
     PARTITION_COLUMNS = "data files contain partition columns, whose values come from the log"
     WRITER = "readers treat files of this writer differently, or the writer is unknown"
-    CALENDAR = "its dates or times are of the old calendar, which only its footer records"
-    SCHEMA = "its stored schema differs from that of new files"
-    OVERLAP = "its row groups are longer together than the file"
-    CHANGED = "some of its rows change, or go on too many pages"
-    DAMAGED = "it has more rows than values; reading it reports the fault"
-    SIZE = "it is too small to stay alone"
+    CALENDAR = "its dates or times are in the hybrid calendar, which only the old footer records"
+    SCHEMA = "the schema in its file differs from the schema of new files"
+    OVERLAP = "the row groups of its file are together larger than the file"
+    CHANGED = "some of its rows change, or too many of its pages contain deleted rows"
+    DAMAGED = "it has more rows than values; reading it raises the error"
+    SIZE = "it is too small for a row group of its own"
     CODEC = "its compression differs from the table's property"
-    ROW_IDS = "its row ids or commit versions follow from its place in the old file"
+    ROW_IDS = "its row ids or row commit versions depend on the old file"
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -86,9 +86,10 @@ def _version(text: str) -> tuple[int, ...]:
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
-# Writers, each with the first version whose files readers treat like deltalog's. Readers distrust
-# files of older versions: parquet-mr before 1.8 wrote wrong bounds of strings and wrong
-# DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote wrong lengths of column chunks.
+# The prefix of `created_by` and the first version of each writer whose row groups may be copied
+# into a file of deltalog. Readers work around known faults of older versions: parquet-mr before 1.8
+# wrote wrong bounds of strings and wrong DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote
+# wrong lengths of column chunks. In a copy, readers would not see the version.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
     ("parquet-mr version ", (1, 10)),
@@ -159,7 +160,10 @@ def _is_known(created_by: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeptFile:
-    """A file with row groups to copy."""
+    """A file with row groups to copy.
+
+    `kept` has the numbers of these row groups, and `starts` the first row of every row group.
+    """
 
     source: SourceFile
     values: Values
@@ -168,14 +172,14 @@ class _KeptFile:
 
 
 class KeptGroups:
-    """Copies row groups in which nothing changes, in their places among the written rows.
+    """Copies row groups without changed rows, between the rows that the caller writes.
 
-    The caller numbers the files in the order in which their rows are written.
+    The caller numbers the files, and writes their rows in the order of these numbers.
 
     Args:
-        snapshot: that the files belong to.
+        snapshot: the snapshot that contains the files.
         writer: writer of the new files.
-        least_bytes: minimum size of a copied row group; None copies none.
+        least_bytes: the minimum size of a copied row group; None copies no row group.
     """
 
     def __init__(self, snapshot: Snapshot, writer: FileWriter, *, least_bytes: int | None) -> None:
@@ -194,34 +198,36 @@ class KeptGroups:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a row group of any file may be copied."""
+        """Whether row groups may be copied at all, before any file is inspected."""
         return self._least_bytes is not None and self.why_not is None
 
     @property
     def num_rows(self) -> int:
-        """Rows of the row groups that were copied so far."""
+        """The number of rows in the row groups that have been copied so far."""
         return self._writer.copied.num_rows
 
     def is_large(self, size_bytes: int | None) -> bool:
-        """Whether a file of this size may have a row group that is copied."""
+        """Whether a file of this size may contain a row group that is large enough to be copied."""
         least = self._least_bytes
         return self.is_possible and least is not None and (size_bytes or least) >= least
 
     def has(self, number: int) -> bool:
-        """Whether row groups of an inspected file are copied."""
+        """Whether the inspected file of this number has row groups to copy."""
         return number in self._files
 
     def tasks(
         self, tasks: Iterable[tuple[int, ScanTask, DeletionBitmap | None]]
     ) -> Iterator[ScanTask]:
-        """Yield the tasks without the copied row groups, if anything else is left.
+        """Choose the row groups to copy, and yield tasks that read all other rows.
+
+        A file gets no task if all its row groups are copied.
 
         Args:
-            tasks: the file's number, the task that reads all rows that stay or change, and the rows
-                that change; None for a file of which nothing is copied.
+            tasks: for each file, its number, the task that reads all its rows, and the positions of
+                the rows that change. If the positions are None, nothing is copied from the file.
 
-        Cost: the footer of each file that is large enough; footers are read ahead if the store is
-        reached by requests.
+        Cost: reads the footer of each file that is large enough; for a remote store, several
+        footers at a time.
         """
         if not self.is_possible:
             for _, task, _ in tasks:
@@ -248,14 +254,14 @@ class KeptGroups:
         row_ids: Array | None = None,
         row_commit_versions: Array | None = None,
     ) -> None:
-        """Write rows of a file, after the row groups before them.
+        """Copy the row groups that precede some rows of a file, then write these rows.
 
         Args:
             number: number of the file.
-            first_row: physical position of the first row.
-            rows: in the schema that the table will have.
-            row_ids: kept row ids.
-            row_commit_versions: kept row commit versions.
+            first_row: physical position of the first row in the file.
+            rows: the rows, in the schema that the table will have.
+            row_ids: row ids of the rows before the rewrite.
+            row_commit_versions: row commit versions of the rows before the rewrite.
         """
         self.advance(number, first_row)
         file = self._files.get(number)
@@ -268,13 +274,16 @@ class KeptGroups:
             )
 
     def put_together(self) -> None:
-        """Write the rows of all other files, which are of the same partition, beside the copies."""
+        """Write the rows of files without copied row groups into the same new files as the copies.
+
+        All files must belong to one partition.
+        """
         spliced = self._writer.splice(with_row_ids=self._has_ids)
         self._beside = next(iter(self._files.values())).values
         spliced.begin(self._beside, 0)
 
     def advance(self, number: int, first_row: int) -> None:
-        """Copy the row groups that precede a row of a file."""
+        """Copy the row groups that precede a row of a file, including those of earlier files."""
         for before in sorted(one for one in self._files if one < number):
             self._copy(before, None)
             del self._files[before]
@@ -282,14 +291,14 @@ class KeptGroups:
             self._copy(number, first_row)
 
     def finish(self) -> None:
-        """Copy the row groups that are left."""
+        """Copy the remaining row groups."""
         for number in sorted(self._files):
             self._copy(number, None)
         self._files.clear()
         copied = self._writer.copied
         if copied.num_groups:
             _log.debug(
-                "copied %d row groups (%d rows, %d bytes) to %s as they are stored",
+                "copied %d row groups (%d rows, %d bytes) to %s without decoding them",
                 copied.num_groups,
                 copied.num_rows,
                 copied.num_bytes,
@@ -297,7 +306,7 @@ class KeptGroups:
             )
 
     def _copy(self, number: int, first_row: int | None) -> None:
-        """Copy row groups of a file: those before a row, or all that are left."""
+        """Copy the remaining row groups of a file that begin before a row; None copies all."""
         file = self._files[number]
         spliced = self._writer.splice(with_row_ids=self._has_ids)
         if self._begun != number:
@@ -312,7 +321,7 @@ class KeptGroups:
     def _look(
         self, job: tuple[int, ScanTask, DeletionBitmap | None]
     ) -> tuple[int, ScanTask | None, _KeptFile | None]:
-        """Decide which row groups of a file are copied; the task keeps those to read."""
+        """Decide which row groups of a file are copied, and limit the task to the others."""
         number, task, changed = job
         if changed is None or not self.is_large(task.size_bytes):
             return number, task, None
@@ -346,7 +355,7 @@ class KeptGroups:
             if task.deletion_vector is not None:
                 gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
-                return None  # before the footer is inspected
+                return None  # skip `read_stored`, which is slower
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
@@ -381,7 +390,7 @@ class KeptGroups:
             reader.close()
 
     def _may_keep(self, gone: DeletionBitmap, changed: DeletionBitmap, rows: RowRange) -> bool:
-        """Whether no row of a row group changes, and only few of its pages lose rows."""
+        """Whether no row of a row group changes, and only few of its pages have deleted rows."""
         if changed.count_between(*rows):
             return False
         return not gone.count_between(*rows) or is_worth_patching(gone, rows)
@@ -417,7 +426,7 @@ class KeptGroups:
         return are_pages_apart(group, schema, created_by=stored.created_by, codec=codec)
 
     def _id_leaves(self, stored: StoredFooter) -> tuple[int, ...]:
-        """The last leaf columns: the hidden ones of row tracking."""
+        """Return the leaf columns of row ids and row commit versions: the last ones of a file."""
         configuration = self._spec.configuration
         names = (configuration.row_id_column, configuration.row_commit_version_column)
         num_hidden = sum(name is not None for name in names)
@@ -425,7 +434,7 @@ class KeptGroups:
         return tuple(range(num_leaves - num_hidden, num_leaves))
 
     def _values(self, task: ScanTask) -> Values:
-        """Return the partition values as a new file with these rows would have them."""
+        """Return a file's partition values in the encoding of new files."""
         configuration = self._spec.configuration
         columns = zip(
             configuration.partition_schema,
@@ -441,20 +450,20 @@ class KeptGroups:
 
 
 def _codec(configuration: TableConfiguration) -> int | None:
-    """Return the number of the compression that the table's property names; None if unset."""
+    """Return the Parquet number of the codec in the table's property; None if it is not set."""
     if configuration.properties.parquet_compression_codec is None:
         return None
     return _CODECS[codec_of(None, configuration.properties)]
 
 
-# Copy rows of existing files into new files, for all copy-on-write operations.
+# --- Copies of rows of existing files, for all copy-on-write operations
 
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """In-memory size of the row groups of rewritten files.
 
-Smaller than the default: a row group is encoded while the next one is read, so only the last one
-has nothing to overlap with.
+It is smaller than the default. A row group is encoded while the next row group is read; only the
+encoding of the last row group has no such overlap, so it should be short.
 """
 
 
@@ -470,14 +479,14 @@ def read_rows(
     """Yield the live rows of some files, with all columns.
 
     Args:
-        snapshot: that the files belong to.
+        snapshot: the snapshot that contains the files.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: selects the rows; resolved against the snapshot's schema.
-        more_columns: from `METADATA_COLUMNS`, after the table's own.
-        footers: footers of the files that were fetched before.
-        progress: counted in files.
+        more_columns: names from `METADATA_COLUMNS`; these columns follow the table's columns.
+        footers: footers that have been fetched already.
+        progress: counts the files that have been read.
 
-    Cost: bounded memory, like any scan.
+    Cost: reads the files; the memory does not depend on their number.
     """
     spec = read_spec(
         snapshot,
@@ -501,17 +510,18 @@ def copy_rows(
     footers: FetchedFooters | None = None,
     progress: ProgressCount | None = None,
 ) -> int:
-    """Copy the live rows of some files, in the schema that the table will have.
+    """Copy the live rows of some files to new files.
 
     Args:
-        snapshot: that the files belong to.
+        snapshot: the snapshot that contains the files.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         writer: writes the rows.
-        schema: schema of the writer's rows; may have more columns than the snapshot's.
-        without: for each file, positions of rows to leave out besides those of its vector.
-        kept: copies row groups in which nothing changes; None reads and writes all rows.
-        footers: footers of the files that were fetched before.
-        progress: counted in files.
+        schema: schema of the new files' rows; it may have more columns than the snapshot's schema.
+        without: for each file, the positions of rows to leave out, in addition to the rows that its
+            deletion vector marks.
+        kept: copies row groups without decoding them; None reads and writes all rows.
+        footers: footers that have been fetched already.
+        progress: counts the files that have been read.
 
     Returns:
         The number of copied rows.
@@ -531,7 +541,8 @@ def copy_rows(
     if kept is None:
         tasks = progress.each(tasks)
     else:
-        # Rows to leave out are in the tasks' vectors.
+        # The empty bitmap means that no row changes. Rows to leave out are in the tasks' deletion
+        # vectors.
         numbered = enumerate(progress.each(tasks))
         tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0
@@ -550,11 +561,11 @@ def copy_rows(
 
 
 def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Write rows of one file as `write_copied` does, between its copied row groups.
+    """Write rows of one file as `write_copied` does, between the copied row groups of the file.
 
     Args:
-        kept: the row groups.
-        batch: with the columns `FILE_NUMBER` and `ROW_INDEX`.
+        kept: copies the row groups.
+        batch: rows with the columns `FILE_NUMBER` and `ROW_INDEX`.
         schema: schema of the writer's rows.
     """
     number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
@@ -563,30 +574,30 @@ def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) ->
 
 
 def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
-    """Return the task with these rows added to its deletion vector."""
+    """Return the task with the rows at these positions added to its deletion vector."""
     if positions is None:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
     if task.deletion_vector is not None:
-        # The reader of the task checks the rows.
+        # Without `num_rows` nothing is checked here; the scan checks the joined vector.
         bitmap |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 
 
 def write_after(kept: KeptGroups, number: int, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Write rows as `write_copied` does, after the row groups of files before the given one."""
+    """Write rows of file `number` as `write_copied` does, after all row groups of earlier files."""
     rows, ids = _with_ids(batch)
     kept.write(number, 0, conform(rows, schema), **ids)
 
 
 def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Write rows that were in the table before; their row ids, if read, are kept."""
+    """Write rows of existing files. If the batch contains row ids, the new files preserve them."""
     rows, ids = _with_ids(batch)
     writer.write(conform(rows, schema), **ids)
 
 
 def _with_ids(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
-    """Return the rows without row ids, and the row ids, if read, in the writer's form."""
+    """Split a batch into the table's columns and the row ids, as arguments of the writer."""
     found = {
         parameter: batch.column(name)
         for name, parameter in _ID_PARAMETERS.items()

@@ -59,10 +59,10 @@ _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
 class LocalChange:
-    """The `PlannedChange` of a DELETE or UPDATE, whose rows were found.
+    """The `PlannedChange` of a DELETE or UPDATE. It searches for the rows when they are needed.
 
     Args:
-        transaction: transaction on an existing table.
+        transaction: transaction of an existing table.
         request: a request without a source.
 
     Raises:
@@ -80,7 +80,7 @@ class LocalChange:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        session = context.session  # the same current time for condition and values
+        session = context.session  # condition and values must use the same current time
         if not self._deletes:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
@@ -108,7 +108,7 @@ class LocalChange:
         return selected
 
     def _read_along(self) -> list[str]:
-        """Return the columns of matching rows that the search should keep in memory."""
+        """Return the columns of matching rows that the search should store in memory."""
         configuration = self._snapshot.configuration
         if not may_mask(configuration, asked=self._request.use_deletion_vectors):
             return []
@@ -121,7 +121,8 @@ class LocalChange:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._request.use_deletion_vectors
-        # With the feed, updates always write change data files; deletes only for rewritten files.
+        # If the change data feed is enabled, an UPDATE always writes change data files. A DELETE
+        # writes them only if it rewrites files.
         return decide_files(
             self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )
@@ -143,21 +144,21 @@ class LocalChange:
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
-        """Return the result of `apply` and the decisions; new values are not computed."""
+        """Return the expected result of `apply`, and the decisions; computes no new values."""
         found = self._known_metrics()
         if not self._deletes:
             found = replace(found, rows=RowCounts(updated_not_matched_by_source=self._count()))
         return found, explain_decisions(self._selected, self._decisions)
 
     def explain(self) -> str:
-        """Describe in words how many files were read, and the decisions about them."""
+        """Describe in plain text how many files were read, and the decisions about them."""
         selected = self._selected
         lines = [f"files read: {selected.num_candidates}, with rows: {selected.files.num_rows}"]
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
         return "\n".join([*lines, *decisions])
 
     def _known_metrics(self) -> ChangeMetrics:
-        """Return the metrics that do not depend on written files."""
+        """Return the metrics that are known before files are written."""
         selected = self._selected
         rows = (
             RowCounts(deleted_not_matched_by_source=selected.num_rows)
@@ -261,7 +262,7 @@ class LocalChange:
 
 
 class _Update:
-    """Applies the assignments of an UPDATE to batches of rows; a `rows.apply.RowUpdate`."""
+    """Applies the assignments of an UPDATE to batches of rows; an `apply.RowUpdate`."""
 
     def __init__(self, wanted: Assignments, spec: WriteSpec) -> None:
         configuration = spec.configuration

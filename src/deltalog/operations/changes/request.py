@@ -49,7 +49,7 @@ class RowCounts:
 
     @property
     def all_deleted(self) -> int:
-        """The number of all deleted rows; an unknown number counts as 0."""
+        """The number of all deleted rows. An unknown number of rows counts as 0."""
         return self.deleted + (self.deleted_not_matched_by_source or 0)
 
 
@@ -108,7 +108,7 @@ class ChangeMetrics:
     rewrite_ms: int = 0
 
     def logged_times(self) -> dict[str, int]:
-        """Return the durations as Delta Spark's operationMetrics."""
+        """Return the durations under the names of Delta Spark's `operationMetrics`."""
         return {
             "executionTimeMs": self.scan_ms + self.rewrite_ms,
             "scanTimeMs": self.scan_ms,
@@ -142,7 +142,7 @@ class PlannedChange(Protocol):
         ...
 
     def explain(self) -> str:
-        """Describe in words how the rows were found."""
+        """Describe in plain text how the rows are found."""
         ...
 
 
@@ -175,8 +175,8 @@ class Clause:
         values: column → SQL string, expression, constant, or another value that the engine
             supports; None assigns all columns of the source (`*`).
         except_columns: columns of the source that `*` does not assign.
-        condition: a condition in the same forms as a value. The clause applies only to rows for
-            which it is true; other rows are passed to the next clause.
+        condition: an SQL string or an expression. The clause applies only to rows for which the
+            condition is true; other rows are passed to the next clause.
     """
 
     when: When
@@ -215,9 +215,9 @@ class ChangeRequest:
         error_on_type_mismatch: whether to raise if a value cannot be cast to the column's type;
             False writes NULL.
         parameters: values for `?` or `:name` in SQL.
-        use_deletion_vectors: whether to mask rows (True) or rewrite files (False); None decides for
+        use_deletion_vectors: True writes deletion vectors, False rewrites files, None decides for
             each file, see `decide_files`.
-        file_options: how new files are written.
+        file_options: options of the new files.
     """
 
     condition: Any
@@ -233,7 +233,7 @@ class ChangeRequest:
     file_options: FileOptions = field(default_factory=FileOptions)
 
     def of(self, when: When) -> tuple[Clause, ...]:
-        """Return the clauses for some rows, in order."""
+        """Return the clauses for one kind of rows, in order."""
         return tuple(clause for clause in self.clauses if clause.when is when)
 
     @property
@@ -301,7 +301,7 @@ class ChangeRequest:
                     )
 
     def logged(self) -> dict[str, Any]:
-        """Return condition and clauses as Delta Spark's operationParameters of a MERGE."""
+        """Return condition and clauses as Delta Spark's `operationParameters` of a MERGE."""
         return {
             "predicate": [logged_condition(self.condition)],
             "matchedPredicates": self._logged(When.MATCHED),
@@ -326,5 +326,5 @@ def deletion(condition: Any, **options: Any) -> ChangeRequest:
 
 
 def logged_condition(condition: Any) -> str:
-    """Return a condition as a SQL string, for operationParameters."""
+    """Return a condition as an SQL string, for `operationParameters`."""
     return to_sql(condition) if isinstance(condition, Expression) else str(condition)

@@ -1,8 +1,8 @@
 """Compare two streams of rows as multisets, in bounded memory.
 
-Rows are equal if all their columns are equal, where NULL equals NULL. Rows beyond the memory limit
-are hashed into buckets on disk, so that equal rows and equal keys meet in the same bucket. `diff`
-decides which rows are compared.
+Rows are equal if all their columns are equal; NULL equals NULL. Beyond the memory limit, rows are
+hashed into buckets on disk, by their keys or, without keys, by all columns. So rows with equal keys
+are in the same bucket. The module `diff` decides which rows are compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DAY_BITS: Final = 32
 
 
 def with_change_type(batch: pa.RecordBatch, change_type: str) -> pa.RecordBatch:
-    """Return the batch with a `_change_type` column of one value."""
+    """Return the batch with a column `_change_type` that has this value in every row."""
     values = arrow.repeat(pa.scalar(change_type), batch.num_rows)
     return batch.append_column(pa.field(CHANGE_TYPE, pa.string()), values)
 
@@ -47,23 +47,24 @@ def match_rows(
     keys: Sequence[str],
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that only one of two streams has.
+    """Yield the differences between two streams of rows.
 
-    Each row of one stream cancels at most one equal row of the other. Of the remaining rows, two
-    rows with the same key, one of each stream, are an update: pre-image, then post-image.
+    Each row of one stream cancels at most one equal row of the other stream. A remaining row of
+    `before` and a remaining row of `after` with the same key are an update: the pre-image, then the
+    post-image. All other remaining rows are deletes and inserts.
 
     Args:
         before: batches of `schema`.
         after: batches of `schema`.
-        schema: schema of both.
+        schema: schema of both streams.
         keys: columns that identify a row; without keys there are no updates.
-        memory_bytes: rows of both streams beyond about this size go to disk.
+        memory_bytes: about this size of rows stays in memory; larger inputs are written to disk.
 
     Yields:
-        Batches of `schema` and `_change_type`.
+        Batches with the columns of `schema` and `_change_type`.
 
-    Cost: one pass over both; rows beyond `memory_bytes` are also written and read once in a
-    temporary directory.
+    Cost: one pass over both streams. If they exceed `memory_bytes`, all rows are also written to
+    and read from a temporary directory once.
     """
     with ExitStack() as stack:
         shelf = _Shelf(stack, schema, tuple(keys) or tuple(schema.names), memory_bytes)
@@ -76,7 +77,10 @@ def match_rows(
 
 
 class _Shelf:
-    """Rows of both sides: in memory while they fit, then in buckets on disk."""
+    """The rows of both streams, in memory or, beyond the limit, in buckets on disk.
+
+    Side 0 is the stream `before`, side 1 the stream `after`.
+    """
 
     def __init__(
         self, stack: ExitStack, schema: pa.Schema, by: Sequence[str], memory_bytes: int
@@ -100,7 +104,7 @@ class _Shelf:
             self._move_out()
 
     def pairs(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield the rows of both sides, bucket by bucket."""
+        """Yield the rows of both sides, one bucket after the other."""
         if self._directory is None:
             yield self._table(0), self._table(1)
             return
@@ -142,7 +146,7 @@ class _Shelf:
             return pa.ipc.open_stream(source).read_all()
 
     def _path(self, side: int, bucket: int) -> Path:
-        assert self._directory is not None  # noqa: S101  # only asked for after `_move_out`
+        assert self._directory is not None  # noqa: S101  # `_move_out` has set it
         return self._directory / f"{side}-{bucket}.arrows"
 
     def _buckets(self, batch: pa.RecordBatch) -> Any:
@@ -174,7 +178,7 @@ def _differences(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Iterat
 
 
 def _with_kinds(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield these rows with their change types: the kinds in turn."""
+    """Yield the rows with these numbers. Their change types alternate through `kinds`."""
     for start in range(0, len(numbers), _OUTPUT_ROWS):
         found = rows.take(numbers.slice(start, _OUTPUT_ROWS)).combine_chunks()
         kinds_column = pa.array(
@@ -186,7 +190,10 @@ def _with_kinds(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[
 
 
 def _unmatched(rows: pa.Table, split: int) -> Any:
-    """Return the numbers of the rows that no equal row of the other side cancels."""
+    """Return the numbers of the rows that no equal row of the other side cancels, ascending.
+
+    Rows below `split` are those of `before`.
+    """
     groups = _grouped(rows, _numbered(rows.num_rows, split))
     excess = groups.column(f"{_SIDE}_sum")
     groups = groups.filter(compute.not_equal(excess, 0))
@@ -202,11 +209,14 @@ def _unmatched(rows: pa.Table, split: int) -> Any:
         some.append(numbers[:-net] if net < 0 else numbers[-net:])
     found.append(pa.chunked_array([pa.array(itertools.chain(*some), pa.int64())]))
     numbers = _joined(found)
-    return numbers.take(compute.sort_indices(numbers))  # so that old rows come before new ones
+    return numbers.take(compute.sort_indices(numbers))  # rows of `before` come first
 
 
 def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:
-    """Return deleted rows, inserted rows, and pairs with the same key (pre-image, post-image)."""
+    """Return the numbers of deleted rows, of inserted rows, and of updated rows.
+
+    Updated rows are pairs with the same key: pre-image, post-image, pre-image, and so on.
+    """
     sides = compute.if_else(compute.less(numbers, split), -1, 1)
     groups = _grouped(keys, pa.table({_SIDE: sides, _ROW: numbers}))
     lists, net = groups.column(f"{_ROW}_list"), groups.column(f"{_SIDE}_sum")
@@ -219,7 +229,7 @@ def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:
     pairs = [compute.list_flatten(lists.filter(is_pair))]
     rest = compute.invert(compute.or_(is_pair, compute.or_(is_gone, is_come)))
     shared: list[Any] = lists.filter(rest).to_pylist()  # never null
-    for found in shared:  # a key that several rows have
+    for found in shared:  # the rows of one key, several of them from the same side
         old = [number for number in found if number < split]
         new = [number for number in found if number >= split]
         both = min(len(old), len(new))
@@ -240,9 +250,9 @@ def _numbered(count: int, split: int) -> pa.Table:
 
 
 def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
-    """Group equal rows: the sum of their sides (-1, 1), and their numbers in ascending order."""
+    """Group equal rows. Return for each group the sum of `side` (-1 or 1) and the list of `row`."""
     columns = [column for name in rows.column_names for column in _comparable(rows.column(name))]
-    # Rows without comparable columns are all equal, but `group_by` needs a key.
+    # Without columns to compare, all rows are equal, but `group_by` needs at least one key.
     columns = columns or [arrow.repeat(pa.scalar(0), rows.num_rows)]
     names = [str(number) for number in range(len(columns))]
     table = pa.table([*columns, *numbers.columns], names=[*names, *numbers.column_names])
@@ -250,7 +260,10 @@ def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Return columns that Arrow can group by, equal exactly where this column is equal."""
+    """Return columns that Arrow can group by and that are equal for the same rows as this column.
+
+    A struct becomes several columns, and a list or map one column of strings.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column.type, pa.ExtensionType):
@@ -259,7 +272,8 @@ def _comparable(column: Any) -> list[Any]:
     if pa.types.is_null(kind):
         return []
     if pa.types.is_struct(kind):
-        # `flatten` gives NULL members for a NULL struct; `is_valid` separates it from {NULL, NULL}.
+        # `flatten` returns NULL members for a NULL struct. The column of `is_valid` distinguishes
+        # such a struct from {NULL, NULL}.
         members = [found for part in column.flatten() for found in _comparable(part)]
         return [column.is_valid(), *members]
     if pa.types.is_nested(kind):
@@ -270,7 +284,10 @@ def _comparable(column: Any) -> list[Any]:
 
 
 def _counted(kind: Any) -> Any:
-    """Return the type with numbers for times and bytes for strings: Python lacks some of them."""
+    """Replace times by integers and strings by bytes in a type.
+
+    Python cannot represent all values of the original types.
+    """
     if pa.types.is_struct(kind):
         return pa.struct([part.with_type(_counted(part.type)) for part in kind])
     if pa.types.is_map(kind):
@@ -286,7 +303,7 @@ def _counted(kind: Any) -> Any:
 
 
 def _text(column: Any) -> Any:
-    """Return bytes that are equal if the values are; NULL becomes one fixed value."""
+    """Return bytes that are equal for equal values; NULL becomes one fixed value."""
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())

@@ -1,9 +1,9 @@
 """Optimize: rewrite files without changing rows, to make reads cheaper.
 
-- `compact`: small files into large ones, on request and after commits.
-- `z_order`, `cluster`: rows in the order of a curve.
-- `purge`: without rows that deletion vectors mark; also rewrites for a newer UniForm version.
-- `rewrite`: shared by them: selects files, packs them into bins, and stages the rewrite.
+- `compact`: merges small files, on request and after commits.
+- `z_order`, `cluster`: sort rows along a space-filling curve.
+- `purge`: removes deleted rows and dropped columns from files; also rewrites files for UniForm.
+- `rewrite`: the common part: selects files, packs them into bins, and stages the new files.
 
 Protocol: Add File and Remove File (`dataChange`), Clustered Table
 """

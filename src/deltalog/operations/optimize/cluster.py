@@ -1,6 +1,8 @@
 """Cluster: sort the rows of a clustered table along a curve through its clustering columns.
 
-Protocol: Clustered Table; how much is rewritten follows Delta Spark's OPTIMIZE
+Like Delta Spark's OPTIMIZE, it rewrites only new files and files of ZCubes that are not full.
+
+Protocol: Clustered Table
 """
 
 from __future__ import annotations
@@ -48,18 +50,20 @@ _GIB: Final = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeSizes:
-    """The sizes of ZCUBEs, groups of files clustered together; the defaults are Delta Spark's.
+    """The sizes of ZCubes, groups of files that were clustered together.
+
+    The defaults are those of Delta Spark.
 
     Args:
-        full_bytes: a cube of at least this size is not clustered again.
-        target_bytes: the amount to cluster at once.
+        full_bytes: the size from which a ZCube is full, and is not clustered again.
+        target_bytes: the total size of the files to cluster into one ZCube.
     """
 
     full_bytes: int = 100 * _GIB
     target_bytes: int = 150 * _GIB
 
     def __post_init__(self) -> None:
-        """Raise for sizes below 1."""
+        """Raise if a size is less than 1."""
         if self.full_bytes < 1 or self.target_bytes < 1:
             raise InvalidInputError(
                 f"cube sizes: expected numbers above 0, found {self.full_bytes!r} and "
@@ -69,14 +73,15 @@ class CubeSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster(RewriteOperation):
-    """Cluster the new files, together with cubes that are not full.
+    """Cluster the new files, together with the files of ZCubes that are not full.
 
     Args:
-        full: cluster all files: after a change of clustering columns, or to merge many small cubes.
-        curve: through the clustering columns.
+        full: whether to cluster all files. Use it after a change of the clustering columns, or to
+            merge many small ZCubes.
+        curve: the curve through the clustering columns, `hilbert` or `zorder`.
         options: options of the run.
         limits: limits of sorting.
-        sizes: sizes of the cubes.
+        sizes: sizes of the ZCubes.
     """
 
     full: bool = False
@@ -87,21 +92,22 @@ class Cluster(RewriteOperation):
     preserves_order: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Select the files, and have the engine rewrite them.
+        """Select files and let the engine rewrite them.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
-            StorageError: sorting needs more temporary files than `limits` allows.
+            StorageError: the temporary files of sorting exceed the limit in `limits`.
 
-        Cost: as `ZOrder`, for the files that are rewritten.
+        Cost: reads each selected file twice, first only the clustering columns. Rows beyond the
+        memory limit are spilled to temporary files.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "cluster")
         columns = clustered_by(snapshot)
         if not columns:
             raise InvalidInputError(
-                f"cannot cluster {snapshot.store.root}: it has no clustering columns; "
-                "alter.set_clustering_columns sets them"
+                f"cannot cluster {snapshot.store.root}: it has no clustering columns; set them "
+                "with alter.set_clustering_columns"
             )
         if self.curve not in {"hilbert", "zorder"}:
             raise InvalidInputError(f"curve: expected 'hilbert' or 'zorder', found {self.curve!r}")
@@ -122,7 +128,7 @@ class Cluster(RewriteOperation):
         return self._stage_bins(transaction, engine, select, rewrite)
 
 
-# ZCUBEs: groups of files that were clustered together, marked with Delta Spark's tags.
+# --- ZCubes: groups of files that were clustered together, with the tags of Delta Spark
 
 
 PROVIDER: Final = "liquid"
@@ -136,7 +142,7 @@ def clustered_by(snapshot: Snapshot) -> tuple[Path, ...]:
     """Return the logical paths of the clustering columns; empty if the table is not clustered.
 
     Raises:
-        InvalidInputError: the table has no column for a physical name in the domain.
+        InvalidInputError: the metadata domain names a column that the table does not have.
     """
     wanted = clustering_columns(snapshot.domain_metadata) or ()
     if not wanted:
@@ -157,14 +163,14 @@ def clustered_by(snapshot: Snapshot) -> tuple[Path, ...]:
 
 
 def quoted(path: Path) -> str:
-    """Return a column as Spark writes it, with backticks around parts that need them."""
+    """Return a column's path as Spark SQL, with backticks around names that need them."""
     return ".".join(
         part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path
     )
 
 
 def cube_tags(columns: Sequence[Path]) -> dict[str, str | None]:
-    """Return the tags of a new cube."""
+    """Return the file tags of a new ZCube."""
     names = [quoted(path) for path in columns]
     return {_ID: str(uuid.uuid4()), _BY: dumps(names).decode()}
 
@@ -172,7 +178,7 @@ def cube_tags(columns: Sequence[Path]) -> dict[str, str | None]:
 def tagged(
     written: WrittenFiles, tags: Mapping[str, str | None], provider: str | None
 ) -> WrittenFiles:
-    """Return new files with the tags of a cube."""
+    """Return the new files with the tags of a ZCube and a clustering provider."""
     adds = [
         replace(add, tags={**(add.tags or {}), **tags}, clustering_provider=provider)
         for add in written.adds
@@ -181,7 +187,10 @@ def tagged(
 
 
 def with_cubes(files: pa.Table) -> pa.Table:
-    """Return the files with the id of their cube, ordered by it; NULL comes first: no cube."""
+    """Return the files with an additional column `cube`, ordered by this column.
+
+    It has the id of the file's ZCube, or NULL (first in the order) if the file is in no ZCube.
+    """
     tags = files.column("tags")
     ids, names = (one_piece(extract(tags, key)) for key in (_ID, _BY))
     cubes = compute.if_else(names.is_valid(), ids, pa.scalar(None, pa.string()))
@@ -191,26 +200,26 @@ def with_cubes(files: pa.Table) -> pa.Table:
 
 
 def cubes_of(files: pa.Table) -> Any:
-    """Return the cube ids of files from `with_cubes`."""
+    """Return the ZCube id of each file that `with_cubes` has returned."""
     return files.column(_CUBE)
 
 
 def unclustered(files: pa.Table) -> pa.Table:
-    """Return the files that are in no cube."""
+    """Return the files that are in no ZCube."""
     found = with_cubes(files)
     return found.filter(compute.is_null(cubes_of(found)))
 
 
 def files_to_cluster(files: pa.Table, columns: Sequence[Path], min_cube_bytes: int) -> pa.Table:
-    """Return the files that an incremental clustering rewrites, ordered by cube.
+    """Return the files that an incremental clustering rewrites, ordered by ZCube.
 
-    These are files without a cube, and files of cubes that are not full. Cubes by other columns,
-    and files of another clustering provider, stay until a full clustering.
+    These are files without a ZCube, and files of ZCubes that are not full. ZCubes by other columns
+    and files of another clustering provider do not change before a full clustering.
 
     Args:
-        files: from `considered_files`.
+        files: files that `considered_files` has returned.
         columns: the clustering columns.
-        min_cube_bytes: the size from which a cube is full.
+        min_cube_bytes: the size from which a ZCube is full.
     """
     found = with_cubes(files)
     provider = found.column("clusteringProvider")
@@ -224,7 +233,7 @@ def files_to_cluster(files: pa.Table, columns: Sequence[Path], min_cube_bytes: i
     full_ids = compute.drop_null(full.column(_CUBE))
     is_full = compute.is_in(cubes_of(found), value_set=one_piece(full_ids))
     found = found.filter(compute.invert(is_full))
-    # A single cube would be rewritten into the same cube: nothing to gain.
+    # If all files are in one ZCube, clustering them again would change nothing.
     return found.slice(0, 0) if _is_one_cube(found) else found
 
 
@@ -236,7 +245,7 @@ def _is_one_cube(files: pa.Table) -> bool:
 def _same_columns(files: pa.Table, columns: Sequence[Path]) -> Any:
     """Return a mask of the files that were clustered by these columns.
 
-    Each distinct tag is parsed once, as there are few.
+    Each distinct tag is parsed only once.
     """
     texts = one_piece(extract(files.column("tags"), _BY))
     wanted = [quoted(path) for path in columns]
@@ -252,7 +261,7 @@ def _names(text: str) -> object:
         return None
 
 
-# Rewrite the rows of a bin in the order of a space-filling curve through some columns.
+# --- Rewrite of a bin in the order of a space-filling curve
 
 
 _KEY: Final = f"{METADATA}.sort_key"  # no column of a table has this name
@@ -262,11 +271,11 @@ _MOST_SAMPLED_ROWS: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The sort order of the rows.
+    """The sort order of rows along a curve.
 
     Args:
-        paths: the columns; they have equal weight.
-        curve: through them.
+        paths: the columns through which the curve runs; they have equal weight.
+        curve: the name of the curve.
         limits: limits of sorting; bins that are rewritten at the same time share the memory.
     """
 
@@ -277,7 +286,8 @@ class Order:
     def rewrite(self, rows: BinReader, one: Bin) -> Rewritten:
         """Write the rows of a bin to new files in this order.
 
-        Cost: the columns are read twice, first for a sample; see also `sort_batches`.
+        Cost: reads the columns of the curve for a sample, then reads all columns, and sorts the
+        rows with `sort_batches`.
         """
         bits = bits_for(len(self.paths))
         ranges = self._ranges(rows, one, 1 << bits)
@@ -312,7 +322,7 @@ class Order:
             yield batch.append_column(_KEY, keys)
 
 
-# Space-filling curves: map the ranks of several columns to one key that keeps neighbours close.
+# --- Space-filling curves: one sort key from the ranks of several columns
 
 
 Curve = Literal["zorder", "hilbert"]
@@ -324,7 +334,7 @@ _TABLE_BITS: Final = 8
 
 
 def bits_for(num_columns: int) -> int:
-    """Return how many bits of each column's rank fit into a key."""
+    """Return the number of bits of each column's rank in a sort key."""
     most = _MAX_BITS_ALONE if num_columns == 1 else _MAX_BITS
     return max(1, min(most, _KEY_BITS // num_columns))
 
@@ -333,12 +343,12 @@ def curve_keys(ranks: Sequence[pa.Array[Any]], bits: int, curve: Curve) -> pa.Ar
     """Return the position of each row on the curve.
 
     Args:
-        ranks: the ranks of each column, `int64`, below `2 ** bits`.
-        bits: number of bits of a rank.
+        ranks: for each column, the ranks of the rows: `int64` numbers less than `2 ** bits`.
+        bits: the number of bits of a rank.
         curve: the name of the curve.
 
     Returns:
-        Non-negative `int64`.
+        Non-negative `int64` numbers.
     """
     keys: pa.Array[Any] = _interleaved(ranks, bits)
     return keys if curve == "zorder" or len(ranks) == 1 else _hilbert(keys, len(ranks), bits)
@@ -351,7 +361,7 @@ def _interleaved(ranks: Sequence[Any], bits: int) -> Any:
     spread = pa.array(_spread(bits, count), pa.int64())
     keys: Any = None
     for number, column in enumerate(ranks):
-        # The first column has the highest bit of each digit.
+        # A digit has one bit of each column; the bit of the first column is the highest.
         part = compute.shift_left(spread.take(column), _number(count - 1 - number))
         keys = part if keys is None else compute.bit_wise_or(keys, part)
     return keys
@@ -359,7 +369,7 @@ def _interleaved(ranks: Sequence[Any], bits: int) -> Any:
 
 @cache
 def _spread(bits: int, count: int) -> tuple[int, ...]:
-    """Return all numbers of `bits` bits, with their bits spread `count` apart."""
+    """Return each number of `bits` bits, with `count - 1` zero bits between any two of its bits."""
     found = [0]
     for bit in range(bits):
         found += [value | 1 << bit * count for value in found]
@@ -367,7 +377,7 @@ def _spread(bits: int, count: int) -> tuple[int, ...]:
 
 
 def _hilbert(keys: pa.Array[Any], count: int, bits: int) -> pa.Array[Any]:
-    digits = max(1, _TABLE_BITS // count)  # translated per step
+    digits = max(1, _TABLE_BITS // count)  # the number of digits that one table look-up translates
     states: Any = pa.nulls(len(keys), pa.int64()).fill_null(0)
     result: pa.Array[Any] = states
     done = 0
@@ -389,9 +399,13 @@ def _hilbert(keys: pa.Array[Any], count: int, bits: int) -> pa.Array[Any]:
 
 @cache
 def _translation(count: int, digits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return for each state and `digits` digits of the Z-curve: Hilbert digits and next state.
+    """Return the table that translates positions on the Z-curve to positions on the Hilbert curve.
 
-    A state is the entry corner of a part of the curve, and its direction.
+    A state is the entry corner and the direction of a part of the Hilbert curve.
+
+    Returns:
+        The Hilbert digits, and the next state, for each combination of a state and `digits` digits
+        of the Z-curve.
     """
     outputs: list[int] = []
     states: list[int] = []
@@ -409,7 +423,7 @@ def _translation(count: int, digits: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def _step(corner: int, state: tuple[int, int], count: int) -> tuple[int, tuple[int, int]]:
-    """Return the position of a corner on the next finer level of the curve, and its state."""
+    """Return a corner's position on the curve in its hypercube, and the state inside the corner."""
     entry, direction = state
     place = _from_gray(_rotated(corner ^ entry, -direction - 1, count))
     entry ^= _rotated(_entry(place), direction + 1, count)
@@ -437,7 +451,7 @@ def _entry(place: int) -> int:
 
 
 def _direction(place: int, count: int) -> int:
-    """Return the axis along which the curve leaves a corner for the next one."""
+    """Return the direction of the curve inside the corner at position `place`."""
     if place == 0:
         return 0
     last = place - 1 if place % 2 == 0 else place
@@ -452,21 +466,23 @@ def _number(value: int) -> Any:
     return pa.scalar(value, pa.int64())
 
 
-# Ranks: map the values of a column to small integers in the same order, evenly spread.
+# --- Ranks: small integers in the order of a column's values, about equally frequent
 
 
 SAMPLE_ROWS: Final = 256 * 1024
-# Newer than PyArrow 22; its kernels cover numbers, times and strings.
+# Only PyArrow versions after 22 have `search_sorted`.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The ranges of one column; a rank is the number of a range, and 0 for NULL.
+    """The ranges into which the values of one column are divided.
+
+    The rank of a value is the number of its range, from 1. The rank of NULL is 0.
 
     Args:
         path: path of the column.
-        bounds: the smallest value of each range but the first, ascending.
+        bounds: the smallest value of each range except the first, ascending.
     """
 
     path: Path
@@ -478,8 +494,8 @@ class Ranges:
 
         Args:
             path: path of the column.
-            sample: sample of its values.
-            num_ranks: the greatest number of ranks, including that of NULL.
+            sample: a sample of the column's values.
+            num_ranks: the maximum number of ranks, including the rank of NULL.
         """
         values: Any = compute.drop_null(_comparable(sample))
         values = values.take(compute.array_sort_indices(values))
@@ -491,7 +507,7 @@ class Ranges:
         return cls(path, bounds)
 
     def ranks(self, batch: pa.RecordBatch) -> pa.Array[Any]:
-        """Return the rank of each row, `int64`."""
+        """Return the rank of each row as `int64`."""
         values: Any = _comparable(column_at(batch, self.path))
         found = (
             ranks_by_sorting(self.bounds, values)
@@ -504,7 +520,10 @@ class Ranges:
 
 
 def ranks_by_sorting(bounds: Any, values: Any) -> Any:
-    """Count the ascending `bounds` that are at most each value; NULL for NULL."""
+    """Return for each value the number of ascending `bounds` that are at most the value.
+
+    NULL for the value NULL.
+    """
     both = pa.concat_arrays([bounds, values])
     order = compute.array_sort_indices(both)
     is_bound = compute.less(order, pa.scalar(len(bounds), pa.uint64()))
@@ -517,19 +536,19 @@ def ranks_by_sorting(bounds: Any, values: Any) -> Any:
 def sample_ranges(
     batches: Iterable[pa.RecordBatch], paths: Sequence[Path], num_rows: int, num_ranks: int
 ) -> list[Ranges]:
-    """Return the ranges of some columns, from every n-th row of the batches.
+    """Return the ranges of some columns, computed from every n-th row.
 
     Args:
-        batches: with these columns.
+        batches: batches with these columns.
         paths: paths of the columns.
-        num_rows: approximate number of rows of all batches.
-        num_ranks: how many ranks a column may have.
+        num_rows: the approximate number of rows in all batches.
+        num_ranks: the maximum number of ranks of a column.
     """
     step = max(1, num_rows // SAMPLE_ROWS)
     samples: list[list[Any]] = [[] for _ in paths]
     first = 0
     for batch in batches:
-        # The step continues across batches.
+        # Count the rows across batches: take each row whose number is a multiple of `step`.
         start = -first % step
         first += batch.num_rows
         if start >= batch.num_rows:
@@ -547,7 +566,7 @@ def sample_ranges(
 
 
 def column_at(batch: pa.RecordBatch, path: Path) -> Any:
-    """Return a column or a field of a struct; the field is NULL if the struct is."""
+    """Return a column, or a field of a struct. The field is NULL where the struct is NULL."""
     column: Any = batch.column(path[0])
     return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))
 
@@ -558,8 +577,8 @@ def sortable_paths(
     """Return the columns to sort by, in the schema's spelling.
 
     Raises:
-        InvalidInputError: there are none; or one does not exist, is repeated, is a partition
-            column, or has a type without an order.
+        InvalidInputError: no columns are given; or a column does not exist, is repeated, is a
+            partition column, or has a type without an order.
     """
     paths = tuple(canonical_path_of(schema, column) for column in columns)
     if not paths:
@@ -571,7 +590,8 @@ def sortable_paths(
             raise InvalidInputError(f"cannot {what} by {name!r} twice")
         if path[0] in partition_columns:
             raise InvalidInputError(
-                f"cannot {what} by {name!r}: it is a partition column, every file has one value"
+                f"cannot {what} by {name!r}: it is a partition column, so all rows of a file "
+                "already have the same value"
             )
         kind = field.type
         if not isinstance(kind, PrimitiveType) or kind == VOID or is_opaque(kind):
@@ -582,7 +602,7 @@ def sortable_paths(
 
 
 def _comparable(values: Any) -> Any:
-    """Cast values to a type that Arrow can search, keeping their order."""
+    """Cast values to a type that Arrow can sort and search, without a change of their order."""
     if pa.types.is_decimal(values.type):
         return values.cast(pa.float64())
     if pa.types.is_boolean(values.type):

@@ -91,7 +91,7 @@ class Compact(RewriteOperation):
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
-    """Return the bins of files that a compaction rewrites, from `considered_files`."""
+    """Select the files that a compaction rewrites from `considered_files`, and pack them."""
     is_crowded = crowded(files, max_deleted_share)
     chosen = compute.or_(small(files, target_size_bytes), is_crowded)
     bins = pack(files.filter(chosen), target_size_bytes)
@@ -106,7 +106,7 @@ def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: 
 # --- Auto-compaction: merge small files after a commit, in partitions with many small files
 
 
-_NO_SHARE: Final = 1.0  # deleted rows alone do not trigger a rewrite
+_NO_SHARE: Final = 1.0  # no share is above this limit, so deleted rows never cause a rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ class CompactionThresholds:
 
     Args:
         min_files: the minimum number of small files in a partition that is compacted.
-        max_file_bytes: size of the new files in bytes, unless the table's target size is less.
-            Files of less than half of this size are small.
+        max_file_bytes: the size of the new files in bytes, unless the table's target size is less.
+            A file is small if its size is less than half of this size.
     """
 
     min_files: int = 50
@@ -140,8 +140,8 @@ def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None
 class AutoCompact(Operation[Optimized]):
     """Merge the small files of partitions with many small files.
 
-    In a clustered table, only unclustered files are merged: clustering would take too long after a
-    commit.
+    In a clustered table, only the files that are in no ZCube are merged. They are not clustered,
+    because this would take too long after a commit.
 
     Args:
         when: the thresholds, and the size of new files.

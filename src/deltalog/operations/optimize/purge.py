@@ -1,6 +1,6 @@
 """Purge: rewrite files that still contain deleted rows or dropped columns.
 
-It selects files with deletion vectors, and files with columns that the table no longer has.
+A purge selects files with deletion vectors, and files with columns that the table no longer has.
 
 Protocol: Deletion Vectors, Column Mapping
 """
@@ -56,8 +56,8 @@ class Purge(RewriteOperation):
     Args:
         filters: partition filters in any accepted form; None means all partitions.
         options: options of the run.
-        dropped_columns: whether to also purge dropped columns, which only files of tables with
-            column mapping can contain.
+        dropped_columns: whether to also purge dropped columns. Only files of tables with column
+            mapping can contain them.
     """
 
     filters: Any = None
@@ -108,7 +108,7 @@ def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> l
 
 
 def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
-    """Copy the rows of a bin of `pack_alike`, in order, to files of the same ZCube."""
+    """Copy the rows of a bin that `pack_alike` has returned, in order, to files of its ZCube."""
     found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()
@@ -118,7 +118,10 @@ def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
 
 
 def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
-    """Return for each file whether it contains dropped columns; skip files that `known` selects."""
+    """Return for each file whether it is selected by `known` or contains dropped columns.
+
+    Files that `known` selects are not opened.
+    """
     configuration = snapshot.configuration
     leaves = set(walk_leaves(physical_arrow_schema(configuration)))
     leaves |= {(name,) for name in configuration.physical_partition_columns}
@@ -146,16 +149,18 @@ def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> An
     return pa.array(map_in_pool(look, rows), pa.bool_())
 
 
-# --- Enable icebergCompatV3, and rewrite files in which Iceberg would not find the row ids
+# --- Upgrade to icebergCompatV3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeUniform(Operation[Optimized]):
-    """Enable Iceberg compatibility with row ids; rewrite files whose row ids Iceberg cannot read.
+    """Enable an icebergCompat version with row ids, and rewrite the files that need it.
+
+    These are the files in which Iceberg readers would find no row ids or wrong ones.
 
     Args:
-        version: version of Iceberg compatibility; it must be one that needs row tracking.
-        options: options of the run, which makes one commit.
+        version: the icebergCompat version; it must need row tracking.
+        options: options of the run. There is only one commit, so its commit interval is ignored.
     """
 
     version: int
@@ -177,8 +182,8 @@ class UpgradeUniform(Operation[Optimized]):
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
         if not configuration.row_ids_enabled:
             raise InvalidInputError(
-                f"cannot switch on icebergCompatV{self.version} of {snapshot.store.root} while "
-                "files are rewritten: expected row tracking; set delta.enableRowTracking = true"
+                f"cannot enable icebergCompatV{self.version} of {snapshot.store.root}: row "
+                "tracking is not enabled; set delta.enableRowTracking = true first"
             )
         check_counts(snapshot, self.version)
         files = considered_files(snapshot, None)

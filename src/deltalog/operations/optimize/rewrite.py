@@ -1,4 +1,4 @@
-"""Stage rewritten bins and operation parameters, for all OPTIMIZE operations.
+"""The common part of all OPTIMIZE operations: select files, and stage the rewritten bins.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -39,7 +39,7 @@ def record(
     cluster_by: Sequence[str] = (),
     **more: object,
 ) -> None:
-    """Set the operationParameters of an OPTIMIZE, under Delta Spark's names."""
+    """Set the `operationParameters` of an OPTIMIZE, under the names of Delta Spark."""
     pending.parameters.setdefault("auto", False)
     pending.parameters.update(
         predicate=[] if predicate is None else [to_sql(predicate)],
@@ -55,7 +55,8 @@ class RewriteOperation(Operation["Optimized"]):
 
     Args:
         options: options of the run.
-        left: the remaining bins after an earlier commit of the same operation; None selects files.
+        left: the bins that earlier commits of the same operation did not rewrite. None for the
+            first commit, which selects files and packs them into bins.
     """
 
     options: RunOptions = field(default_factory=RunOptions)
@@ -74,7 +75,7 @@ class RewriteOperation(Operation["Optimized"]):
         rewrite: Rewrite,
         predicate: Expression | None = None,
     ) -> Optimized:
-        """Let the engine rewrite the remaining or the selected bins, and stage the files.
+        """Let the engine rewrite the bins in `left`, or else selected bins, and stage the files.
 
         Args:
             transaction: transaction of the table.
@@ -109,14 +110,15 @@ def stage_rewrite(
 ) -> Optimized:
     """Let the engine rewrite bins, and stage the removal of old files and the new files.
 
-    If the job's commit interval ends first, the remaining bins are in `Optimized.left`.
+    If the job's commit interval ends before all bins are rewritten, the remaining bins are in
+    `Optimized.left`.
 
     Args:
         job: the bins, and how to rewrite them.
         engine: rewrites the bins.
         strategy: name of the operation's strategy.
         num_considered: the number of files from which the bins were selected.
-        preserves_order: whether the order of rows does not change.
+        preserves_order: whether the rewrite preserves the order of rows.
 
     Cost: see `Engine.rewrite_bins`. After a failure, new files are deleted.
     """
@@ -151,27 +153,27 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
-_MOST: Final = 2.0**62  # bytes of a file; more would not fit 64 bits when rounded
+_MOST: Final = 2.0**62  # limit in bytes for estimated file sizes, so that they fit 64-bit integers
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
-    """Resolve partition filters in any accepted form; in them, `''` means NULL."""
+    """Resolve partition filters in any accepted form. The value `''` in a filter means NULL."""
     configuration = transaction.configuration
     given = with_blanks_as_nulls(filters, configuration.partition_columns)
     return as_condition(configuration.schema, given, session=transaction.context.session)
 
 
 def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
-    """Return the live files of some partitions, ordered by partition and time.
+    """Return the live files of some partitions, ordered by partition and modification time.
 
     Args:
         snapshot: snapshot of the table.
         predicate: a condition on partition columns; None means all files.
 
     Returns:
-        The columns of `snapshot.files` without statistics, and `numRecords`: NULL if unknown;
-        `partition`: a number for each partition; `liveSize`: the estimated size of live rows in
-        bytes.
+        The columns of `snapshot.files` without statistics, and three columns: `numRecords` (NULL if
+        unknown), `partition` (a number that identifies the partition), and `liveSize` (the
+        estimated size of the live rows in bytes).
 
     Raises:
         InvalidInputError: the predicate uses a column that is not a partition column.
@@ -196,7 +198,8 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            # Files with the same time remain in the order of the log, because paths are random.
+            # Files with the same time stay in the order of the log. Sorting them by path would make
+            # the order random.
             (_PLACE, "ascending"),
         ],
     )
@@ -218,7 +221,7 @@ def small(files: pa.Table, target_size_bytes: int) -> Any:
 
 
 def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
-    """Pack consecutive files of a partition into bins, so that the order of rows does not change.
+    """Pack consecutive files of a partition into bins, which preserves the order of rows.
 
     Args:
         files: some rows of `considered_files`, in the same order.
@@ -243,7 +246,7 @@ def by_partition(files: pa.Table) -> list[Bin]:
 
 
 def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
-    """Return the bins whose files are all live, with the same deletion vectors as before."""
+    """Return the bins whose files are all still live and have the same deletion vectors."""
     root = snapshot.store.root
     now = snapshot.files(["path", "deletionVector"])
     known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
@@ -285,7 +288,7 @@ def _live_sizes(files: pa.Table) -> Any:
 
 
 def _as_float(numbers: Any) -> Any:
-    return numbers.cast(pa.float64(), safe=False)  # rounded above 2^53
+    return numbers.cast(pa.float64(), safe=False)  # `safe` would raise above 2^53
 
 
 def _deleted(files: pa.Table) -> Any:
@@ -309,15 +312,15 @@ class Optimized:
 
     Args:
         strategy: `preserveLocality`, `zOrder`, `cluster` or `purge`.
-        added_sizes: size of each new file.
-        removed_sizes: size of each removed file.
-        removed_vectors: cardinality of each removed deletion vector.
-        partitions: keys of the partitions that were rewritten.
+        added_sizes: the size in bytes of each new file.
+        removed_sizes: the size in bytes of each removed file.
+        removed_vectors: the cardinality of each removed deletion vector.
+        partitions: the numbers (`Bin.partition`) of the partitions that were rewritten.
         num_batches: the number of record batches that were read.
         num_considered: the number of live files from which the bins were selected.
-        max_bin_files: the number of files of the largest bin.
-        preserves_order: whether the order of rows did not change.
-        left: the remaining bins, for another commit.
+        max_bin_files: the number of files in the bin with the most files.
+        preserves_order: whether the rewrite preserved the order of rows.
+        left: the bins that remain for another commit.
     """
 
     strategy: str
@@ -337,7 +340,7 @@ class Optimized:
         return self.num_considered - len(self.removed_sizes)
 
     def metrics(self) -> dict[str, int]:
-        """Return the metrics as Delta Spark's operationMetrics."""
+        """Return the metrics under the names of Delta Spark's `operationMetrics`."""
         sizes = sorted(self.added_sizes)
         return {
             "numRemovedFiles": len(self.removed_sizes),
@@ -353,7 +356,7 @@ class Optimized:
         }
 
     def result(self) -> dict[str, Any]:
-        """Return the metrics of the API: deltalake's keys, and some more."""
+        """Return the metrics for the caller: the keys of deltalake, and additional keys."""
         return {
             "numFilesAdded": len(self.added_sizes),
             "numFilesRemoved": len(self.removed_sizes),
@@ -372,7 +375,7 @@ class Optimized:
         }
 
     def and_then(self, later: Optimized) -> Optimized:
-        """Return the sum of this result and that of the operation's next commit."""
+        """Return the joint result of this commit and the operation's next commit."""
         return Optimized(
             strategy=self.strategy,
             added_sizes=self.added_sizes + later.added_sizes,

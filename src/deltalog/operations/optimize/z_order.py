@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 class ZOrder(RewriteOperation):
     """Sort the rows of each partition along the Z-curve through some columns.
 
-    Predicates on any of the columns then skip most files. Every file of the partitions is
-    rewritten, each time. NULL comes first.
+    Predicates on any of these columns then skip most files. Each run rewrites all files of the
+    partitions. NULL is sorted before other values.
 
     Args:
-        columns: names or paths; a path of parts reaches into structs.
-        filters: filters of partitions, in any form that callers use; None means every partition.
+        columns: names of columns, or paths of struct fields.
+        filters: partition filters in any accepted form; None means all partitions.
         options: options of the run.
         limits: limits of sorting.
     """
@@ -50,23 +50,23 @@ class ZOrder(RewriteOperation):
     preserves_order: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Select the files, and have the engine rewrite them.
+        """Select files and let the engine rewrite them.
 
         Raises:
-            InvalidInputError: a column has no sort order, the table is clustered, or a filter uses
-                a column that is not a partition column.
-            StorageError: sorting needs more temporary files than `limits` allows.
+            InvalidInputError: the values of a column have no order, the table is clustered, or a
+                filter uses a column that is not a partition column.
+            StorageError: the temporary files of sorting exceed the limit in `limits`.
 
-        Cost: two passes over the files, the first over these columns only. Rows beyond the memory
-        limit are spilled to temporary files.
+        Cost: reads each file twice, first only the columns to sort by. Rows beyond the memory limit
+        are spilled to temporary files.
         """
         snapshot = transaction.read_snapshot
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "z-order")
         configuration = snapshot.configuration
         if clustered_by(snapshot):
             raise InvalidInputError(
-                f"cannot z-order {snapshot.store.root}: it has clustering columns, which set how "
-                "rows are arranged; optimize.cluster() does it"
+                f"cannot z-order {snapshot.store.root}: its clustering columns define the order of "
+                "rows; use optimize.cluster() instead"
             )
         predicate = partition_condition(transaction, self.filters)
         paths = sortable_paths(

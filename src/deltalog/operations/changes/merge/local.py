@@ -1,7 +1,7 @@
 """Run a MERGE in this process: find matching rows, apply clauses, stage files.
 
-This module owns the order of the work: the source's keys limit the files that are read, clauses are
-chosen for pairs and single rows, and files are changed as by UPDATE and DELETE.
+First, `match` finds the rows to change and their clauses. Then the changed files are masked or
+rewritten as by UPDATE and DELETE, and new rows are inserted.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
 """
@@ -53,25 +53,26 @@ if TYPE_CHECKING:
 
 
 class LocalMerge:
-    """The rows of a merge, ready to be applied, previewed or explained; a `PlannedChange`.
+    """A planned merge that can be applied, previewed or explained; a `PlannedChange`.
 
     Args:
-        transaction: on an existing table.
-        request: with a `MergeSource` as the source, as its rows are read more than once.
+        transaction: transaction of an existing table.
+        request: the merge; its source must be a `MergeSource`.
 
     Raises:
         InvalidInputError: clauses, names or types are invalid.
         SchemaMismatchError: the source has columns that the table lacks.
-        AmbiguousMergeError: several rows of the source would change the same row.
+        AmbiguousMergeError: several rows of the source would change the same row. Only `apply` and
+            `preview` raise it.
 
-    Cost: as `find_matches`, on the first use of its result.
+    Cost: `apply` and `preview` call `find_matches` once.
     """
 
     def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
-        # The transaction's changes so far stay, such as columns that an earlier operation added.
+        # The configuration includes earlier changes of this transaction, such as added columns.
         before = transaction.configuration
         source = request.source.beside(before.schema)
         self._source: MergeSource = source
@@ -87,8 +88,8 @@ class LocalMerge:
             self._snapshot, self._plan, self._source, progress=transaction.progress
         )
         self._scan_ms = watch.elapsed_ms()
-        # For conflict detection: a matched source row is not inserted, so the merge also depends
-        # on files with matching rows that it does not change.
+        # For conflict detection, also record files with matching rows that do not change. The merge
+        # depends on these rows, because it does not insert the source rows that match them.
         if not matches.reach.is_none:
             alone = self._plan.request.is_row_local
             transaction.record_read(
@@ -139,10 +140,10 @@ class LocalMerge:
         """Write the changed and inserted rows, and stage the files.
 
         Raises:
-            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
+            ConstraintViolationError: new rows violate a constraint. All new files are deleted.
 
-        Cost: all columns: in masked files of the row groups with changed rows, in rewritten files
-        of everything. The table is streamed.
+        Cost: rewritten files: reads all columns of all rows. Files with a new deletion vector:
+        reads all columns of the row groups with changed rows. Rows are streamed.
         """
         transaction, plan, matches = self._transaction, self._plan, self._matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
@@ -180,7 +181,10 @@ class LocalMerge:
         )
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
-        """Return the result of `apply` and the decision per file; values are not checked."""
+        """Return the expected result of `apply`, and the decision for each file.
+
+        New values are not computed, so errors in them are not found.
+        """
         matching, spec = (
             self._matches.selected,
             self._request.file_options.spec_for(self._transaction),
@@ -194,7 +198,7 @@ class LocalMerge:
         return found, explain_decisions(matching, self._decisions)
 
     def explain(self) -> str:
-        """Describe keys, conditions and files in words; only the source's keys are read."""
+        """Describe the keys, conditions and files in plain text; reads no rows of the table."""
         snapshot, source, plan = self._snapshot, self._source, self._plan
         condition = plan.condition
         into = f"{snapshot.store.root}, version {snapshot.version}"
@@ -235,10 +239,10 @@ class LocalMerge:
 
     @property
     def _tells_changes(self) -> bool:
-        """Whether change data files are needed.
+        """Whether to write change data files.
 
-        Inserts and deletes follow from `add`, `remove` and deletion vectors, unless a rewritten
-        file contains copied rows too.
+        Without them, readers derive inserts and deletes from `add`, `remove` and deletion vectors.
+        This is impossible for updates, and for deletes in a rewritten file with copied rows.
         """
         rows = self._found.rows
         return self._snapshot.configuration.change_data_feed_enabled and bool(
@@ -247,7 +251,7 @@ class LocalMerge:
 
 
 def _without_keys(condition: MergeCondition) -> str:
-    """Describe how pairs are found if the condition has no equality."""
+    """Describe how pairs are found if the condition has no equi-join keys."""
     within = condition.within
     if within is None:
         return "none, so every pair is compared"
@@ -264,11 +268,11 @@ def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Actio
     )
 
 
-# Compute the rows that a merge writes: updated rows and inserted rows.
+# --- The rows that a merge writes: updated rows and inserted rows
 
 
 class MergeUpdate:
-    """Computes the new versions of matching rows by their clauses; an `apply.RowUpdate`.
+    """Computes the new versions of rows by their clauses; an `apply.RowUpdate`.
 
     Args:
         spec: spec of the new files.
@@ -277,8 +281,8 @@ class MergeUpdate:
         matches: the rows that change, each with its clause and its source row.
 
     Attributes:
-        columns: the columns that may differ between old and new versions.
-        reads: the old columns that the new versions read.
+        columns: the columns whose values may change.
+        reads: the columns of the old rows that are needed to compute the new versions.
     """
 
     def __init__(
@@ -297,7 +301,7 @@ class MergeUpdate:
         self.reads: set[str] = {name for maker in makers for name in maker.reads}
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
-        """Return the new versions of rows."""
+        """Return the new versions of the updated rows in `old`, see `apply.RowUpdate`."""
         clause_numbers = self._matches.clause_numbers[file].slice(first, old.num_rows)
         sources = self._matches.sources[file].slice(first, old.num_rows)
         parts: list[pa.RecordBatch] = []
@@ -333,7 +337,7 @@ class MergeUpdate:
 
 
 class _Maker:
-    """Computes new versions of rows by one UPDATE clause."""
+    """Computes the new versions of rows to which one UPDATE clause applies."""
 
     def __init__(self, spec: WriteSpec, assigned: Assignments, source: MergeSource) -> None:
         self._assigned = assigned
@@ -353,7 +357,7 @@ class _Maker:
 
         Args:
             old: rows before the change.
-            sources: for each, the number of its source row.
+            sources: for each row, the number of its source row.
         """
         parts: dict[str, Array] = {"": pa.nulls(old.num_rows)}
         if self._target_names:
@@ -372,7 +376,7 @@ class Inserts:
         spec: spec of the new files.
         plan: plan of the merge.
         source: the source's rows.
-        matched: numbers of the source rows that match.
+        matched: numbers of the source rows that match a row of the table.
     """
 
     def __init__(
@@ -390,7 +394,8 @@ class Inserts:
         """Write the new rows."""
         has_ids = self._spec.configuration.row_ids_enabled
         for rows in self._rows():
-            # The same file may contain copied rows with materialized ids: NULL is the default.
+            # The same file may contain copied rows with materialized row ids. In new rows they are
+            # NULL, which means the default row id.
             ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
             writer.write(rows, row_ids=ids, row_commit_versions=ids)
             if feed is not None:
@@ -398,7 +403,7 @@ class Inserts:
             self.num_rows += rows.num_rows
 
     def count(self) -> int:
-        """Count the rows that would be inserted; only the clauses' conditions are evaluated."""
+        """Return the number of rows to insert, without computing their values."""
         return sum(
             picked.num_rows
             for place in range(len(self._clauses))
@@ -423,7 +428,7 @@ class Inserts:
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}
 
     def _next_identities(self) -> dict[str, int]:
-        """Return the first identity values of the next clause: clauses share the sequences."""
+        """Return the identity values at which the next clause continues."""
         known = {
             column.name: column for column in identity_columns(self._spec.configuration.schema)
         }
@@ -432,7 +437,10 @@ class Inserts:
         } or dict(self._spec.identity_starts)
 
     def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the rows that a clause inserts."""
+        """Yield the source rows that the clause at index `place` inserts.
+
+        They have the columns `names` and the columns that the conditions read.
+        """
         conditions = [clause.condition for clause in self._clauses[: place + 1]]
         used = {
             path[1]

@@ -1,7 +1,7 @@
 """Find the table rows that a merge changes, each with its clause and its source row.
 
-This module owns the first half of a merge: it prunes files, reads the columns of conditions and
-keys, and collects the matching rows. `pairs` evaluates which rows match.
+This is the first phase of a merge: it prunes files, reads the columns of keys and conditions, and
+collects the rows to change. The module `pairs` decides which rows match.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ class MergeMatches:
     """The table rows that a merge changes.
 
     Args:
-        selected: their files and positions, ascending in each file.
-        clause_numbers: for each file and row, the index of its clause in `plan.matched +
-            plan.not_matched_by_source`.
-        sources: for each file and row, the number of its source row; NULL if there is none.
-        matched_files: files with a row that matches, changed or not.
-        matched_sources: numbers of the source rows that match; only with INSERT clauses.
-        reach: the predicates that limited the read rows.
-        num_files: live files.
+        selected: the files of these rows, and their ascending positions in each file.
+        clause_numbers: for each file, an array with the clause of each row, as its index in
+            `plan.matched + plan.not_matched_by_source`.
+        sources: for each file, an array with the number of each row's source row; NULL for rows
+            without a source row.
+        matched_files: the files with a row that matches, changed or not.
+        matched_sources: the numbers of the source rows that match; empty without INSERT clauses.
+        reach: the predicates by which files and rows were filtered before matching.
+        num_files: the number of live files of the table.
     """
 
     selected: SelectedRows
@@ -81,19 +82,19 @@ def find_matches(
         snapshot: snapshot of the table.
         plan: plan of the merge.
         source: the source's rows.
-        progress: counted in files read.
+        progress: counts the files that have been read.
 
     Raises:
         AmbiguousMergeError: several rows of the source would change the same row.
 
-    Cost: `plan.target_columns` of the files that pruning by the source's keys left. Memory: the
-    source's keys, and about 20 bytes for each row that changes.
+    Cost: prunes files by the source's keys, and reads `plan.target_columns` of the other files.
+    Memory for the source's keys, and about 20 bytes for each row that changes.
     """
     return _MatchFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
 
 
 def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
-    """Return the range of table rows that a merge may match or change."""
+    """Return predicates that are true for all table rows that a merge may match or change."""
     pairs = PairMatcher(plan, source, "the table")
     return reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
 
@@ -139,7 +140,7 @@ class _MatchFinder:
                 ("sources", pa.int64()),
             )
         )
-        # Batches come in the order of the files, so equal numbers are adjacent.
+        # Batches are in the order of the files, so equal file numbers are adjacent.
         runs = compute.value_counts(files)
         numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
         matching_files = candidates.take(numbers)
@@ -186,7 +187,10 @@ class _MatchFinder:
         )
 
     def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the deciding columns, in batches that are large compared to the source's keys."""
+        """Yield the columns that keys and conditions read.
+
+        Small batches are joined, because each look-up has a cost for all keys of the source.
+        """
         least = 1
         if not self._pairs.is_cheap:
             num_source = self._pairs.num_source
@@ -205,7 +209,8 @@ class _MatchFinder:
             yield _joined(waiting)
 
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
-        # If the keys' range pruned no file, it would filter few rows, at the cost of comparisons.
+        # Filter rows by the keys only if the keys have pruned a file, or if there is only one file.
+        # A predicate that prunes no file usually filters few rows, and costs more than it saves.
         spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,
@@ -222,7 +227,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return arrow.concat_batches(batches)
 
 
-# Predicates that prune the table's files for a merge, made from the source's keys.
+# --- Predicates from the source's keys, which prune the table's files
 
 
 _FEW_KEYS: Final = 1_000
@@ -235,9 +240,10 @@ class MergeReach:
     """Predicates over the table's columns, true for all rows that a merge may match or change.
 
     Args:
-        file_predicate: prunes files; None keeps every file.
-        row_predicate: filters rows; the same or looser, but cheap to evaluate per row.
-        always: the part that does not depend on the source's keys.
+        file_predicate: the predicate that prunes files; None prunes no file.
+        row_predicate: the predicate that filters rows. It is cheaper to evaluate than
+            `file_predicate`, and may be true for more rows.
+        always: the part of the predicates that does not depend on the source's keys.
         is_none: whether no row can match or change.
     """
 
@@ -254,9 +260,9 @@ def reach_of(
 
     Args:
         plan: plan of the merge.
-        keys: the values of each key in the source rows that may match.
-        ends: the range ends of each of these rows, as in `MergeCondition.within`.
-        num_source_rows: the number of these rows.
+        keys: for each key, its values in the source rows that may match.
+        ends: the lower and upper bounds of the ranges (`MergeCondition.within`) in these rows.
+        num_source_rows: the number of source rows that may match.
     """
     condition = plan.condition
     may_match = bool(num_source_rows) and not condition.is_never
@@ -304,14 +310,14 @@ def _is_partition(key: Key, plan: MergePlan) -> bool:
 
 
 def _is_empty(key: Key, values: Array) -> bool:
-    """Whether all values are NULL and the key is not null-safe, so that no row matches."""
+    """Whether no row can match, because all values are NULL and the key is not null-safe."""
     return not key.null_safe and values.null_count == len(values)
 
 
 def _claims(
     key: Key, values: Array, plan: MergePlan
 ) -> tuple[Expression | None, Expression | None]:
-    """Return predicates on the table's side of a key, for files and for rows."""
+    """Return two predicates on the table's side of a key: one for files, and one for rows."""
     data_type = type_of(key.target, plan.configuration.schema)
     partitioned = _is_partition(key, plan)
     if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
@@ -319,7 +325,7 @@ def _claims(
     try:
         found = _of_values(key.target, values, data_type, partitioned=partitioned)
     except (pa.ArrowException, ValueError, OverflowError):
-        # Python cannot represent a value, such as a year after 9999: prune nothing.
+        # Python cannot represent a value, such as a year after 9999. Prune nothing then.
         return None, None
     if found is None:
         empty = IsNull(key.target) if key.null_safe else None
@@ -351,7 +357,10 @@ def _of_values(
 
 
 def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
-    """Return predicates on the table's column: outside the hull of all ranges, no row matches."""
+    """Return predicates on the table's column of a range join.
+
+    They are false for values below the smallest lower bound or above the largest upper bound.
+    """
     within = plan.condition.within
     if within is None:
         return []
@@ -362,7 +371,7 @@ def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
             continue
         found = compute.min_max(values)[extreme]
         if found.is_valid:
-            with suppress(pa.ArrowException, ValueError, OverflowError):  # as for keys
+            with suppress(pa.ArrowException, ValueError, OverflowError):  # as in `_claims`
                 literal = Literal(from_scalar(found), data_type)
                 parts.append(Comparison(operator, within.target, literal))
     return parts
@@ -378,7 +387,7 @@ def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Ex
 
 
 def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
-    """Return ranges that cover all values, split at the widest gaps."""
+    """Return at most `_MAX_RANGES` ranges that cover all values, split at the widest gaps."""
     kind = distinct.type
     if not (pa.types.is_integer(kind) or _is_counted(kind)):
         return []
@@ -409,5 +418,5 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
 
 
 def _is_counted(kind: pa.DataType) -> bool:
-    """Whether values are a count of days or of parts of a second."""
+    """Whether Arrow stores the values as integers: a number of days or of parts of a second."""
     return pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)

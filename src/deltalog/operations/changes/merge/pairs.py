@@ -1,10 +1,10 @@
 """Match the rows of a batch with the source, and choose the clause of each pair.
 
-This module owns the evaluation of pairs. Keys or ranges are looked up first. Then the rest of the
-condition and the clauses' conditions are evaluated on the remaining pairs. It does no I/O on the
-table, so that several batches can be matched at once. Without keys, a few table rows at a time are
-finished, as only one pair per row is kept. If several source rows would change a table row, the
-error shows both sides.
+A pair is a table row and a source row. An index of keys or ranges finds candidate pairs. The rest
+of the condition and then the clauses' conditions are evaluated on these pairs. Without keys, a
+batch is processed in slices, to limit the number of pairs in memory. If several source rows would
+change a table row, the error shows both sides. This module does no I/O on the table, so that
+several batches can be matched in parallel.
 """
 
 from __future__ import annotations
@@ -36,12 +36,17 @@ Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
-"""The number of pairs to evaluate at a time if a merge's condition has no keys."""
+"""The maximum number of pairs to evaluate at a time if a merge's condition has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMatches:
-    """The changed rows of one batch, in the order of the table."""
+    """The changed rows of one batch, in the order of the table.
+
+    `files`, `rows`, `clause_numbers` and `sources` have one value per changed row: its file number,
+    its position in the file, its clause, and the number of its source row. `matched_files` and
+    `matched_sources` are the distinct files and source rows that match, changed or not.
+    """
 
     files: Array
     rows: Array
@@ -52,7 +57,7 @@ class BatchMatches:
 
 
 class PairMatcher:
-    """Matches batches of the table with the source, and has an index of the source's keys.
+    """Matches batches of the table with the source, by an index of the source's keys or ranges.
 
     Args:
         plan: plan of the merge.
@@ -60,9 +65,9 @@ class PairMatcher:
         table: location of the table, for messages.
 
     Attributes:
-        keys: the values of each key in the source rows that may match.
-        ends: the range ends of each of these rows, as in `MergeCondition.within`.
-        num_source: the number of these rows.
+        keys: for each key, its values in the source rows that may match.
+        ends: the lower and upper bounds of the ranges (`MergeCondition.within`) in these rows.
+        num_source: the number of source rows that may match.
     """
 
     def __init__(self, plan: MergePlan, source: MergeSource, table: str) -> None:
@@ -87,10 +92,10 @@ class PairMatcher:
         return self._index is None or self._index.is_cheap
 
     def match(self, batch: pa.RecordBatch) -> BatchMatches:
-        """Return the changed rows of one batch; called from several threads.
+        """Return the changed rows of one batch; thread-safe.
 
-        Cost: memory for the pairs with equal keys. Without keys, memory for `MOST_PAIRS` pairs (a
-        value and a range that contains it, or else all pairs), or for one row's pairs if more.
+        Cost: memory for all pairs with equal keys. Without keys, memory for `MOST_PAIRS` candidate
+        pairs, or for the candidates of one table row if these are more.
         """
         edges = self._edges(batch) if self._is_cut else []
         if not edges:
@@ -115,7 +120,7 @@ class PairMatcher:
         )
 
     def _edges(self, batch: pa.RecordBatch) -> list[int]:
-        """Return where to cut a batch, so that no part has too many pairs."""
+        """Return the row numbers at which to split a batch, so that no part has too many pairs."""
         if self._ranges is not None:
             target, ranges = self._ranges
             edges = ranges.edges(evaluate(target, batch), MOST_PAIRS)
@@ -129,7 +134,10 @@ class PairMatcher:
         return starts[1:]
 
     def _may_match(self, batch: pa.RecordBatch) -> Array | None:
-        """Return the rows that table-only conditions leave; None if the scan filtered them."""
+        """Return the rows for which the table-only conditions are true.
+
+        None means all rows, because the scan has filtered them already.
+        """
         condition = self._plan.condition
         if not (self._plan.not_matched_by_source and condition.target_only):
             return None
@@ -138,7 +146,7 @@ class PairMatcher:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether batches must be cut: pairs without equal keys can be any number."""
+        """Whether to split batches, because every row may match every source row."""
         plan = self._plan
         decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
         return self._index is None and bool(decides)
@@ -177,7 +185,10 @@ class PairMatcher:
         )
 
     def _pairs(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
-        """Return the matching pairs: rows of the batch, ascending, and rows of the source."""
+        """Return the matching pairs as two arrays of row numbers: of the batch and of the source.
+
+        The row numbers of the batch ascend.
+        """
         condition = self._plan.condition
         if not self.num_source or condition.is_never:
             return pa.array([], pa.int64()), pa.array([], pa.int64())
@@ -195,7 +206,7 @@ class PairMatcher:
         return where, sources
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
-        """Yield pairs with equal keys, or of a value and its range, or else every pair."""
+        """Yield candidate pairs: with equal keys, or without keys by ranges, or else every pair."""
         plan, found = self._plan, None
         if self._ranges is not None:
             target, ranges = self._ranges
@@ -207,7 +218,8 @@ class PairMatcher:
         elif self._is_cut:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
-            # Only inserts: every source row matches the first row already, and one match is enough.
+            # The merge only inserts, and every pair matches. A source row that matches any row is
+            # not inserted, so pairs with the first table row suffice.
             yield from cross(1, self.num_source, most=MOST_PAIRS)
 
     def _remaining(
@@ -231,7 +243,7 @@ class PairMatcher:
         *,
         first: int,
     ) -> Array:
-        """Return the clause of each row or pair; NULL if no clause applies."""
+        """Return the number of each pair's clause; NULL if no clause applies."""
 
         def scope(places: Array | None, condition: Expression) -> pa.RecordBatch:
             if places is None:
@@ -244,7 +256,10 @@ class PairMatcher:
     def _scope(
         self, batch: pa.RecordBatch, where: Array, sources: Array, expressions: Sequence[Any]
     ) -> pa.RecordBatch:
-        """Return pairs as a batch of the structs `target` and `source`, with the used columns."""
+        """Return pairs as a batch with the structs `target` and `source`.
+
+        The structs have only the columns that the expressions read.
+        """
         parts: dict[str, Array] = {}
         names = self._plan.columns(TARGET, expressions)
         if names:
@@ -259,7 +274,11 @@ class PairMatcher:
     def _single(
         self, batch: pa.RecordBatch, where: Array, clause_numbers: Array, sources: Array
     ) -> tuple[Array, Array, Array]:
-        """Return each row once; raise if a row has several pairs, unless that changes nothing."""
+        """Return one pair per table row.
+
+        Raises:
+            AmbiguousMergeError: a row has several pairs, and they may have different results.
+        """
         if len(where) < 2:
             return where, clause_numbers, sources
         again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
@@ -290,7 +309,7 @@ class PairMatcher:
 
 
 def _values_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array], Ends]:
-    """Return the numbers of the source rows that may match, their keys, and their range ends."""
+    """Return the numbers of the source rows that may match, their keys, and their range bounds."""
     condition, within = plan.condition, plan.condition.within
     only = list(condition.source_only)
     ends = (None, None) if within is None else (within.low, within.high)
@@ -329,7 +348,7 @@ def _without(positions: Array, num_rows: int) -> Array:
     return compute.indices_nonzero(taken).cast(pa.int64())
 
 
-# Equi-join: find the rows of two sides that have equal keys.
+# --- Equi-join: find the rows of two sides that have equal keys
 
 
 _MAX_PLACES: Final = 1 << 29
@@ -341,7 +360,7 @@ class KeyIndex:
 
     Args:
         columns: the parts of the key, with one value per row.
-        null_safe: for each part, whether NULL equals NULL (`<=>`) or nothing (`=`).
+        null_safe: for each part, whether NULL equals NULL (`<=>`) or equals nothing (`=`).
     """
 
     def __init__(self, columns: Sequence[Array], null_safe: Sequence[bool]) -> None:
@@ -382,7 +401,8 @@ class KeyIndex:
             columns: the parts of the other side's keys, with one value per row.
 
         Returns:
-            Row numbers of the other side, ascending, and of the indexed side.
+            For each pair, the row number of the other side (ascending), and that of the indexed
+            side.
         """
         base, codes = self._look_up(columns)
         positions = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
@@ -401,7 +421,11 @@ class KeyIndex:
         return len(self._steps) == 1 and self._ranges[0] is not None and self._ranges[0].is_small
 
     def _look_up(self, columns: Sequence[Array]) -> tuple[Array | None, Array]:
-        """Return the rows that may have a key (None means all), and for each its key's number."""
+        """Look up the key number of each row; NULL if the index lacks its key.
+
+        Returns:
+            The rows that were looked up (None means all rows), and the key number of each.
+        """
         base: Array | None = None
         for values, known in zip(columns, self._ranges, strict=True):
             if known is not None:
@@ -420,15 +444,16 @@ class KeyIndex:
 
 
 class _Range:
-    """A direct-address table for integers in a narrow range, many times faster than a hash.
+    """A direct-address table for integers in a narrow range, many times faster than a hash table.
 
     Args:
-        distinct: the integers, without NULL.
-        low: the smallest one.
-        high: the largest one.
+        distinct: the distinct integers, without NULL.
+        low: the smallest integer.
+        high: the largest integer.
 
     Attributes:
-        is_small: whether the table contains key numbers, and not only a bit per integer.
+        is_small: whether the table also contains the number of each key. If False, it has only one
+            bit per integer of the range.
     """
 
     def __init__(self, distinct: Array, low: int, high: int) -> None:
@@ -436,7 +461,8 @@ class _Range:
         self._first = pa.scalar(low, pa.int64())
         places = self._places(distinct)
         self.is_small = high - low < _WINDOW_PLACES
-        # In windows, to bound memory: the kernel needs four bytes per place, the result one bit.
+        # Process the range in windows, because the kernel needs four bytes per integer of the
+        # range, but the resulting bitmap only one bit.
         windows = [
             _placed(places, first, min(_WINDOW_PLACES, high - low + 1 - first))
             for first in range(0, high - low + 1, _WINDOW_PLACES)
@@ -447,7 +473,7 @@ class _Range:
 
     @classmethod
     def of(cls, distinct: Array) -> _Range | None:
-        """Return the table; None if the range is too wide or the values are not integers."""
+        """Return a table of these values; None if they are not integers or their range is wide."""
         if not pa.types.is_integer(distinct.type) or not len(distinct) or distinct.null_count:
             return None
         ends = compute.min_max(distinct).as_py()
@@ -478,7 +504,7 @@ class _Range:
 
 
 def cross(num_rows: int, num_others: int, *, most: int) -> Iterator[tuple[Array, Array]]:
-    """Yield every pair of two sides' rows, at most about `most` pairs at a time."""
+    """Yield every pair of rows of two sides, about `most` pairs at a time."""
     if not num_rows or not num_others:
         return
     step = max(1, most // num_rows)
@@ -491,17 +517,18 @@ def cross(num_rows: int, num_others: int, *, most: int) -> Iterator[tuple[Array,
 
 
 def _placed(places: Array, first: int, count: int) -> Array:
-    """Invert `places` for the range that starts at `first`: index of each place, or NULL."""
+    """Return for each of the `count` places from `first` on its index in `places`, or NULL."""
     inside = compute.subtract(places, first)
     near = compute.and_(compute.greater_equal(inside, 0), compute.less(inside, count))
-    # Places outside go to an extra last place, which is cut off; filtering would renumber the rest.
+    # Replace places outside the range by an extra last place, which is cut off. Filtering them
+    # would change the indices of the other places.
     inside = compute.if_else(near, inside, count)
     options = compute.InversePermutationOptions(max_index=count, output_type=pa.int32())
     return compute.call_function("inverse_permutation", [inside], options).slice(0, count)
 
 
 def _normal(values: Array) -> Array:
-    """Return the values with -0.0 as 0.0, as `unique` and `index_in` compare bits."""
+    """Replace -0.0 by 0.0, because `unique` and `index_in` compare the bits of floats."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_floating(values.type):
@@ -514,11 +541,11 @@ def _codes(values: Array, distinct: Array) -> Array:
 
 
 def _combined(codes: Array, more: Array, distinct: Array) -> Array:
-    """Combine two numbers into one; NULL if either is NULL."""
+    """Combine two numbers per row into one unique number; NULL if either is NULL."""
     return compute.add(compute.multiply(codes, max(1, len(distinct))), more)
 
 
-# Search the source's ranges that contain a value of the table, instead of comparing every pair.
+# --- Range join: find the source's ranges that contain a value of the table
 
 
 _FEW: Final = 16
@@ -530,11 +557,14 @@ _LEAST: Final = 32
 
 
 class RangeIndex:
-    """Ranges of one side's rows; a range with a NULL end, or with its ends reversed, is empty.
+    """An index of ranges, one per row of one side.
+
+    A range is empty if a bound is NULL or the lower bound is greater than the upper bound.
 
     Args:
-        lows: the smallest value of each row's range; None if ranges have no lower end.
-        highs: the largest value of each range; None if ranges have no upper end, but not both.
+        lows: the lower bound of each range, inclusive; None if the ranges have no lower bounds.
+        highs: the upper bound of each range, inclusive; None if the ranges have no upper bounds.
+            At most one of `lows` and `highs` may be None.
     """
 
     def __init__(self, lows: Array | None, highs: Array | None) -> None:
@@ -555,11 +585,12 @@ class RangeIndex:
             values: values of the other side, one per row.
 
         Returns:
-            Row numbers of the other side, ascending, and of the ranges' side. None if there are so
-            many pairs that evaluating every pair is as fast.
+            For each pair, the row number of the value (ascending), and that of the range. None if
+            there are so many pairs that evaluating every pair is as fast.
 
-        Cost: each call compares the values with the ranges nearby if these are few. Otherwise it
-        sorts the values with the ranges' lower ends and with their upper ends. Memory for pairs.
+        Cost: if few ranges overlap the span of the values, compares these ranges with all values.
+        Otherwise sorts the values together with the lower bounds, and again with the upper bounds.
+        Memory for the pairs.
         """
         if self._is_cheap_to_cross(len(values)):
             return None
@@ -567,13 +598,13 @@ class RangeIndex:
         if self._is_dense(members.num_pairs, len(values)):
             return None
         pairs = members.pairs()
-        by_row = compute.array_sort_indices(pairs.rows)  # stable: ranges stay ascending
+        by_row = compute.array_sort_indices(pairs.rows)  # a stable sort: ranges remain ascending
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
-        """Return where to cut values, so that no part of several values has more than `most` pairs.
+        """Return the positions at which to split the values into parts of at most `most` pairs.
 
-        None if evaluating every pair is as fast.
+        A part with a single value may have more pairs. None if evaluating every pair is as fast.
         """
         waiting, stops = [(0, len(values))], []
         while waiting:
@@ -602,14 +633,14 @@ class RangeIndex:
         return num_pairs * _DENSE > num_values * self._num_rows
 
     def _members(self, values: Array) -> tuple[Array, _Members]:
-        """Return the numbers of the ranges nearby, and which values they contain."""
+        """Return the numbers of the ranges that overlap the values' span, and their members."""
         near = self._near(values)
         if len(near) <= _FEW:
             return near, self._compared(values, near)
         return near, self._sorted(values, near)
 
     def _compared(self, values: Array, near: Array) -> _Members:
-        """Compare the values with each of few ranges."""
+        """Find the values of each range by comparing all values with it; fast for few ranges."""
         rows: list[Array] = [pa.array([], pa.int64())]
         for number in near.to_pylist():
             tests: list[Array] = []
@@ -623,10 +654,10 @@ class RangeIndex:
         return _Members(pa.concat_arrays(rows), starts, counts)
 
     def _sorted(self, values: Array, near: Array) -> _Members:
-        """Sort the values, so that those in a range are adjacent."""
+        """Find the values of each range by sorting the values, so that they are adjacent."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
-        counts: Array = starts  # at least one kind of end exists
+        counts: Array = starts  # replaced below, because at least one kind of bound exists
         if self._lows is not None:
             order, starts = _ranked(values, self._lows.take(near), with_equal=False)
             counts = compute.subtract(len(values) - values.null_count, starts)
@@ -636,7 +667,7 @@ class RangeIndex:
         return _Members(order, starts, counts)
 
     def _near(self, values: Array) -> Array:
-        """Return the numbers of the ranges that overlap the values' smallest to largest."""
+        """Return the numbers of the ranges that overlap the span from minimum to maximum value."""
         ends = compute.min_max(values)
         reaches: Array = pa.repeat(pa.scalar(value=True), len(self._rows))
         if self._lows is not None:
@@ -648,7 +679,7 @@ class RangeIndex:
 
 
 class _Pairs(NamedTuple):
-    """For each pair, the row number of the value and the ascending number of the range."""
+    """For each pair, the row number of the value, and the number of the range (ascending)."""
 
     rows: Array
     ranges: Array
@@ -656,7 +687,7 @@ class _Pairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Which values are in which ranges.
+    """The values in each range.
 
     Args:
         order: row numbers of values; the values of each range are adjacent.
@@ -670,11 +701,11 @@ class _Members:
 
     @property
     def num_pairs(self) -> int:
-        """The number of pairs of a value and its range; counted without making the pairs."""
+        """The number of pairs of a value and a range that contains it."""
         return compute.sum(self.counts).as_py() or 0
 
     def pairs(self) -> _Pairs:
-        """Return these pairs."""
+        """Return all pairs of a value and a range that contains it."""
         stops = compute.cumulative_sum(self.counts)
         offsets: Any = pa.concat_arrays([pa.array([0], pa.int64()), stops])
         numbers: Array = arrow.arange(0, self.num_pairs)
@@ -684,14 +715,17 @@ class _Members:
 
 
 def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Array]:
-    """Return the order of the values, and how many of them are less than each end.
+    """Sort the values, and count for each bound the values that are less than it.
 
     Args:
-        values: in any order.
-        ends: without NULL.
-        with_equal: count values that equal an end, too.
+        values: the values in any order.
+        ends: the bounds in any order, without NULL.
+        with_equal: whether to count values that equal the bound, too.
+
+    Returns:
+        The row numbers of the sorted values, and the count of each bound.
     """
-    # The sort is stable: of two equal values, the first one in the input comes first.
+    # The sort is stable, so the order of `parts` decides whether values precede equal bounds.
     parts = [values, ends] if with_equal else [ends, values]
     order = compute.array_sort_indices(pa.concat_arrays(parts)).cast(pa.int64())
     count = len(parts[0])
@@ -699,7 +733,7 @@ def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Arr
     is_end = compute.invert(is_first) if with_equal else is_first
     is_value = compute.invert(is_end)
     before = compute.cumulative_sum(is_value.cast(pa.int64())).filter(is_end)
-    numbers = order.filter(is_end)  # of the ends, as far as they are behind the first ones
+    numbers = order.filter(is_end)  # positions of the bounds in the concatenated input
     of_values = order.filter(is_value)
     if not with_equal:
         of_values = compute.subtract(of_values, count)

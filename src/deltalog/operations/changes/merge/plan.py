@@ -1,6 +1,6 @@
-"""Plan a merge: resolve names and types of its condition and clauses.
+"""Plan a merge: resolve the names and types in its condition and clauses.
 
-This module decides what each clause assigns and which columns conditions read. It does no I/O.
+This module decides what each clause assigns and which columns the conditions read. It does no I/O.
 
 Protocol: none
 """
@@ -70,11 +70,11 @@ _SIDES: dict[When, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ResolvedClause:
-    """One clause, resolved.
+    """One clause with all names and types resolved.
 
     Args:
-        given: as given by the caller.
-        condition: resolved over `Names.schema`; None means always true.
+        given: the clause as the caller wrote it.
+        condition: the resolved condition over `Names.schema`; None means always true.
         assigned: the new values of columns; None for DELETE.
     """
 
@@ -88,10 +88,10 @@ class MergePlan:
     """A merge with all names and types resolved.
 
     Args:
-        request: as given by the caller.
+        request: the merge as the caller requested it.
         configuration: configuration of the table after the merge, with new columns.
         names: names of both sides, with the table's schema before the merge.
-        condition: when rows match.
+        condition: the condition under which two rows match.
         matched: WHEN MATCHED clauses.
         not_matched: WHEN NOT MATCHED clauses.
         not_matched_by_source: WHEN NOT MATCHED BY SOURCE clauses.
@@ -106,19 +106,20 @@ class MergePlan:
     not_matched_by_source: tuple[ResolvedClause, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
-        """Return the columns of one side that some expressions read."""
+        """Return the columns of one side that the expressions read."""
         return _columns_of(side, expressions)
 
     @property
     def target_columns(self) -> list[str]:
-        """The columns of the table that conditions read."""
+        """The columns of the table that the conditions read, those of clauses included."""
         clauses = (*self.matched, *self.not_matched_by_source)
         found = _columns_of(
             TARGET, [*self.condition.residual, *(clause.condition for clause in clauses)]
         )
         alone = [key.target for key in self.condition.keys]
         if self.not_matched_by_source:
-            # These clauses need rows that do not match, so this part cannot be left to the scan.
+            # These clauses also need the rows that do not match. So the scan may not filter by the
+            # conjuncts over the table, and the merge evaluates them itself.
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
@@ -132,19 +133,21 @@ def plan_merge(
     """Resolve a merge against the schemas of both sides.
 
     Args:
-        request: as given by the caller.
+        request: the merge as the caller requested it.
         configuration: configuration of the table.
         source: schema of the source.
         session: the current time and the time zone.
 
     Raises:
         InvalidInputError: a clause or a name is invalid, or types do not match.
-        SchemaMismatchError: the source has columns that an upsert would lose, or cannot be merged.
+        SchemaMismatchError: an upsert would lose columns of the source, or a new column's type
+            contradicts the table.
     """
     request.check()
     after = configuration_after(request, configuration, source)
     names = names_of(request, configuration.schema, source)
-    # Values may use columns that this merge adds, which are NULL so far; conditions may not.
+    # Assigned values may read columns that this merge adds, which are NULL in existing rows.
+    # Conditions may not.
     later = names if after is configuration else names_of(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
@@ -169,10 +172,10 @@ def plan_condition(
     *,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> MergeCondition:
-    """Resolve the condition of a merge, and split it by sides.
+    """Resolve the condition of a merge, and split it by the sides that its conjuncts read.
 
     Args:
-        request: as given by the caller.
+        request: the merge as the caller requested it.
         target: schema of the table.
         source: schema of the source.
         session: the current time and the time zone.
@@ -187,7 +190,7 @@ def plan_condition(
 
 
 def _by_the_table(condition: Expression, target: StructType) -> Expression:
-    """Return the condition of an upsert, which compares keys by the table's collations."""
+    """Return an upsert's condition with the table's collations for the comparison of keys."""
 
     def collated(part: Expression) -> Expression:
         match part:
@@ -279,7 +282,11 @@ def col_of(name: str) -> Expression:
 
 
 def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str]:
-    """Return the columns that the table has; at least one, or the clause would change nothing."""
+    """Return the names that are columns of the table.
+
+    Raises:
+        InvalidInputError: the table has none of these columns, so the clause would assign nothing.
+    """
     known = {name_key(name) for name in target.names}
     taken = [name for name in names if name_key(name) in known]
     if names and not taken:
@@ -291,13 +298,14 @@ def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str
 
 
 def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) -> Assignments:
-    """Return the assignments of an INSERT; the enforcer checks identity columns."""
+    """Return the assignments of an INSERT. The enforcer checks identity columns later."""
     nodes = {}
     for key, value in values.items():
         path = key if isinstance(key, tuple) else (key,)
         if len(path) > 1:
             raise InvalidInputError(
-                f"cannot insert into {'.'.join(path)!r}: new rows need the whole struct"
+                f"cannot insert into {'.'.join(path)!r}: INSERT must assign the whole struct "
+                f"{path[0]!r}"
             )
         nodes[path[0]] = scope.value(value, find_field(target, path), path[0])
     return Assignments(target, nodes)
@@ -314,7 +322,7 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
     return sorted(found)
 
 
-# Choose a row's clause: of the clauses for its `when`, the first one whose condition is true.
+# --- Choice of a row's clause: the first clause whose condition is true
 
 
 def first_true(
@@ -324,18 +332,18 @@ def first_true(
     *,
     first: int = 0,
 ) -> Array:
-    """Return for each row the number of the first condition that is true; NULL if none is.
+    """Return for each row the number of the first true condition; NULL if no condition is true.
 
     Args:
-        conditions: conditions of the clauses in their order; None means always true.
+        conditions: the conditions of the clauses in order; None means always true.
         num_rows: the number of rows.
-        scope: returns the input of a condition, for the rows at some places; None means all.
+        scope: returns the rows at some positions, as input of a condition; None means all rows.
         first: the number of the first condition.
 
-    Cost: each condition is evaluated for the rows that have no earlier clause.
+    Cost: evaluates each condition on the rows for which no earlier condition is true.
     """
     numbers = pa.nulls(num_rows, pa.int8())
-    left: Array = None  # places without a clause so far; None is all
+    left: Array = None  # positions of the rows without a clause so far; None means all rows
     for number, condition in enumerate(conditions, first):
         if left is not None and not len(left):
             break
@@ -351,7 +359,7 @@ def first_true(
 
 
 def _scatter(values: Array, places: Array, count: int) -> Array:
-    """Return a mask of `count` booleans: `values` at `places`, false elsewhere."""
+    """Return a mask of `count` booleans: `values` at the positions `places`, false elsewhere."""
     chosen = places.filter(values)
     mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
     if mask is None:
@@ -359,7 +367,7 @@ def _scatter(values: Array, places: Array, count: int) -> Array:
     return compute.invert(mask)
 
 
-# The columns that a merge adds to a table, and the meaning of names in a merge.
+# --- The columns that a merge adds to the table, and the resolution of names
 
 
 def configuration_after(
@@ -368,7 +376,8 @@ def configuration_after(
     """Return the configuration with the columns that the merge adds from the source.
 
     Raises:
-        SchemaMismatchError: the source has columns that an upsert would lose, or cannot be merged.
+        SchemaMismatchError: an upsert would lose columns of the source, or a new column's type
+            contradicts the table.
     """
     wanted = _wanted(request, configuration.schema, source)
     if not request.merge_schema:
@@ -378,7 +387,7 @@ def configuration_after(
             shown = ", ".join(map(repr, extra))
             raise SchemaMismatchError(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "
-                "merge_schema=True adds them, and merge(…) leaves them out"
+                "merge_schema=True adds them to the table, and merge(…) ignores them"
             )
         return configuration
     widens = configuration.is_active("typeWidening")
@@ -388,7 +397,8 @@ def configuration_after(
     for path in _assigned(request, configuration.schema, source):
         field = _along(source, path)
         if field is not None:
-            # If the types differ, the assigned value is computed from other columns.
+            # If the types cannot be merged, keep the table's type: the assigned value may be
+            # computed from other columns.
             with suppress(SchemaMismatchError):
                 merged = _with_fields(merged, [field], widens=False)
     if merged == configuration.schema:
@@ -407,7 +417,7 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
 
 
 def names_of(request: ChangeRequest, target: StructType, source: StructType) -> Names:
-    """Return the meaning of names in a merge: columns of the table, or of the source."""
+    """Return the names that the SQL of a merge may use: columns and aliases of both sides."""
     return Names(
         target,
         source,
@@ -422,17 +432,18 @@ def _with_fields(schema: StructType, fields: Sequence[Field], *, widens: bool) -
         schema,
         StructType(fields),
         allow_widening=widens,
-        casts=True,  # each new value is cast to its column's type
+        casts=True,  # types may differ, because each assigned value is cast to its column's type
     )
 
 
 def _assigned(
     request: ChangeRequest, target: StructType, source: StructType
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of the table's own columns to which clauses assign explicit values.
+    """Yield the paths of existing columns of the table to which clauses assign explicit values.
 
-    These columns gain the fields that the source's column with the same path has. As in Delta
-    Spark, this depends neither on the value nor on whether a row changes.
+    If the source has a column at the same path, its additional fields are added to the table's
+    column. As in Delta Spark, this depends neither on the assigned value nor on whether any row
+    changes.
     """
     known = {name_key(name) for name in target.names}
     names = names_of(request, target, source)
@@ -444,7 +455,7 @@ def _assigned(
 
 
 def _along(source: StructType, path: tuple[str, ...]) -> Field | None:
-    """Return the source's column reduced to the field at a path; None if there is no such field."""
+    """Return the source's column with only the field at a path; None if there is no such field."""
     found = source.fields_named(path[0])
     if len(found) != 1 or len(path) == 1:
         return found[0] if len(found) == 1 else None
@@ -455,7 +466,11 @@ def _along(source: StructType, path: tuple[str, ...]) -> Field | None:
 
 
 def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
-    """Return the source columns that the table has, or gains if its schema may evolve."""
+    """Return the source columns that the table needs.
+
+    These are the columns of `*` clauses, and those that clauses assign by name to columns that the
+    table lacks.
+    """
     found: dict[str, None] = {}
     known = {name_key(name) for name in target.names}
     theirs = {name_key(name): name for name in source.names}
@@ -471,7 +486,7 @@ def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> l
     return list(found)
 
 
-# The condition of a merge, split by the sides that its conjuncts use.
+# --- The condition of a merge, split by the sides that its conjuncts read
 
 
 _ORDERED: Final = (Family.INTEGRAL, Family.DECIMAL, Family.MOMENT)
@@ -479,11 +494,11 @@ _ORDERED: Final = (Family.INTEGRAL, Family.DECIMAL, Family.MOMENT)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An equality in the condition that can be looked up: `target = source`.
+    """An equality `target = source` in the condition, which an equi-join can look up.
 
     Args:
-        target: over the table's columns.
-        source: over the source's columns.
+        target: an expression over the table's columns.
+        source: an expression over the source's columns.
         null_safe: whether NULL equals NULL.
     """
 
@@ -494,14 +509,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """Inequalities in the condition that can be searched: `low <= target`, `target <= high`.
+    """Inequalities `low <= target` and `target <= high` in the condition.
 
-    Equal values may or may not match: the inequalities are in the residual, too.
+    A range index finds the candidates. The original inequalities, which may exclude equal values,
+    are also in `MergeCondition.residual`.
 
     Args:
         target: a column of the table.
-        low: a column of the source, or None.
-        high: a column of the source, or None; at least one of `low` and `high` is set.
+        low: a column of the source; None if there is no lower bound.
+        high: a column of the source; None if there is no upper bound. At least one bound is set.
     """
 
     target: Expression
@@ -511,15 +527,15 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeCondition:
-    """The condition of a merge, split into conjuncts by the sides that they use.
+    """The condition of a merge, split into conjuncts by the sides that they read.
 
     Args:
-        keys: equi-join keys.
-        target_only: conjuncts over the table's columns.
-        source_only: conjuncts over the source's columns.
-        residual: the other conjuncts, over both sides.
-        within: some of the residual as a range of the source; only if there are no keys.
-        is_never: whether a constant conjunct is not true, so that no rows match.
+        keys: the equi-join keys.
+        target_only: conjuncts that read only the table's columns.
+        source_only: conjuncts that read only the source's columns.
+        residual: conjuncts over both sides that are not equi-join keys.
+        within: one or two inequalities of the residual as a range, if there are no keys.
+        is_never: whether no rows can match, because a constant conjunct is false or NULL.
     """
 
     keys: tuple[Key, ...]
@@ -531,11 +547,11 @@ class MergeCondition:
 
 
 def taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
-    """Split a resolved condition.
+    """Split a resolved condition into its conjuncts.
 
     Args:
-        whole: over the structs `target` and `source`.
-        schema: schema of the two structs.
+        whole: the condition over the structs `target` and `source`.
+        schema: the schema that contains these two structs.
     """
     keys: list[Key] = []
     target_only: list[Expression] = []
@@ -566,7 +582,7 @@ def taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
 
 
 def _key(part: Expression, schema: StructType) -> Key | None:
-    """Return a conjunct as a key if it equates a value of each side; else None."""
+    """Return a conjunct as a key if it is an equality between the two sides; otherwise None."""
     if not isinstance(part, Comparison) or part.operator not in {"=", "<=>"}:
         return None
     left, right = sides_of(columns(part.left)), sides_of(columns(part.right))
@@ -578,13 +594,13 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     data_type = type_of(ends[0], schema)
     if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
-    if type_of(ends[1], schema) != data_type:  # timestamps in two units have no common form
+    if type_of(ends[1], schema) != data_type:  # such as timestamps in two units
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 
 
 def _range(parts: Sequence[Expression], schema: StructType) -> SourceRange | None:
-    """Return the inequalities of one column as a range, or a single one; None if there is none."""
+    """Return a range of one table column, with both bounds if possible; None without inequality."""
     found: list[SourceRange] = []
     for part in parts:
         new = _bound(part, schema)
@@ -603,14 +619,17 @@ def _range(parts: Sequence[Expression], schema: StructType) -> SourceRange | Non
 
 
 def _bound(part: Expression, schema: StructType) -> SourceRange | None:
-    """Return a conjunct as a one-ended range if it compares a column of each side; else None."""
+    """Return an inequality between columns of the two sides as a range with one bound.
+
+    None if the conjunct is not such an inequality.
+    """
     if not isinstance(part, Comparison) or part.operator not in {"<", "<=", ">", ">="}:
         return None
     less, greater = part.left, part.right
     if part.operator in {">", ">="}:
         less, greater = greater, less
     data_type = type_of(less, schema)
-    # Of other types Arrow's order is not Spark's, or depends on a collation.
+    # Values of other types are ordered differently in Arrow and Spark, or by a collation.
     if not isinstance(data_type, PrimitiveType) or data_type.primitive.family not in _ORDERED:
         return None
     if type_of(greater, schema) != data_type:
@@ -626,7 +645,10 @@ def _bound(part: Expression, schema: StructType) -> SourceRange | None:
 
 
 def _never_fails(expression: Expression, schema: StructType) -> bool:
-    """Whether an expression cannot fail, so that it may run on rows that have no pair."""
+    """Whether evaluating an expression cannot fail, for any row.
+
+    The index evaluates it also for rows that match nothing, where an error would be wrong.
+    """
     if isinstance(expression, Cast) and isinstance(expression.operand, Column):
         narrow, wide = _digits(type_of(expression.operand, schema)), _digits(expression.to)
         return 0 < narrow <= wide

@@ -1,7 +1,7 @@
-"""The rows of a merge's source, stored because they are read more than once.
+"""The rows of a merge's source, stored because a merge reads them more than once.
 
-Small sources are kept in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
-are addressed by their number.
+Small sources are stored in memory, large sources in a temporary Arrow file that is memory-mapped.
+Rows are addressed by their number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-"""Sources up to this size are kept in memory."""
+"""The maximum size of a source that is stored in memory."""
 _BATCH_ROWS: Final = 1 << 18
 
 
@@ -49,8 +49,8 @@ class MergeSource:
     """The rows of a source; a context manager that removes its temporary file.
 
     Args:
-        data: anything that a write accepts.
-        memory_bytes: a larger source goes to a temporary file.
+        data: rows in any form that a write accepts.
+        memory_bytes: the size above which the source is written to a temporary file.
 
     Attributes:
         schema: schema of the source.
@@ -66,7 +66,8 @@ class MergeSource:
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
         fine = [part.name for part in reader.schema if has_nanoseconds(part.type)]
-        # These columns keep nanoseconds, which are cut off later unless a column needs them.
+        # Store these columns with nanoseconds. `beside` decides which of them are reduced to
+        # microseconds when they are read.
         self._fine = self._cut = frozenset(fine)
         self._lossy: set[str] = set()
         self._query_typed = frozenset(part.name for part in reader.schema if type_of_query(part))
@@ -81,7 +82,7 @@ class MergeSource:
                 for field in to_arrow_schema(self.schema)
             ]
         )
-        # The caller has tables and batches in memory anyway: spilling them would free nothing.
+        # The caller has tables and batches in memory anyway, so spilling them would free nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         try:
             batches = self._gather(reader, budget)
@@ -97,12 +98,13 @@ class MergeSource:
             self._starts.append(self._starts[-1] + batch.num_rows)
 
     def beside(self, target: StructType) -> MergeSource:
-        """Return the source with its types adapted to a table's.
+        """Return the source with its types adapted to those of a table.
 
-        A timestamp keeps its nanoseconds if the table's column of that name has them, or if there
-        is no such column and another column of the table has nanoseconds. Otherwise they are cut
-        off with a notice, as in a write. Whole numbers become months if the table's column of that
-        name has months, unless they come from a query, which has both types.
+        A timestamp column keeps its nanoseconds if the table's column of the same name has
+        nanoseconds, or if the table has no column of this name but has another column with
+        nanoseconds. Otherwise the timestamps are reduced to microseconds, with the same notice as
+        in a write. An integer column becomes a year-month interval if the table's column is one.
+        This excludes columns of query results, whose types already distinguish the two.
         """
         known = {name_key(field.name): field.type for field in target}
         asks = any(kind in FINE_MOMENTS for kind in known.values())
@@ -135,7 +137,7 @@ class MergeSource:
         return self._starts[-1]
 
     def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the first row number of each batch, and the batch with these columns."""
+        """Yield the batches with these columns, each after the number of its first row."""
         for start, batch in zip(self._starts, self._batches, strict=False):
             columns = self._shown(batch.select(list(names)))
             for offset in range(0, batch.num_rows, _BATCH_ROWS):
@@ -146,7 +148,7 @@ class MergeSource:
 
         Args:
             rows: row numbers, without NULL.
-            names: names of columns.
+            names: names of the columns to return.
         """
         names = list(names)
         if len(self._batches) == 1:
@@ -174,11 +176,11 @@ class MergeSource:
             self._spilled = None
 
     def __enter__(self) -> Self:
-        """Return itself; `close` is called at the end."""
+        """Return the source itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Call `close`."""
         self.close()
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -224,7 +226,7 @@ def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
 
 
 def _position(ascending: Array, row: int) -> int:
-    """Count the numbers below `row`, by binary search."""
+    """Return how many of the ascending numbers are less than `row`, by binary search."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) // 2
@@ -239,7 +241,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-# Resolve the column names in a merge's SQL to the table or the source.
+# --- Resolution of the column names in a merge's SQL
 
 
 TARGET: Final = "target"
@@ -258,7 +260,8 @@ class Names:
         parameters: values for `:name` in SQL.
 
     Attributes:
-        schema: schema of the rows that expressions see: `target` and `source` are structs.
+        schema: schema of the rows on which expressions are evaluated. It has two structs, `target`
+            and `source`.
     """
 
     def __init__(
@@ -286,11 +289,12 @@ class Names:
         self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
 
     def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
-        """Parse SQL, or accept an expression, and qualify its columns with their sides.
+        """Parse SQL, and qualify its columns with `target` or `source`.
 
         Args:
-            sql: SQL or an expression, as given by the caller.
-            sides: the sides that have a row where the expression is evaluated.
+            sql: SQL or a parsed expression.
+            sides: the sides whose columns may be used. A WHEN NOT MATCHED clause, for example, has
+                no row of the target.
 
         Raises:
             InvalidInputError: a column is unknown or ambiguous, or its side has no row.
@@ -303,7 +307,7 @@ class Names:
         return map_columns(parsed, lambda column: self._place(column, sides))
 
     def target_path(self, key: str | tuple[str, ...], parts: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the path of an assigned column, without the table's alias.
+        """Return the path of an assigned column without the table's name or alias.
 
         Raises:
             InvalidInputError: the column belongs to the source.
@@ -314,7 +318,7 @@ class Names:
             return parts
         if side == SOURCE:
             raise InvalidInputError(
-                f"cannot assign {key!r}: it is a column of the source, and the table's change"
+                f"cannot assign {key!r}: it is a column of the source; assign columns of the table"
             )
         return parts[1:]
 
@@ -355,10 +359,10 @@ class Names:
 
 
 def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
-    """Return the sides that the columns of an expression belong to."""
+    """Return the sides to which these qualified columns belong."""
     return {path[0] for path in paths}
 
 
 def without_side(expression: Expression) -> Expression:
-    """Return an expression over one side with the side's name removed from its columns."""
+    """Remove the side's name from the columns of an expression that reads only one side."""
     return map_columns(expression, lambda column: Column(column.path[1:]))
