@@ -412,9 +412,9 @@ class Collate(Expression):
     the operand: comparing keys by bytes has the same result as comparing the strings by the
     collation.
 
-        Args:
-            operand: a string.
-            collation: the identifier of the collation, such as `spark.UTF8_LCASE`.
+    Args:
+        operand: a string.
+        collation: the identifier of the collation, such as `spark.UTF8_LCASE`.
     """
 
     operand: Expression
