@@ -63,9 +63,7 @@ class Folder:
 
     def link(self, name: str, target: Folder, new: str) -> None:
         """Create a hard link to a file under a second name, or raise `FileExistsError`."""
-        os.link(
-            self._own(name), target._own(new), **self._ways(target)
-        )  # other instances of this class
+        os.link(self._own(name), target._own(new), **self._ways(target))  # the same class
 
     def rename(self, name: str, target: Folder, new: str) -> None:
         """Rename a file or directory, and replace an existing one, like `os.replace`."""

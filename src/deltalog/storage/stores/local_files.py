@@ -53,9 +53,7 @@ class LocalFiles:
             for entry in it:
                 if entry.name < first or not entry.is_file():
                     continue
-                with contextlib.suppress(
-                    FileNotFoundError
-                ):  # the file may have been deleted meanwhile
+                with contextlib.suppress(FileNotFoundError):  # the file was deleted meanwhile
                     found.append(_file_info(entry.name, entry.stat()))
         return found
 
