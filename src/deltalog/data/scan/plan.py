@@ -179,9 +179,7 @@ class Scan(Rows):
                 _check_inline_vectors(pruned)
                 return known
         bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
-        Scan.pruned.set(
-            bare, pruned
-        )  # both scans have the same predicate, so the result is the same
+        Scan.pruned.set(bare, pruned)  # the result is the same, because the predicate is the same
         return sum(batch.num_rows for batch in bare.to_batches())
 
     def explain(self) -> Explanation:
