@@ -389,9 +389,7 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
         )
     kinds = frame.collect_schema()
     if _object_columns(kinds):
-        return open_frame(
-            frame.collect()
-        )  # the type of a column of Python objects depends on all values
+        return open_frame(frame.collect())  # the type of Python objects depends on all values
     schema = open_frame(pl.DataFrame(schema=kinds)).schema
     return pa.RecordBatchReader.from_batches(schema, _collected(frame))
 
