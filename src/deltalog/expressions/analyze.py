@@ -368,7 +368,7 @@ class _Resolver:
         found: list[Typed] = []
         for place, argument in enumerate(arguments):
             if isinstance(argument, nodes.Lambda) != (place in expected):
-                wanted = "a lambda" if place in expected else "a value instead of a lambda"
+                wanted = "a lambda" if place in expected else "a value, not a lambda"
                 raise InvalidInputError(f"argument {place + 1} must be {wanted}")
             if isinstance(argument, nodes.Lambda):
                 found.append(self._lambda(argument, expected[place]))

@@ -124,8 +124,8 @@ def cast_in_zone(
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     if is_try and source in FINE_MOMENTS:
-        # For strings with more digits than nanoseconds, Spark's TRY_CAST truncates; this module
-        # would return NULL.
+        # Spark's TRY_CAST truncates digits that the target type lacks. This module would return
+        # NULL for such values.
         raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
@@ -262,8 +262,7 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
     # The time zone is UTC here, so timestamps with and without zone have the same value, and a date
-    # is
-    # its midnight.
+    # is its midnight.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:

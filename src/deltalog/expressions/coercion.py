@@ -113,8 +113,7 @@ def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
     """Return the decimal type of a constant; for an integer, the precision is its number of digits.
 
     The type of `price * 2` thus has one more digit than `price`, not ten. A tinyint constant is
-    always a
-    decimal(3,0), because Spark's `DecimalType.fromLiteral` has no case for it.
+    always a decimal(3,0), because Spark's `DecimalType.fromLiteral` has no case for it.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
         return decimal_type(len(str(abs(value))), 0)
@@ -193,8 +192,7 @@ def comparable_type(left: DataType, right: DataType) -> DataType | None:
     """Return the type in which two sides are compared.
 
     The fields of a row, as in `(a, b) = (1, 2)`, have the generated names `col1`, `col2`, …. They
-    are
-    replaced by the field names of the other side.
+    are replaced by the field names of the other side.
     """
     return common_type(left, _with_names_of(left, right))
 

@@ -1,9 +1,8 @@
 """Comparisons of Arrow arrays and constants by Spark's rules.
 
 Implements the rules for NaN (equal to itself, greater than all other values), for 0.0 and -0.0
-(equal), for
-timestamps in two units, NULL-safe equality, IN and LIKE. Except for timestamps, `resolve`
-guarantees that both operands have one type.
+(equal), for timestamps in two units, NULL-safe equality, IN and LIKE. Except for timestamps,
+`resolve` guarantees that both operands have one type.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def sort_key(value: Any) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """Return a hashable value that is the same for all values that are equal in Spark (NaN)."""
+    """Return a hashable value, which is the same for all values that Spark treats as equal."""
     match value:
         case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
             return _NAN

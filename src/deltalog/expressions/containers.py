@@ -253,7 +253,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 # The cost of one iteration of `aggregate` or `exists`, in addition to the cost of the lambda's
 # body.
 _CALLS: Final = 10
-# The memory per element, in bytes: its row number and position, and a copy of both.
+# The memory per element, in bytes: for its row number and position, including temporary copies.
 _OF_ELEMENT: Final = 24
 # The cost of comparing one key in Python.
 _STEPS_OF_KEY: Final = 100
@@ -299,12 +299,12 @@ def _lengths_of_lambdas(lists: Array) -> Array:
 
 
 def exists(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for an element; if not, NULL if it is NULL for an element."""
+    """Whether the condition is true for any element; if none is true, NULL if one is NULL."""
     return _search(rows, holder, body, decisive=True)
 
 
 def forall(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for all elements; NULL if it is never false but once NULL."""
+    """Whether the condition is true for all elements; if none is false, NULL if one is NULL."""
     return _search(rows, holder, body, decisive=False)
 
 

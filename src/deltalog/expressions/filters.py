@@ -151,8 +151,7 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
     """Return the column that a filter names. In deltalake, names with dots are not quoted.
 
     So `a.b` means the column `a.b` if it exists, otherwise the field `b` of column `a`. If neither
-    exists,
-    `a.b.c` may mean the field `b.c` of column `a`.
+    exists, `a.b.c` may mean the field `b.c` of column `a`.
     """
     if isinstance(name, tuple):
         return Column(name)

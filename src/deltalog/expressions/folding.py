@@ -27,10 +27,9 @@ def fold(resolved: Expression) -> Expression:
 
     `d >= current_date() - 7` becomes a comparison with a date, so that statistics can skip files. A
     part whose evaluation raises an error is not replaced, because perhaps no row reaches it. As in
-    Spark,
-    `FALSE AND x` becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant` becomes
-    `x IN (…)`, and a long AND of `x <> constant` becomes NOT IN, because a list lookup is faster
-    than many comparisons.
+    Spark, `FALSE AND x` becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant`
+    becomes `x IN (…)`, and a long AND of `x <> constant` becomes NOT IN, because a list lookup is
+    faster than many comparisons.
     """
     return fold_up(resolved, _folded)[0]
 

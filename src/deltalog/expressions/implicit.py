@@ -1,8 +1,7 @@
 """Spark's implicit casts, added as explicit nodes of the tree.
 
 Determines the common type of operands, the constants that are cast to the column's type instead,
-and
-the types of arithmetic. `analyze` resolves the names of columns and functions.
+and the types of arithmetic. `analyze` resolves the names of columns and functions.
 """
 
 from __future__ import annotations
@@ -208,8 +207,7 @@ class Casts:
         """Cast the sides of a comparison with nanosecond timestamps.
 
         The sides keep their time units, because the kernels compare both units without rounding.
-        Only the
-        zones are cast.
+        Only the zones are cast.
         """
         columns = [kind for node, kind in sides if not isinstance(node, Literal)]
         fine = [kind for kind in columns if kind in coercion.FINE_MOMENTS]

@@ -304,9 +304,8 @@ class Literal(Expression):
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
             naive: `timestamp_ntz`), timedelta, list or dict. If the type requires it, an int means
-                months,
-            nanoseconds since 1970, or, outside of the years 1 to 9999, days or microseconds since
-            1970.
+            months, nanoseconds since 1970, or, outside of the years 1 to 9999, days or microseconds
+            since 1970.
         type: the type; if None, `resolve` derives it from the other operand.
         nanos: for a timestamp written as a string, the nanoseconds after the last full microsecond.
             They are used only in comparisons with a column of nanosecond timestamps.

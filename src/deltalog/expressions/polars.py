@@ -253,7 +253,7 @@ def _literal(node: Any) -> Literal:
 
 def _constants(node: Any) -> list[Any]:
     """Return the values of a constant, decoded by Polars itself."""
-    import polars as pl  # noqa: PLC0415  # installed, because the caller has its expression
+    import polars as pl  # noqa: PLC0415  # installed: the caller has an expression of Polars
 
     if "Literal" not in node:
         raise _InexactError

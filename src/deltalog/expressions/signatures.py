@@ -68,8 +68,8 @@ class Function:
         most: the maximum number of arguments, or None for any number.
         constants: the positions of arguments that must be constants.
         lambdas: maps the types of the arguments (None for a lambda) to the parameters of the
-            lambdas,
-            by argument position. For `types`, the type of a lambda is the type of its body.
+            lambdas, by argument position. For `types`, the type of a lambda is the type of its
+            body.
     """
 
     types: Callable[[Sequence[Typed]], Types]

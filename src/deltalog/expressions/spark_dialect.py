@@ -412,8 +412,8 @@ class SparkValues(SparkParser):
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
         # Keep the type's name and the content of its brackets: sqlglot's types lose char(n) and the
-        # names
-        # of struct fields. With `check_func`, sqlglot expects a value, so there is no type here.
+        # names of struct fields. With `check_func`, sqlglot expects a value, so there is no type
+        # here.
         if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
@@ -517,8 +517,7 @@ class SparkConditions(SparkValues):
         exp.DataType: lambda self: self._parse_types() or self.raise_error("expected a type"),
     }
     # In Spark all comparisons have the same precedence. A predicate such as IS NULL applies to the
-    # whole
-    # comparison on its left (see `_parse_equality`).
+    # whole comparison on its left (see `_parse_equality`).
     EQUALITY: ClassVar[dict[Any, Any]] = {}
     COMPARISON: ClassVar[dict[Any, Any]] = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
     DISJUNCTION: ClassVar[dict[Any, Any]] = {TokenType.OR: exp.Or}

@@ -1,9 +1,8 @@
 """Parsing Spark SQL.
 
 Contains the entry points. sqlglot parses the SQL (see `spark_dialect`), and `sql_nodes` converts
-its
-tree. Unsupported syntax is never ignored; it is an error with its position. `render.to_sql` is the
-inverse: parsing the SQL that it returns results in the same tree.
+its tree. Unsupported syntax is never ignored; it is an error with its position. `render.to_sql` is
+the inverse: parsing the SQL that it returns results in the same tree.
 """
 
 from __future__ import annotations

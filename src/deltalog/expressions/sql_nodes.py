@@ -1,8 +1,7 @@
 """Converting sqlglot's tree to expressions.
 
 Interprets sqlglot's node types and their arguments. sqlglot accepts much syntax that Spark does
-not.
-So an unknown node type or argument is an error with its position; it is never ignored.
+not. So an unknown node type or argument is an error with its position; it is never ignored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Traversing and rebuilding expression trees.
 
 Returns and replaces the children of each node. Does not depend on types or data. Trees may be
-deeper
-than Python's stack, so no function here is recursive.
+deeper than Python's stack, so no function here is recursive.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ _Found = TypeVar("_Found")
 LOGIC: Final = (And, Or, Not)
 """The nodes whose operands are conditions; long filters consist of them."""
 # When a query starts, Spark replaces these functions by constants. Constraints and generated
-# columns
-# must not use them, because many queries evaluate the same expression (requirement GEN-04).
+# columns must not use them, because many queries evaluate the same expression (requirement GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
     {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
 )
