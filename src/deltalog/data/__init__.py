@@ -1,4 +1,4 @@
-"""Rows and data files: reading and writing.
+"""Rows and data files: scan and write.
 
 - `scan`: reads the rows of a snapshot.
 - `write`: writes rows to data files, and returns add actions for the files.

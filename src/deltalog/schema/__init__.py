@@ -1,4 +1,4 @@
-"""The types of a table, their JSON and Arrow forms, column look-up and schema evolution.
+"""Types of a table, their JSON and Arrow forms, column look-up and schema evolution.
 
 - `types`: types, fields and schemas as values. `primitives`: the table of primitive types.
 - `codec`, `arrow`: conversion to and from JSON and Arrow. `interchange`: methods for it.

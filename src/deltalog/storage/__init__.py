@@ -1,4 +1,4 @@
-"""Reading and writing bytes: stores, HTTP, Parquet files.
+"""Bytes: stores, HTTP, Parquet files.
 
 - `store`: the interface of all stores; `fsspec_store`: its implementation over file systems.
 - `stores`: the file operations of each kind of store. `http`: the HTTP client. `parquet`: Parquet
