@@ -192,7 +192,7 @@ def ceiling_types(arguments: Sequence[Typed]) -> Types:
 
 
 def round_types(arguments: Sequence[Typed]) -> Types:
-    """Cast a decimal to the requested scale with one more digit; other numbers are not cast.
+    """For a decimal, return the requested scale and one more digit; otherwise, the same type.
 
     The additional digit before the decimal point is for a carry: round(9.9) is 10.
     """

@@ -1,4 +1,4 @@
-"""Computing Delta statistics of existing row groups from their footers.
+"""Computing Delta statistics of existing row groups.
 
 The row groups are copied into another file, or their file is added to a table. If the footer has
 exact bounds, they are used. Other columns are decoded: strings that may be truncated or have a
