@@ -1,7 +1,7 @@
 """Rows and data files: scan and write.
 
 - `scan`: reads the rows of a snapshot.
-- `write`: writes rows to data files, and returns their add actions.
+- `write`: writes rows to data files, and returns add actions for the files.
 
 Protocol: none
 """

@@ -1,7 +1,7 @@
 """Functions that abbreviate another expression, and aliases of functions.
 
-Owns the replacements that are made before types are resolved: `nvl(a, b)` becomes `coalesce(a, b)`,
-and `if(a, b, c)` becomes a CASE. Evaluators never see the replaced functions.
+Contains the replacements that `analyze` makes before it resolves types: `nvl(a, b)` becomes
+`coalesce(a, b)`, and `if(a, b, c)` becomes a CASE. Evaluators never see the replaced functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _by_word(words: dict[str, str]) -> dict[str, str]:
-    """Invert a mapping from names to space-separated words: return the name of each word."""
+    """Map each word to its key, given a mapping from keys to space-separated words."""
     return {word: name for name, spelled in words.items() for word in spelled.split()}
 
 
@@ -125,8 +125,8 @@ def _nullif(value: Expression, other: Expression) -> Expression:
 def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
-        # EXTRACT(SECOND …) includes the fraction, as a decimal(8,6), unlike second(…). Both are
-        # Spark's rules.
+        # In Spark, EXTRACT(SECOND …) returns a decimal(8,6) with the fraction of the second;
+        # second(…) returns an integer.
         seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
         return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
@@ -164,8 +164,8 @@ def _when(arguments: Sequence[Expression]) -> Expression:
 
 
 def _decode(arguments: Sequence[Expression]) -> Expression:
-    # This `decode` compares its first argument with the others, and NULL equals NULL. It has more
-    # than the two arguments of `decode(bytes, charset)`.
+    # `decode` with more than two arguments compares its first argument with the search values; NULL
+    # equals NULL. With two arguments, it is `decode(bytes, charset)`.
     value, *rest = arguments
     conditions: list[Expression] = []
     for place, argument in enumerate(rest):

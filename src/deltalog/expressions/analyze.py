@@ -91,7 +91,7 @@ def resolve_predicate(
 
 
 def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expression:
-    """Make the tree's string comparisons follow the given rules."""
+    """Apply the text rules to the string comparisons in the tree."""
     if not compares_texts_apart(found, schema):
         return found
     from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
@@ -267,7 +267,7 @@ class _Resolver:
         return self._one_of(operand, options), BOOLEAN
 
     def _one_of(self, operand: Expression, options: Sequence[Expression]) -> Expression:
-        """Resolve `IN` over timestamps; options in another time unit are compared one by one."""
+        """Resolve `IN` over timestamps; options of another type are compared by `=` instead."""
         kind = self.typed(operand)[1]
         alike = [one for one in options if not isinstance(one, Literal) or one.type == kind]
         others = [one for one in options if isinstance(one, Literal) and one.type != kind]
@@ -311,7 +311,7 @@ class _Resolver:
             )
         # A cast from string to string changes the collation by which the value is compared.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
-        if node.time_zone is not None or is_collated:  # a cast with a zone was resolved before
+        if node.time_zone is not None or is_collated:  # a cast that has a zone is already resolved
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
         return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
 
@@ -368,7 +368,7 @@ class _Resolver:
         found: list[Typed] = []
         for place, argument in enumerate(arguments):
             if isinstance(argument, nodes.Lambda) != (place in expected):
-                wanted = "a lambda" if place in expected else "a value, not a lambda,"
+                wanted = "a lambda" if place in expected else "a value, not a lambda"
                 raise InvalidInputError(f"argument {place + 1} must be {wanted}")
             if isinstance(argument, nodes.Lambda):
                 found.append(self._lambda(argument, expected[place]))
@@ -456,7 +456,7 @@ def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
 
 
 def _simplified(call: Call, first: DataType) -> Expression:
-    """`s['a']` of a struct column as the column `s.a`, so that its statistics can be used."""
+    """Return the column `s.a` for `s['a']` of a struct column, so that its statistics are used."""
     if call.function != "[]" or not isinstance(first, StructType):
         return call
     holder, name = call.arguments
@@ -530,7 +530,7 @@ def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool
         for node in nodes
         if isinstance(node, Column) and (found := _type(node, schema)) is not None
     )
-    # Only the function around a lambda determines the type of the lambda's variable.
+    # The type of a lambda variable is unknown here. Assume TIMESTAMP if any column contains one.
     unknown = TIMESTAMP if has_moments else None
     return any(_computes(node, schema, unknown) for node in nodes)
 

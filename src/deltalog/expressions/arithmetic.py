@@ -1,7 +1,7 @@
 """`+ - * / %` as in Spark's ANSI mode.
 
-Owns overflow, division by zero, the sign of remainders and the rounding of decimals. `resolve`
-guarantees that operands have one type, or are two decimals.
+Contains the rules for overflow, division by zero, the sign of remainders and the rounding of
+decimals. `resolve` guarantees that operands have one type, or are two decimals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FLOATING: Final[dict[str, Callable[..., Any]]] = {
     "/": compute.divide,
 }
 _WIDEST: Final = 75
-"""Digits of decimal256, without the one that rounding may add."""
+"""The maximum number of digits of exact results: one less than decimal256, for rounding up."""
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
 # Spark multiplies decimals with 39 digits (Java's MathContext) before it rounds to the result type.
 _PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
@@ -126,9 +126,9 @@ def _exact(operator: str, left: Datum, right: Datum, _result: PrimitiveType) -> 
 
 
 def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
-    """Return quotients that are cut off, with a digit more than the result has.
+    """Return quotients, truncated to one more decimal place than the result type has.
 
-    That digit decides how a quotient is rounded. None if there may be too many digits.
+    The extra place decides how a quotient is rounded. None if a quotient may have too many digits.
     """
     right = _narrowed(right)
     kind: Any = right.type
@@ -138,7 +138,7 @@ def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
 
 
 def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
-    """Return quotients with at least `scale` decimal places, cut off; None if they are too long.
+    """Return quotients, truncated to at least `scale` decimal places; None if they are too long.
 
     Both sides must be in their narrowest types.
     """
@@ -174,14 +174,14 @@ def _exact_digits(operator: str, left: Any, right: Any) -> int:
 
 
 def _narrowed(side: Datum) -> Datum:
-    """Return a side in the narrowest type that has its values."""
+    """Convert an operand to the type with the fewest digits that all its values fit in."""
     arrow_type: Any = side.type
     precision = max(_num_digits(side), arrow_type.scale, 1)
     return compute.cast(side, pa.decimal256(precision, arrow_type.scale))
 
 
 def _num_digits(side: Datum) -> int:
-    """Return how many digits the longest value has."""
+    """Return the number of digits of the longest value."""
     arrow_type: Any = side.type
     if isinstance(side, pa.Scalar):
         values = [side.as_py()]
@@ -216,7 +216,8 @@ def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
 def _rounded(exact: Array, scale: int) -> Array:
     """Return decimals with at most `scale` decimal places; halves are rounded away from zero.
 
-    Arrow's `round` is wrong for values beyond 128 bits (pyarrow 26), so this adds a half and cuts.
+    Arrow's `round` is wrong for values of more than 128 bits (pyarrow 26), so this function adds a
+    half and truncates.
     """
     arrow_type: Any = exact.type
     if arrow_type.scale <= scale:
@@ -232,7 +233,7 @@ def _rounded(exact: Array, scale: int) -> Array:
 
 
 def _cut(exact: Array, scale: int) -> Array:
-    """Return decimals without the decimal places after the first `scale`."""
+    """Truncate decimals to `scale` decimal places."""
     arrow_type: Any = exact.type
     precision = max(arrow_type.precision, scale + 1)
     return compute.cast(exact, pa.decimal256(precision, scale), safe=False)
@@ -287,7 +288,7 @@ def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _pieces(operator: str, left: Array, right: Array) -> list[Any]:
-    """Return the results in pieces; an integer in the list counts adjacent rows with errors."""
+    """Return arrays of results; an integer between arrays is a number of rows with errors."""
     try:
         return [calculate(operator, left, right)]
     except InvalidInputError:

@@ -151,7 +151,8 @@ def _slice(values: list[Any], start: int, count: int) -> list[Any]:
         )
     begin = start - 1 if start > 0 else len(values) + start
     if begin < len(values) and begin + count > _MAX_INTEGER:
-        # Spark's compiled code returns the rest of the array; its interpreter returns nothing.
+        # Spark's results differ here: compiled code returns the rest of the array, but interpreted
+        # code returns an empty array.
         raise InvalidInputError(f"slice from {start} on is too long: {count} elements")
     return values[begin : begin + count] if begin >= 0 else []
 

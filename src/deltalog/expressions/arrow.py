@@ -1,7 +1,7 @@
 """Evaluating resolved expressions over Arrow data.
 
-Owns three-valued logic, the choice of rows for which an operand is evaluated, and the conversion of
-results to arrays. Other modules contain the kernels of functions.
+Contains three-valued logic, the choice of rows for which an operand is evaluated, and the
+conversion of results to arrays. Other modules contain the kernels of functions.
 
 Spark evaluates row by row and stops early: in `b <> 0 AND a / b > 1`, no row with b = 0 reaches the
 division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So
@@ -69,7 +69,8 @@ from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-# Smaller batches are combined first: a kernel call costs more than copying so few rows.
+# Smaller batches are concatenated first, because copying few rows is cheaper than extra kernel
+# calls.
 _MIN_BATCH_ROWS: Final = 16_384
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **numbers.KERNELS,
@@ -217,8 +218,8 @@ def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any],
     found: Any = pa.scalar(not decisive)
     operands = node.operands
     if not can_fail(node):
-        # Any order is allowed. Evaluate nested operands first: fewer results are in memory
-        # meanwhile.
+        # The operands may be evaluated in any order. Nested operands go first, so that fewer
+        # results are in memory at the same time.
         operands = sorted(operands, key=lambda operand: not isinstance(operand, LOGIC))
     for operand in operands:
         if not can_fail(operand):
@@ -240,7 +241,7 @@ def _as_boolean(datum: Datum) -> Datum:
 
 def can_fail(node: Expression) -> bool:
     """Whether the evaluation can raise an error for some values."""
-    # Computed for all conditions of the tree in one pass, and cached for each of them.
+    # The fact is computed for all nodes of the tree in one pass, and cached in each node.
     return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
 
 
@@ -574,7 +575,7 @@ def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[An
         ends = _ends(operator, values)
         if ends is not None:
             low, high = found.get((left.path[0], first.type), (None, None))
-            # If an operand has two limits on the same side, either of them is valid.
+            # If an operand limits the same side of a column twice, either limit is valid.
             found[left.path[0], first.type] = (
                 ends[0] if low is None else low,
                 ends[1] if high is None else high,

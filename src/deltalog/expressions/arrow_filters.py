@@ -167,7 +167,8 @@ class _Filter:
     def _is_logic(self, part: FilterPart) -> bool:
         if part.function in {"and_kleene", "or_kleene", "invert"}:
             return True
-        # Arrow's test for NULL has an option for NaN, and its own rule for the fields of a struct.
+        # Other tests for NULL are leaves: Arrow has an option for NaN and a special rule for fields
+        # of structs.
         is_of_call = len(part.parts) == 1 and part.parts[0].function is not None
         if part.function == "is_null" and is_of_call:
             options: Any = None if part.column is None else self._pickled.constant(part)
@@ -187,7 +188,7 @@ class _Filter:
         return comparison(operator, [side[0] for side in sides if side], self._schema)
 
     def _side(self, part: FilterPart) -> tuple[Expression, pa.DataType] | None:
-        """Convert a column or constant of a plain type; return it with the type."""
+        """Convert a column or constant of a plain type to an expression; return it and its type."""
         if part.is_column:
             kind = self._type_of(part.path)
             return None if kind is None or not _is_plain(kind) else (Column(part.path), kind)

@@ -1,8 +1,8 @@
 """`CAST` of Arrow arrays by the rules of Spark's ANSI mode.
 
-Owns the conversion between primitive types, and decides which values cannot be cast. A kernel
-returns the converted array and a mask of the rows that cannot be cast. Such rows are an error in
-`CAST` and NULL in `TRY_CAST`.
+Converts between primitive types, and decides which values cannot be cast. A kernel returns the
+converted array and a mask of the rows that cannot be cast. `CAST` raises an error for such rows;
+`TRY_CAST` returns NULL.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     Convert = Callable[[Array, DataType, DataType], Array]
 
 _WIDE: Final = pa.decimal256(76, 38)
-# The greatest distance from 1970, in microseconds, that fits 64 bits as nanoseconds.
+# The greatest distance from 1970, in microseconds, whose number of nanoseconds fits in 64 bits.
 _MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
@@ -124,7 +124,8 @@ def cast_in_zone(
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     if is_try and source in FINE_MOMENTS:
-        # Spark truncates finer digits in TRY_CAST, but this implementation would return NULL.
+        # Spark's TRY_CAST truncates digits that the target type lacks. This module would return
+        # NULL for such values.
         raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
@@ -179,15 +180,15 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
         return to_decimal(array, decimal_of(source), to)
     if source in FRACTIONALS:
         return _fractional_to_integral(array, to)
-    # Widen by one digit: Arrow cannot truncate a decimal that has no digits before the point.
+    # Add a digit first: Arrow cannot truncate a decimal type that has no digits before the point.
     whole = pc.trunc(_widened(array, 1)) if is_decimal(source) else array
     return _to_integral(whole, to)
 
 
 def _to_fractional(array: Array, source: PrimitiveType, to: PrimitiveType) -> Array:
     if is_decimal(source):
-        # Arrow multiplies by a power of ten, so its last digit may differ. Converting strings is
-        # exact.
+        # Cast through strings, which is exact. Arrow's direct cast multiplies by a power of ten, so
+        # the last digit may differ.
         array = array.cast(pa.string())
     return array.cast(to_arrow_type(to), safe=False)
 
@@ -208,7 +209,7 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     whole = pc.trunc(array.cast(pa.float64()))
     limit = float(1 << (to.primitive.bits - 1))
     top = limit if to == LONG else limit - 1
-    # NaN compares false with both limits, so it cannot be cast.
+    # NaN fails both comparisons, so it is refused like values out of range.
     fits = compute.and_(compute.greater_equal(whole, -limit), compute.less_equal(whole, top))
     refused = compute.invert(fits)
     # 2^63 - 1 is not a double. Java compares with 2^63 instead, and casts 2^63 to 2^63 - 1.
@@ -260,8 +261,8 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
-    # The zone is UTC, so timestamps with and without zone contain the same number, and a date means
-    # midnight.
+    # The time zone is UTC here, so timestamps with and without zone have the same value, and a date
+    # is its midnight.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
@@ -270,7 +271,7 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
 
 def _to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
     arrow_type: Any = to_arrow_type(to)
-    # A date means midnight. Arrow stores instants in UTC, so the zone changes no values.
+    # A date is its midnight. Arrow stores instants in UTC, so changing the zone changes no value.
     micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())
     refused = compute.or_(
         compute.less(micros, -_MOST_MICROS), compute.greater(micros, _MOST_MICROS)
@@ -371,7 +372,7 @@ def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conv
 
 
 def _fit_too(valid: Array, fits: Array) -> Array:
-    # NULL where the string is NULL.
+    # The mask is NULL where the string is NULL.
     return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a value
 
 
@@ -494,7 +495,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
     """Return the keys and items of maps as flat arrays, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
-    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be ignored.
+    # Arrow has no kernel that flattens maps. The entries of NULL maps must be left out.
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths

@@ -1,6 +1,6 @@
 """The common type of two values and the result type of arithmetic, by Spark's ANSI rules.
 
-Owns the precedence of types. Does not depend on expressions or data.
+Contains the precedence of types. Does not depend on expressions or data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
-# A nanosecond timestamp is an instant too: it can be cast to microseconds if that is exact.
+# The additional casts of nanosecond timestamps. A cast to microseconds fails if it is not exact.
 FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
     DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
@@ -50,7 +50,7 @@ FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     TIMESTAMP_NANOS_NTZ: frozenset({TIMESTAMP_NTZ}),
 }
 FINE_MOMENTS: Final = frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ})
-# In order, from narrow to wide.
+# Ordered from narrow to wide.
 INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
 DATETIMES: Final = _family(Family.MOMENT)
@@ -112,8 +112,8 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
 def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
     """Return the decimal type of a constant; for an integer, the precision is its number of digits.
 
-    So the type of `price * 2` has one more digit than `price`, not ten. A tinyint is always a
-    decimal(3,0), because Spark's `DecimalType.fromLiteral` has no case for it.
+    The type of `price * 2` thus has one more digit than `price`, not ten. A tinyint constant is
+    always a decimal(3,0), because Spark's `DecimalType.fromLiteral` has no case for it.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
         return decimal_type(len(str(abs(value))), 0)
@@ -150,7 +150,7 @@ def _common_number(left: DataType, right: DataType) -> DataType:
 
 
 def _promote_string(other: DataType) -> DataType | None:
-    # '1.5' = 1 is an error in ANSI mode: the string is cast to bigint, for any integral type.
+    # In ANSI mode the string is cast to bigint for any integral type, so '1.5' = 1 is an error.
     if other in INTEGRALS:
         return LONG
     if is_numeric(other):
@@ -191,8 +191,8 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
 def comparable_type(left: DataType, right: DataType) -> DataType | None:
     """Return the type in which two sides are compared.
 
-    The generated names `col1`, `col2`, … of the fields of a row, as in `(a, b) = (1, 2)`, are
-    replaced by the other side's names.
+    The fields of a row, as in `(a, b) = (1, 2)`, have the generated names `col1`, `col2`, …. They
+    are replaced by the field names of the other side.
     """
     return common_type(left, _with_names_of(left, right))
 
@@ -298,7 +298,7 @@ def can_cast(source: DataType, to: DataType) -> bool:
 
 
 def is_relabelled(source: DataType, to: DataType) -> bool:
-    """Whether a cast returns the same bytes as another type: from binary (WKB) to geometry."""
+    """Whether a cast changes only the type and no bytes: from binary (WKB) to geometry."""
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
     one, other = source.primitive, to.primitive

@@ -1,10 +1,10 @@
 """Choosing the collation of each string comparison by Spark's rules, and resolving COLLATE.
 
-Owns the collation of every string in a resolved tree, and its strength: an explicit COLLATE is
-stronger than a column's collation, which is stronger than a constant's. Two columns with different
-collations cannot be compared. An operation that deltalog has no collation rule for is an error.
+Determines the collation of every string in a resolved tree, and its strength: an explicit COLLATE
+is stronger than a column's collation, which is stronger than a constant's. Columns with different
+collations cannot be compared. An operation for which deltalog has no collation rule is an error.
 
-In the resulting trees, a comparison by a collation compares keys. Where strings with a collation
+In the resulting trees, a comparison with a collation compares keys. Where strings with a collation
 are compared by bytes, the tree contains COLLATE UTF8_BINARY, so resolving it again changes nothing.
 
 Protocol: none; Spark's `CollationTypeCoercion`
@@ -102,7 +102,7 @@ def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) ->
 
 
 def check_uncollated(resolved: Expression, schema: StructType) -> None:
-    """Refuse an expression whose result may depend on a collation, because engines differ there.
+    """Refuse an expression whose result may depend on a collation, because engines may disagree.
 
     Raises:
         InvalidInputError: the expression uses strings with a collation in other ways than testing
@@ -268,7 +268,7 @@ class _Collator:
         return node, _Texts(BY_BYTES, _Strength.IMPLICIT, node)
 
     def _of_part(self, node: Call, call: Call, texts: _Texts | None) -> _Texts | None:
-        """Return the strings of an element of a list, a value of a map, or a field of a struct."""
+        """Return the strings of an array's element, a map's value or a struct's field."""
         holder = call.arguments[0]
         if texts is None or not _has_texts(self._type_of(node)):
             return None
@@ -292,13 +292,13 @@ class _Collator:
         if collation == BY_BYTES:
             return Call(node.function, tuple(map(self._plain, found)))
         text, part = (argument for argument, _ in found)
-        # The key of a constant does not show whether it contained the capital I with a dot.
+        # The constant is already a key, which does not show whether the string contained `İ`.
         if isinstance(text, Literal) and DOTTED_I in str(text.value):
             self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
         return Call(node.function, tuple(_keyed((text, part), collation)))
 
     def _sides(self, node: Expression, sides: Sequence[Expression]) -> Sequence[Expression]:
-        """Return the operands of a comparison: their keys, if the collation is not the default."""
+        """Return the operands, or their collation keys if the collation is not the default."""
         found = [self.visit(side) for side in sides]
         collation = self._common(node, [texts for _, texts in found])
         if collation == BY_BYTES:
@@ -306,7 +306,7 @@ class _Collator:
         return _keyed([side for side, _ in found], collation)
 
     def _plain(self, found: Found) -> Expression:
-        """Return a value that is compared by bytes, with COLLATE UTF8_BINARY if it needs that."""
+        """Return a value to compare by bytes, with COLLATE UTF8_BINARY if it has a collation."""
         value, texts = found
         is_said = texts is not None and bool(_collations(value, self._schema))
         return Collate(value, BY_BYTES) if is_said else value
@@ -386,7 +386,7 @@ def _nested(texts: _Texts, node: Expression) -> _Texts:
 
 
 def _keyed(sides: Sequence[Expression], collation: str) -> list[Expression]:
-    """Return the keys of the sides; the key of a constant is a constant."""
+    """Return the keys of the operands; the key of a constant is computed here."""
     constants = [side for side in sides if isinstance(side, Literal)]
     known = iter(keys_of([side.value for side in constants], collation))
     return [

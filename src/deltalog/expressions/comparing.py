@@ -1,8 +1,8 @@
 """Comparisons of Arrow arrays and constants by Spark's rules.
 
-Owns NaN (equal to itself, greater than all other values), zeros of either sign, timestamps in two
-units, NULL-safe equality, IN and LIKE. Except for timestamps, `resolve` guarantees that both
-operands have one type.
+Implements the rules for NaN (equal to itself, greater than all other values), for 0.0 and -0.0
+(equal), for timestamps in two units, NULL-safe equality, IN and LIKE. Except for timestamps,
+`resolve` guarantees that both operands have one type.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
         return found
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    # Swap the sides of > and >=, so that only =, <, <= and <> remain.
+    # Swap the operands of > and >=, so that only =, <, <= and <> need code.
     no = pa.scalar(NO)
     left_nan = no if left_nan is None else left_nan
     right_nan = no if right_nan is None else right_nan
@@ -114,7 +114,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
 
 
 def _nan(side: Datum) -> Datum | None:
-    """Return a mask of the NaN rows, or None if there are none, which needs only one pass."""
+    """Return a mask of the rows with NaN; None if there are no such rows, which saves work."""
     is_nan: Any = compute.is_nan(side)
     if isinstance(is_nan, pa.Scalar):
         return is_nan if is_nan.as_py() else None
@@ -153,7 +153,7 @@ def sort_key(value: Any) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """Return a hashable value that is the same for values that are equal in Spark, as two NaN."""
+    """Return a hashable value, which is the same for all values that Spark treats as equal."""
     match value:
         case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
             return _NAN
@@ -192,7 +192,7 @@ def members(options: list[pa.Scalar[Any]], kind: pa.DataType) -> Members:
 
 
 def is_member(operand: Datum, options: Members) -> Datum:
-    """Whether the operand is one of the constants; NULL if it equals none and one is NULL."""
+    """Whether the operand equals a constant. NULL if it equals none and the list contains NULL."""
     if options.values is None:
         found: Any = pa.scalar(NO)
         for option in options.known:
@@ -244,9 +244,8 @@ def _quoted(text: str) -> str:
 def like_parts(pattern: str, escape: str) -> list[str]:
     """Split a LIKE pattern into `%`, `_` and plain text (with a leading `=`).
 
-    Raises:
-        InvalidInputError: the escape character does not precede `%`, `_` or itself. Spark refuses
-            this too.
+    InvalidInputError: the escape character does not precede `%`, `_` or itself, which is an
+        error in Spark too.
     """
     if len(escape) != 1:
         raise InvalidInputError(f"LIKE needs one character as ESCAPE, found {escape!r}")
@@ -290,10 +289,11 @@ def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: boo
 
 
 _PLAIN: Final = CollationRules(lowers=False, trims=False)
-# The only character whose lower case has two characters, a case that Arrow does not support.
+# The only character whose lower case is two characters. Arrow's lower-case kernel does not support
+# it.
 DOTTED_I: Final = "\u0130"
 _LOWER_DOTTED_I: Final = "i\u0307"
-# Both lower-case sigmas are equal, at the end of a word or elsewhere.
+# The two lower-case forms of sigma are equal in every position of a word.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
 
@@ -305,7 +305,7 @@ def keys(texts: Datum, collation: str) -> Datum:
         texts: the strings.
         collation: one of `RULES`, or the default collation, in which each string is its own key.
 
-    Cost: some kernels; by row if a string contains a character of a rare script.
+    Cost: a few kernels; by row if a string contains a character whose key Arrow cannot compute.
     """
     rules = RULES.get(collation, _PLAIN)
     if rules.trims:
@@ -328,8 +328,8 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
         part: strings or keys to look for.
         collation: one of `RULES`, or the default collation.
 
-    Cost: by row if the part is not constant, or if a string contains the capital I with a dot,
-    whose two lower-case characters only match together.
+    Cost: by row if the part is not constant, or if a string contains `İ`, whose two lower-case
+    characters match only together.
     """
     kernel, rowwise = TESTS[function]
     if is_constant(part) and not _has(text, DOTTED_I):
@@ -359,7 +359,7 @@ def _lower(texts: Datum) -> Datum:
 
 
 class _Table(NamedTuple):
-    """Keys of characters, and a pattern for the strings whose keys Arrow's kernels compute."""
+    """The keys of characters, and a pattern for strings whose keys Arrow's kernels can compute."""
 
     keys: dict[int, int | str]
     settled_text: str
@@ -404,7 +404,7 @@ TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[list[str], str], bo
 # --- The lower case of each character in Unicode 17: one character each, independent of context
 
 
-# Ranges: the first and last character, the step, and the distance to the lower case.
+# Ranges: the first and last code point, the step between them, and the distance to the lower case.
 _RUNS: Final = (
     (0x41, 0x5A, 1, 32), (0xC0, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x12E, 2, 1),
     (0x132, 0x136, 2, 1), (0x139, 0x147, 2, 1), (0x14A, 0x176, 2, 1), (0x178, 0x178, 1, -121),
@@ -469,7 +469,7 @@ LOWER: Final = {
     for first, last, step, distance in _RUNS
     for code in range(first, last + 1, step)
 }
-"""Lower-case code point of each code point, without the capital I with a dot, which has two."""
+"""The lower-case code point of each code point; `İ` is missing, because it has two."""
 
 # Each code point here was assigned in Unicode 14, so its lower case will never change.
 _SETTLED: Final = (

@@ -104,8 +104,9 @@ def _field(holder: Datum, name: str) -> Datum:
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
-# In ANSI mode an index out of range is an error in `[]` and element_at; it is NULL in `get` and
-# try_element_at. `[]` and `get` count from 0; the other two count from 1, or from -1 at the end.
+# In ANSI mode an index out of range is an error in `[]` and `element_at`, and NULL in `get` and
+# `try_element_at`. `[]` and `get` count from 0. `element_at` and `try_element_at` count from 1, or
+# from -1 at the end.
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
@@ -142,7 +143,7 @@ def _element(
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
-    # Positions in the result of `list_flatten`, which skips NULL lists even if they contain values.
+    # Starts are positions in the result of `list_flatten`, which omits the values of NULL lists.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
     starts = compute.subtract(ends, compute.fill_null(lengths, 0))
     return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
@@ -164,13 +165,15 @@ def make_array(*values: Datum) -> Datum:
     if not values:
         return pa.scalar([], pa.list_(pa.field("element", pa.null())))
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    # The inputs may differ in the nullability of nested fields; in the result all are nullable.
+    # The types of the inputs may differ in nullability inside; in the result all fields are
+    # nullable.
     element = pa.field("element", loosened(values[0].type))
     if rows is None:
         return pa.scalar([value_or_count(value) for value in values], pa.list_(element))
     columns = [as_array(value, rows).cast(element.type) for value in values]
     flat = pa.concat_arrays(columns)
-    # Reorder from columns to rows: slot n of the result belongs to row n // width.
+    # The values are in order of columns; reorder them by row. Slot n of the result is in row n //
+    # width.
     slots = row_numbers(len(flat))
     row = compute.divide(slots, len(values))
     column = compute.subtract(slots, compute.multiply(row, len(values)))
@@ -196,7 +199,7 @@ def make_map(*values: Datum) -> Datum:
 
 
 def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-    # Spark's default for duplicate keys is an error (spark.sql.mapKeyDedupPolicy).
+    # Like Spark by default (`spark.sql.mapKeyDedupPolicy`), refuse duplicate keys.
     keys = row[::2]
     if None in keys or len({identity(key) for key in keys}) < len(keys):
         raise InvalidInputError(f"the keys of a map must be different and not NULL, found {keys}")
@@ -247,16 +250,17 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 # --- Functions that accept lambdas: `transform`, `filter`, `aggregate`, …
 
 
-# The cost of one round of `aggregate` or `exists`, in addition to its body.
+# The cost of one iteration of `aggregate` or `exists`, in addition to the cost of the lambda's
+# body.
 _CALLS: Final = 10
-# Bytes of memory per element: its row number and position, and a second copy during computation.
+# The memory per element, in bytes: for its row number and position, including temporary copies.
 _OF_ELEMENT: Final = 24
-# The cost of a key that Python compares.
+# The cost of comparing one key in Python.
 _STEPS_OF_KEY: Final = 100
 
 
 def transform(rows: int, holder: Datum, body: Body) -> Array:
-    """Replace each element by the body's value; the body may use the position too."""
+    """Replace each element by the body's value; the body may use the element's position."""
     lists = as_array(holder, rows)
     return list_of(lists, body(*_elements(lists)))
 
@@ -295,12 +299,12 @@ def _lengths_of_lambdas(lists: Array) -> Array:
 
 
 def exists(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for any element; if for none, NULL if it is NULL for one."""
+    """Whether the condition is true for any element; if none is true, NULL if one is NULL."""
     return _search(rows, holder, body, decisive=True)
 
 
 def forall(rows: int, holder: Datum, body: Body) -> Array:
-    """Whether the condition is true for every element; if false for none, NULL if one is NULL."""
+    """Whether the condition is true for all elements; if none is false, NULL if one is NULL."""
     return _search(rows, holder, body, decisive=False)
 
 
@@ -414,7 +418,8 @@ def transform_keys(rows: int, holder: Datum, body: Body) -> Array:
 
 
 def _any(keys: Array) -> Any:
-    # Arrow does not accept NULL as a key; `_check_keys` refuses it later with its own message.
+    # A valid placeholder for NULL keys, which Arrow does not accept. `_check_keys` refuses them
+    # later.
     known = keys.drop_null()
     return known[0] if len(known) else pa.scalar(0, pa.int8()).cast(keys.type, safe=False)
 

@@ -1,7 +1,7 @@
 """Converting Daft's expressions with its visitor interface.
 
-Decides which parts of a Daft filter can be converted. Daft filters the rows again after they are
-read, so leaving out a part of the filter only costs time.
+Decides which parts of a Daft filter can be converted. Daft filters the rows again after reading, so
+leaving out a part of the filter only costs time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Operands:
 
 
 class DaftConverter:
-    """Converts a Daft filter to a condition that is true at least wherever the filter is.
+    """Converts a Daft filter to a condition that is true for at least the rows of the filter.
 
     The methods implement Daft's `PredicateVisitor`; derive a class from both. A method raises
     `InexactError` for a part that cannot be converted exactly.
@@ -86,48 +86,48 @@ class DaftConverter:
         return list(found.operands) if isinstance(found, _Operands) else [found]
 
     def visit_col(self, name: str) -> Expression:
-        """A column."""
+        """Convert a column."""
         if name not in self._types:
             raise InexactError
         return Column((name,))
 
     def visit_lit(self, value: Any) -> Expression:
-        """A constant."""
+        """Convert a constant."""
         return Literal(value)
 
     def visit_alias(self, expr: Any, alias: str) -> Expression:
-        """A named expression."""
+        """Convert a named expression; the name is ignored."""
         del alias
         return self.visit(expr)  # type: ignore[no-any-return]  # of this class
 
     def visit_cast(self, expr: Any, dtype: Any) -> Expression:
-        """A cast: not converted, because Daft's rules differ."""
+        """Refuse a cast, because Daft's cast rules differ."""
         del expr, dtype
         raise InexactError
 
     def visit_coalesce(self, args: list[Any]) -> Expression:
-        """The first value that is not NULL."""
+        """Refuse COALESCE."""
         del args
         raise InexactError
 
     def visit_function(self, name: str, args: list[Any]) -> Expression:
-        """Any other function."""
+        """Refuse any other function."""
         del name, args
         raise InexactError
 
     def visit_and(self, left: Any, right: Any) -> Any:
-        """AND; outside of NOT and OR, an operand that cannot be converted is left out."""
+        """Convert AND; outside of NOT and OR, an operand that cannot be converted is left out."""
         if self._is_negated:
             return nodes.And((self.visit(left), self.visit(right)))
         return _Operands(tuple(part for side in (left, right) for part in self.parts(side)))
 
     def visit_or(self, left: Any, right: Any) -> Expression:
-        """OR; both operands must be convertible."""
+        """Convert OR; both operands must be convertible."""
         sides = [self._whole(side) for side in (left, right)]
         return nodes.Or((sides[0], sides[1]))
 
     def visit_not(self, expr: Any) -> Expression:
-        """NOT; the operand must be convertible exactly."""
+        """Convert NOT; the operand must be convertible exactly."""
         before, self._is_negated = self._is_negated, True
         try:
             return nodes.Not(self.visit(expr))
@@ -135,36 +135,36 @@ class DaftConverter:
             self._is_negated = before
 
     def visit_equal(self, left: Any, right: Any) -> Expression:
-        """`=`."""
+        """Convert `=`."""
         return self._compared("=", left, right)
 
     def visit_not_equal(self, left: Any, right: Any) -> Expression:
-        """`<>`."""
+        """Convert `<>`."""
         return self._compared("<>", left, right)
 
     def visit_less_than(self, left: Any, right: Any) -> Expression:
-        """`<`."""
+        """Convert `<`."""
         return self._compared("<", left, right)
 
     def visit_less_than_or_equal(self, left: Any, right: Any) -> Expression:
-        """`<=`."""
+        """Convert `<=`."""
         return self._compared("<=", left, right)
 
     def visit_greater_than(self, left: Any, right: Any) -> Expression:
-        """`>`."""
+        """Convert `>`."""
         return self._compared(">", left, right)
 
     def visit_greater_than_or_equal(self, left: Any, right: Any) -> Expression:
-        """`>=`."""
+        """Convert `>=`."""
         return self._compared(">=", left, right)
 
     def visit_between(self, expr: Any, lower: Any, upper: Any) -> Expression:
-        """BETWEEN, with both bounds included."""
+        """Convert BETWEEN, which includes both bounds."""
         above, below = self._compared(">=", expr, lower), self._compared("<=", expr, upper)
         return nodes.And((above, below))
 
     def visit_is_in(self, expr: Any, items: list[Any]) -> Expression:
-        """IN."""
+        """Convert IN."""
         column = self.visit(expr)
         options = tuple(self._constant(column, self.visit(item)) for item in items)
         if not options:
@@ -172,11 +172,11 @@ class DaftConverter:
         return nodes.In(column, options)
 
     def visit_is_null(self, expr: Any) -> Expression:
-        """IS NULL."""
+        """Convert IS NULL."""
         return nodes.IsNull(self._column(self.visit(expr)))
 
     def visit_not_null(self, expr: Any) -> Expression:
-        """IS NOT NULL."""
+        """Convert IS NOT NULL."""
         return nodes.Not(nodes.IsNull(self._column(self.visit(expr))))
 
     def _whole(self, expression: Any) -> Expression:
@@ -200,7 +200,7 @@ class DaftConverter:
         return operand
 
     def _constant(self, column: Any, operand: Any) -> Literal:
-        """Return a constant of the column's own type; NaN is refused, as its order varies."""
+        """Return a constant of the column's type; NaN is refused, because its order varies."""
         if not isinstance(operand, Literal):
             raise InexactError
         kind, value = self._types[self._column(column).path[0]], operand.value

@@ -1,6 +1,6 @@
 """Spark's date and time patterns (`yyyy-MM-dd HH:mm`), for formatting and parsing.
 
-Owns the pattern letters. A letter that deltalog or Spark does not support is an error. The time
+Contains the pattern letters. A letter that deltalog or Spark does not support is an error. The time
 zone is UTC, and names are English.
 """
 
@@ -44,7 +44,7 @@ class DateTimeFields(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Adjacent pattern letters of one kind, or literal text, whose `letter` is empty."""
+    """Adjacent pattern letters of one kind, or literal text with an empty `letter`."""
 
     letter: str
     width: int
@@ -143,7 +143,7 @@ def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeF
 
 
 def _year(at: DateTimeFields, *, width: int, of_era: bool) -> str:
-    """Format a year as Java does: for four or more letters, a longer year has a sign."""
+    """Format a year as Java does: with four or more letters, a year with more digits has a sign."""
     year = 1 - at.year if of_era and at.year < 1 else at.year
     sign = "-" if year < 0 else "+" if width >= 4 and year >= 10**width else ""
     return f"{sign}{abs(year):0{width}d}"
@@ -247,7 +247,7 @@ def _reader(part: Segment, pattern: str) -> str:
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:
-    # Fields that are missing in the pattern are taken from 1970-01-01 00:00:00, as in Spark.
+    # As in Spark, a field that is missing in the pattern has its value of 1970-01-01 00:00:00.
     year = int(fields.get("y") or 1970)
     # Two digits mean years from 2000 to 2099, whatever the current year is.
     if fields.get("yy"):

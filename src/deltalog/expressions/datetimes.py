@@ -59,7 +59,8 @@ _MICROS: Final = {
 
 
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
-    # Fields are those of the UTC time. Remove the zone from the type, or Arrow would apply it.
+    # A field is a field of the UTC time. Remove the zone from the type, because Arrow would convert
+    # to it.
     def run(value: Datum) -> Datum:
         string_forms.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -164,7 +165,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
 
 
 def _first_of_month(year: Array, month: Array) -> Array:
-    """Return the first day of a month as days since 1970 (proleptic Gregorian calendar)."""
+    """Return the first day of a month, in days since 1970 (proleptic Gregorian calendar)."""
     # Howard Hinnant's `days_from_civil`: years start in March, so that the leap day is the last.
     shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
     march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
@@ -189,7 +190,7 @@ def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
 
 
 def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
-    """Apply a function of an array and a datum, even if its first argument is a constant."""
+    """Apply a function of an array and a datum; a constant as first argument becomes an array."""
     if not isinstance(first, pa.Scalar):
         return function(first, second)
     if isinstance(second, pa.Scalar):
@@ -210,7 +211,7 @@ def _later_months(moment: Array, amount: Datum, factor: int) -> Array:
 
 
 def timestampdiff(unit: Datum, start: Datum, end: Datum) -> Datum:
-    """Return the number of complete units from `start` to `end`. Cost: by row for months and up."""
+    """Return the number of complete units from `start` to `end`. Cost: by row from months up."""
     name = _constant_unit(unit)
     first, last = compute.cast(start, pa.int64()), compute.cast(end, pa.int64())
     if name not in _MONTHS:
@@ -224,7 +225,8 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
-    # The last month counts only if `end` reaches the day and time of day of `start` in it.
+    # The last month counts only if `end` is not before the day and time of day of `start` in that
+    # month.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -274,7 +276,7 @@ def to_timestamp(value: Datum, pattern: Datum) -> Datum:
 
 
 def date_format(value: Datum, pattern: Datum) -> Datum:
-    """Format timestamps by a pattern. Cost: by row, unless all fields are plain digits."""
+    """Format timestamps by a pattern. Cost: by row, unless all fields have fixed lengths."""
     return format_timestamps(compute.cast(value, _WALL), _pattern(pattern))
 
 
@@ -284,7 +286,8 @@ def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
         micros = parse_timestamps(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
         micros = compute.cast(compute.cast(value, _WALL), pa.int64())
-    # Truncate towards zero. unix_seconds() rounds down, so in Spark the results differ before 1970.
+    # Truncate towards zero. unix_seconds() rounds down instead, so the two differ before 1970, as
+    # in Spark.
     return compute.divide(micros, MICROS_PER_SECOND)
 
 
@@ -382,7 +385,7 @@ def _parts(micros: int) -> tuple[int, int, int, int]:
 
 
 def make_timestamp(*parts: Datum) -> Datum:
-    """Build timestamps from their fields; second 60 means the next minute. Cost: by row.
+    """Build timestamps from their fields; second 60 is the next minute. Cost: by row.
 
     Raises:
         InvalidInputError: a timestamp does not exist.

@@ -1,6 +1,6 @@
 """Converting conditions from every form that users may pass to resolved expressions.
 
-Owns the conversion of deltalake's filter tuples, and the entry point `as_expression`.
+Converts deltalake's filter tuples, and contains the entry point `as_expression`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def as_expression(
             "(column, operator, value) or a pyarrow expression"
         )
     if isinstance(predicate, pc.Expression):
-        # An engine that passes a pyarrow expression compares strings by their bytes.
+        # Engines that pass a pyarrow expression compare strings by their bytes.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 
@@ -150,8 +150,8 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
 def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
     """Return the column that a filter names. In deltalake, names with dots are not quoted.
 
-    So `a.b` means the column of that name if it exists, otherwise the field `b` of `a`. `a.b.c` may
-    mean the field `b.c` of `a`, if nothing else matches.
+    So `a.b` means the column `a.b` if it exists, otherwise the field `b` of column `a`. If neither
+    exists, `a.b.c` may mean the field `b.c` of column `a`.
     """
     if isinstance(name, tuple):
         return Column(name)

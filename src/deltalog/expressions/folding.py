@@ -25,11 +25,11 @@ _MANY: Final = 16
 def fold(resolved: Expression) -> Expression:
     """Replace every constant part of an expression by its value.
 
-    `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
-    whose evaluation is an error is not replaced, because perhaps no row reaches it. As in Spark,
-    `FALSE AND x` becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant` becomes
-    `x IN (…)`, and a long AND of `x <> constant` becomes NOT IN, because a list lookup is faster
-    than many comparisons.
+    `d >= current_date() - 7` becomes a comparison with a date, so that statistics can skip files. A
+    part whose evaluation raises an error is not replaced, because perhaps no row reaches it. As in
+    Spark, `FALSE AND x` becomes FALSE, and `TRUE OR x` becomes TRUE. A long OR of `x = constant`
+    becomes `x IN (…)`, and a long AND of `x <> constant` becomes NOT IN, because a list lookup is
+    faster than many comparisons.
     """
     return fold_up(resolved, _folded)[0]
 
@@ -53,8 +53,8 @@ def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple
     if not isinstance(data_type, PrimitiveType):
         return node, True
     try:
-        # Create the table for each call: a module constant would import pandas at the import of
-        # deltalog, because pyarrow imports pandas when it converts its first list.
+        # Create the table in each call. As a module constant it would make `import deltalog` import
+        # pandas, because pyarrow imports pandas when it converts its first list.
         value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
     except InvalidInputError:
         return node, True
@@ -75,7 +75,8 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
         operand, options = tested
         key = to_sql(operand), options[0].type
         if key not in lists:
-            # The list replaces the first comparison, so that it is evaluated at the same time.
+            # The IN list replaces the first comparison of the chain, so the order of evaluation is
+            # preserved.
             lists[key], operands[key], others[place] = [], operand, operand
         lists[key] += options
     if sum(map(len, lists.values())) - len(lists) < _MANY:
@@ -107,7 +108,7 @@ def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]]
     held = operand.operand if isinstance(operand, Cast) else operand
     constants = [one for one in options if isinstance(one, Literal)]
     is_plain = isinstance(held, Column) and len(constants) == len(options) > 0
-    # Constants in another time unit than the first cannot be in the same list.
+    # Timestamp constants in different units cannot be in the same list.
     same = {one.type for one in constants}
     if not is_plain or len(same) != 1 or not isinstance(constants[0].type, PrimitiveType):
         return None

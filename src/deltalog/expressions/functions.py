@@ -3,7 +3,7 @@
 Aliases, and functions that abbreviate another expression, are in `aliases`. The values are computed
 by the tables `KERNELS` (Arrow arrays), `ROWS` (Python values of one row) and `ROWS_WITH_NULLS` of
 `strings`, `strings_by_row`, `numbers`, `datetimes`, … A function that is in none of these tables is
-an error, so that a constraint with it is refused and never skipped (requirement E-04).
+an error: a constraint that calls it is refused and never skipped (requirement E-04).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _compared(data_type: DataType | None) -> ArrayType:
 
 
 def set_types(arguments: Sequence[Typed]) -> Types:
-    """Arrays whose elements are compared; the result is an array of their common type."""
+    """Expect arrays whose elements are compared; the result is an array of their common type."""
     found = [_compared(data_type) for _, data_type in arguments]
     element = _tightest([own.element_type for own in found])
     common = ArrayType(element, any(own.contains_null for own in found))
@@ -103,7 +103,7 @@ def set_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _tightest(found: Sequence[DataType]) -> DataType:
-    """Return the common type of elements if it is equal to each decimal type among them."""
+    """Return the common type of elements; refuse decimal types that differ from it."""
     if any(is_decimal(own) for own in found) and len(set(found) - {VOID}) > 1:
         raise InvalidInputError(
             f"the types {' and '.join(map(str, found))} differ: cast one of them"
@@ -112,18 +112,18 @@ def _tightest(found: Sequence[DataType]) -> DataType:
 
 
 def overlap_types(arguments: Sequence[Typed]) -> Types:
-    """Two arrays of a common type; the result is a boolean."""
+    """Expect two arrays of a common type; the result is a boolean."""
     return set_types(arguments)[0], BOOLEAN
 
 
 def element_types(arguments: Sequence[Typed]) -> Types:
-    """An array; the result has the type of its elements."""
+    """Expect an array; the result has the type of its elements."""
     own = _compared(arguments[0][1])
     return [own], own.element_type
 
 
 def sort_types(arguments: Sequence[Typed]) -> Types:
-    """An array, and whether to sort in ascending order."""
+    """Expect an array, and whether to sort in ascending order."""
     own = _compared(arguments[0][1])
     if len(arguments) > 1 and arguments[1][1] != BOOLEAN:
         raise InvalidInputError(f"the order must be a boolean, found {arguments[1][1]}")
@@ -132,7 +132,7 @@ def sort_types(arguments: Sequence[Typed]) -> Types:
 
 
 def member_types(result: DataType | None) -> Callable[[Sequence[Typed]], Types]:
-    """An array and a value of its element type; the result is `result`, or the array's type."""
+    """Expect an array and an element; the result is `result`, or the array's type if None."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = _compared(arguments[0][1])
@@ -145,14 +145,14 @@ def member_types(result: DataType | None) -> Callable[[Sequence[Typed]], Types]:
 
 
 def flatten_types(arguments: Sequence[Typed]) -> Types:
-    """An array of arrays."""
+    """Expect an array of arrays."""
     own = array_of(arguments[0][1])
     inner = array_of(own.element_type)
     return [own], inner
 
 
 def join_types(arguments: Sequence[Typed]) -> Types:
-    """An array of strings, a delimiter and a replacement for NULL."""
+    """Expect an array of strings, a delimiter and a replacement for NULL."""
     own = array_of(arguments[0][1])
     texts = ArrayType(STRING, own.contains_null)
     taken: list[DataType] = [texts, STRING, STRING]
@@ -160,13 +160,13 @@ def join_types(arguments: Sequence[Typed]) -> Types:
 
 
 def slice_types(arguments: Sequence[Typed]) -> Types:
-    """An array, a position and a length."""
+    """Expect an array, a position and a length."""
     own = array_of(arguments[0][1])
     return [own, INTEGER, INTEGER], own
 
 
 def repeat_types(arguments: Sequence[Typed]) -> Types:
-    """A value of any type and a number."""
+    """Expect a value of any type and a number."""
     own, count = (data_type for _, data_type in arguments)
     if count not in {BYTE, SHORT, INTEGER, VOID}:
         raise InvalidInputError(f"the count must be of type integer, found {count}: cast it")
@@ -174,7 +174,7 @@ def repeat_types(arguments: Sequence[Typed]) -> Types:
 
 
 def sequence_types(arguments: Sequence[Typed]) -> Types:
-    """Two or three integers, or two dates or timestamps."""
+    """Expect two or three integers, or two dates or timestamps."""
     found = [data_type for _, data_type in arguments]
     common = common_of(found, with_strings=True)
     moments = {DATE, TIMESTAMP, TIMESTAMP_NTZ}
@@ -187,7 +187,7 @@ def sequence_types(arguments: Sequence[Typed]) -> Types:
 
 
 def zip_types(arguments: Sequence[Typed]) -> Types:
-    """Arrays; the result is an array of structs whose fields have the arguments' names."""
+    """Expect arrays; the result is an array of structs whose fields have the arguments' names."""
     found = [array_of(data_type) for _, data_type in arguments]
     fields = [
         Field(_zipped_name(node, place), own.element_type)
@@ -203,7 +203,7 @@ def _zipped_name(node: object, place: int) -> str:
 
 
 def map_from_arrays_types(arguments: Sequence[Typed]) -> Types:
-    """An array of keys and one of values."""
+    """Expect an array of keys and an array of values."""
     keys, values = (array_of(data_type) for _, data_type in arguments)
     _refuse_maps(keys.element_type)
     result = MapType(keys.element_type, values.element_type, values.contains_null)
@@ -211,7 +211,7 @@ def map_from_arrays_types(arguments: Sequence[Typed]) -> Types:
 
 
 def map_entries_types(arguments: Sequence[Typed]) -> Types:
-    """A map; the result is an array of structs of a key and a value."""
+    """Expect a map; the result is an array of structs of a key and a value."""
     own = map_of(arguments[0][1])
     fields = [
         Field("key", own.key_type, nullable=False),
@@ -221,7 +221,7 @@ def map_entries_types(arguments: Sequence[Typed]) -> Types:
 
 
 def map_from_entries_types(arguments: Sequence[Typed]) -> Types:
-    """An array of structs of two fields."""
+    """Expect an array of structs of two fields."""
     own = array_of(arguments[0][1])
     entry = own.element_type
     if not isinstance(entry, StructType) or len(entry) != 2:
@@ -232,7 +232,7 @@ def map_from_entries_types(arguments: Sequence[Typed]) -> Types:
 
 
 def map_concat_types(arguments: Sequence[Typed]) -> Types:
-    """Maps of a common type."""
+    """Expect maps of a common type."""
     common = common_of([data_type for _, data_type in arguments], with_strings=True)
     return [map_of(common)] * len(arguments), common
 
@@ -247,25 +247,25 @@ def _own(arguments: Sequence[Typed]) -> list[DataType]:
 
 
 def transform_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a lambda that returns the new elements."""
+    """Expect an array and a lambda that returns the new elements."""
     own = _own(arguments)
     return own, ArrayType(own[1], contains_null=True)
 
 
 def filter_types(arguments: Sequence[Typed]) -> Types:
-    """An array or map and a condition; the result has the same type."""
+    """Expect an array or map and a condition; the result has the same type."""
     _condition(arguments, 1)
     return _own(arguments), arguments[0][1]
 
 
 def search_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a condition; the result is a boolean."""
+    """Expect an array and a condition; the result is a boolean."""
     _condition(arguments, 1)
     return _own(arguments), BOOLEAN
 
 
 def aggregate_types(arguments: Sequence[Typed]) -> Types:
-    """An array, a start value, a lambda for the next value, and a lambda for the final result."""
+    """Expect an array, a start value, and lambdas for the next value and the final result."""
     own = _own(arguments)
     if own[2] != own[1]:
         raise InvalidInputError(
@@ -275,19 +275,19 @@ def aggregate_types(arguments: Sequence[Typed]) -> Types:
 
 
 def zip_with_types(arguments: Sequence[Typed]) -> Types:
-    """Two arrays and a lambda that returns the new elements."""
+    """Expect two arrays and a lambda that returns the new elements."""
     own = _own(arguments)
     return own, ArrayType(own[2], contains_null=True)
 
 
 def transform_values_types(arguments: Sequence[Typed]) -> Types:
-    """A map and a lambda that returns the new values."""
+    """Expect a map and a lambda that returns the new values."""
     own = _own(arguments)
     return own, MapType(map_of(own[0]).key_type, own[1], value_contains_null=True)
 
 
 def transform_keys_types(arguments: Sequence[Typed]) -> Types:
-    """A map and a lambda that returns the new keys."""
+    """Expect a map and a lambda that returns the new keys."""
     own = _own(arguments)
     held = map_of(own[0])
     _refuse_maps(own[1])
@@ -295,23 +295,23 @@ def transform_keys_types(arguments: Sequence[Typed]) -> Types:
 
 
 def map_zip_with_types(arguments: Sequence[Typed]) -> Types:
-    """Two maps and a lambda that returns the new values."""
+    """Expect two maps and a lambda that returns the new values."""
     own = _own(arguments)
     return own, MapType(map_of(own[0]).key_type, own[2], value_contains_null=True)
 
 
 def element_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with one parameter, an element."""
+    """Expect a lambda with one parameter, an element."""
     return {1: Parameters((array_of(types[0]).element_type,), 1)}
 
 
 def indexed_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with an element and optionally its position as parameters."""
+    """Expect a lambda with an element and optionally its position as parameters."""
     return {1: Parameters((array_of(types[0]).element_type, INTEGER), 1)}
 
 
 def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with the current value and an element, and a lambda with the final value."""
+    """Expect a lambda with the current value and an element, and a lambda with the final value."""
     element, zero = array_of(types[0]).element_type, types[1]
     if zero is None:
         raise InvalidInputError("argument 2 must be a value, not a lambda")
@@ -320,19 +320,19 @@ def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
 
 
 def entry_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with a key and its value as parameters."""
+    """Expect a lambda with a key and its value as parameters."""
     own = map_of(types[0])
     return {1: Parameters((own.key_type, own.value_type), 2)}
 
 
 def pair_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with two elements as parameters."""
+    """Expect a lambda with two elements as parameters."""
     both = tuple(array_of(side).element_type for side in types[:2])
     return {2: Parameters(both, 2)}
 
 
 def entries_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
-    """A lambda with a key and its values in both maps as parameters."""
+    """Expect a lambda with a key and its values in both maps as parameters."""
     left, right = (map_of(side) for side in types[:2])
     if left.key_type != right.key_type:
         raise InvalidInputError(
@@ -342,7 +342,7 @@ def entries_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
 
 
 def shift_types(arguments: Sequence[Typed]) -> Types:
-    """An integer or long, and a number of bits."""
+    """Expect an integer or long, and a number of bits."""
     own = arguments[0][1]
     if own in {LONG, INTEGER}:
         return [own, INTEGER], own
@@ -352,7 +352,7 @@ def shift_types(arguments: Sequence[Typed]) -> Types:
 
 
 def bit_count_types(arguments: Sequence[Typed]) -> Types:
-    """An integer or boolean."""
+    """Expect an integer or boolean."""
     own = arguments[0][1]
     if own not in {*INTEGRALS, BOOLEAN, VOID}:
         raise InvalidInputError(f"an integer or a boolean is expected, found {own}")
@@ -360,14 +360,14 @@ def bit_count_types(arguments: Sequence[Typed]) -> Types:
 
 
 def hex_types(arguments: Sequence[Typed]) -> Types:
-    """A long, binary value or string."""
+    """Expect a long, binary value or string."""
     own = arguments[0][1]
     taken = LONG if is_numeric(own) else own if own == BINARY else STRING
     return [taken], STRING
 
 
 def any_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """Values of any types except maps."""
+    """Expect values of any types except maps."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         found = _own(arguments)
@@ -379,19 +379,19 @@ def any_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
 
 
 def typeof_types(arguments: Sequence[Typed]) -> Types:
-    """A value of any type."""
+    """Expect a value of any type."""
     return _own(arguments), STRING
 
 
 def choice_types(arguments: Sequence[Typed]) -> Types:
-    """A position and values, all strings or all binary."""
+    """Expect a position and values, all strings or all binary."""
     found = _own(arguments[1:])
     own = BINARY if set(found) == {BINARY} else STRING
     return [INTEGER, *([own] * len(found))], own
 
 
 def overlay_types(arguments: Sequence[Typed]) -> Types:
-    """Two strings or binary values, a position and a length."""
+    """Expect two strings or binary values, a position and a length."""
     found = _own(arguments[:2])
     own = BINARY if set(found) <= {BINARY, VOID} else STRING
     if own == STRING and BINARY in found:
@@ -400,7 +400,7 @@ def overlay_types(arguments: Sequence[Typed]) -> Types:
 
 
 def format_types(arguments: Sequence[Typed]) -> Types:
-    """A constant pattern and values of any type."""
+    """Expect a constant pattern and values of any type."""
     found = _own(arguments)
     pattern = arguments[0][0]
     if not isinstance(pattern, Literal):
@@ -409,7 +409,7 @@ def format_types(arguments: Sequence[Typed]) -> Types:
 
 
 def format_number_types(arguments: Sequence[Typed]) -> Types:
-    """A number and a number of digits."""
+    """Expect a number and a number of digits."""
     own = arguments[0][1]
     if own == STRING:
         raise InvalidInputError("a number is expected, found a string")
@@ -456,7 +456,7 @@ REFUSED: Final[dict[str, str]] = {
 
 
 def datetime_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """One timestamp; a `timestamp_ntz` is not converted to a time zone."""
+    """Expect one timestamp; a `timestamp_ntz` is not converted to a time zone."""
     return lambda arguments: ([_timestamp_type(arguments[0][1])], result)
 
 
@@ -465,7 +465,7 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 
 def days_types(arguments: Sequence[Typed]) -> Types:
-    """A date and a number of days."""
+    """Expect a date and a number of days."""
     # Spark's date_add accepts a tinyint, smallint or int; it refuses a bigint and does not cast it.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
@@ -476,7 +476,7 @@ def days_types(arguments: Sequence[Typed]) -> Types:
 
 
 def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """A date, a timestamp or a string, and the pattern for parsing the string."""
+    """Expect a date, a timestamp or a string, and the pattern for parsing the string."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         given = arguments[0][1]
@@ -487,40 +487,40 @@ def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
 
 
 def add_types(arguments: Sequence[Typed]) -> Types:
-    """A unit, a number and a timestamp; the result is with a zone if the timestamp is."""
+    """Expect a unit, a number and a timestamp; the result has a zone if the timestamp has one."""
     own = _timestamp_type(arguments[2][1])
     return [STRING, LONG, own], own
 
 
 def difference_types(arguments: Sequence[Typed]) -> Types:
-    """A unit and two timestamps, both with or both without zone."""
+    """Expect a unit and two timestamps, both with or both without zone."""
     is_naive = all(data_type == TIMESTAMP_NTZ for _, data_type in arguments[1:])
     own = TIMESTAMP_NTZ if is_naive else TIMESTAMP
     return [STRING, own, own], LONG
 
 
 def months_types(arguments: Sequence[Typed]) -> Types:
-    """Two timestamps, and whether to round the result."""
+    """Expect two timestamps, and whether to round the result."""
     return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
 
 
 # --- The table of functions
 
 
-# These functions only pass their arguments on or test them for NULL, so any type will do.
+# These functions only return their arguments or test them for NULL, so they accept any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
-# These functions do not depend on collations and do not return strings.
+# These functions return no strings, and their results do not depend on collations.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# These functions return an argument or a string of its characters; collations do not matter.
+# These functions return an argument or a string of its characters, whatever its collation.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
         "rpad", "rtrim", "substring", "trim", "upper",
     }
 )  # fmt: skip
-# These functions use the locale of the collation, if it has a locale.
+# These functions use the locale of the collation, if the collation has a locale.
 OF_LOCALES: Final = frozenset({"lower", "upper"})
-# These functions compare characters if they have a second argument.
+# These functions compare characters only if they have a second argument.
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
@@ -552,7 +552,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     return function
 
 
-# These functions are as exact as Java's StrictMath, which Spark uses for them.
+# `java_math` computes these functions to the last bit like Java's StrictMath, which Spark uses.
 EXACT: Final = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "expm1",
                 "log1p", "sinh", "tanh")  # fmt: skip
 TRIED: Final = {
@@ -649,7 +649,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "map_values": function(rules.entries_types(keys=False), 1, 1),
     "typeof": function(typeof_types, 1, 1),
     "assert_true": fixed(BOOLEAN, STRING, result=VOID, optional=1),
-    # Mathematics and bits.
+    # --- Mathematics and bits
     **dict.fromkeys(("degrees", "radians", "rint", *EXACT), fixed(DOUBLE, result=DOUBLE)),
     **dict.fromkeys(("atan2", "hypot"), fixed(DOUBLE, DOUBLE, result=DOUBLE)),
     **dict.fromkeys(("e", "pi"), fixed(result=DOUBLE)),
@@ -658,7 +658,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), function(shift_types, 2, 2)),
     "bit_count": function(bit_count_types, 1, 1),
     **{name: function(rules.tried_types(sign), 2, 2) for name, sign in TRIED.items()},
-    # Numerals and bytes.
+    # --- Numerals and bytes
     "bin": fixed(LONG, result=STRING),
     "hex": function(hex_types, 1, 1),
     "unhex": fixed(STRING, result=BINARY),
@@ -668,7 +668,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "encode": fixed(STRING, STRING, result=BINARY),
     "decode": fixed(BINARY, STRING, result=STRING),
     "format_number": function(format_number_types, 2, 2),
-    # Strings, row by row.
+    # --- Strings, row by row
     "elt": function(choice_types, 2, None),
     "find_in_set": fixed(STRING, STRING, result=INTEGER),
     "levenshtein": fixed(STRING, STRING, INTEGER, result=INTEGER, optional=1),
@@ -678,7 +678,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "translate": fixed(STRING, STRING, STRING, result=STRING),
     "format_string": function(format_types, 1, None),
     "str_to_map": fixed(STRING, STRING, STRING, result=MapType(STRING, STRING), optional=2),
-    # Arrays and maps.
+    # --- Arrays and maps
     **dict.fromkeys(("array_union", "array_intersect", "array_except"), _SETS),
     "array_distinct": function(set_types, 1, 1),
     "arrays_overlap": function(overlap_types, 2, 2),
@@ -697,7 +697,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "map_from_entries": function(map_from_entries_types, 1, 1),
     "map_entries": function(map_entries_types, 1, 1),
     "map_concat": function(map_concat_types, 1, None),
-    # Lambdas.
+    # --- Lambdas
     "transform": function(transform_types, 2, 2, lambdas=indexed_lambda),
     "filter": function(filter_types, 2, 2, lambdas=indexed_lambda),
     **dict.fromkeys(("exists", "forall"), function(search_types, 2, 2, lambdas=element_lambda)),
@@ -707,7 +707,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "transform_keys": function(transform_keys_types, 2, 2, lambdas=entry_lambda),
     "transform_values": function(transform_values_types, 2, 2, lambdas=entry_lambda),
     "map_zip_with": function(map_zip_with_types, 3, 3, lambdas=entries_lambda),
-    # Hashes.
+    # --- Hashes
     "hash": function(any_types(INTEGER), 1, None),
     "xxhash64": function(any_types(LONG), 1, None),
     "crc32": fixed(BINARY, result=LONG),

@@ -54,7 +54,7 @@ _DIGITS: Final = decimal.Context(prec=80)
 
 
 class _Murmur3:
-    """MurmurHash3 of 32 bits; Spark mixes the tail byte by byte."""
+    """MurmurHash3 with 32 bits, in Spark's variant, which mixes the remaining bytes one by one."""
 
     bits = 32
 
@@ -99,7 +99,7 @@ _P5: Final = 0x27D4EB2F165667C5
 
 
 class _XxHash64:
-    """xxHash of 64 bits."""
+    """xxHash with 64 bits."""
 
     bits = 64
 
@@ -194,7 +194,7 @@ def _hash_of_decimal(data_type: PrimitiveType, method: Any) -> Hash:
 
 
 def _java_bytes(value: int) -> bytes:
-    """Return the shortest two's complement of an integer, as `BigInteger.toByteArray` does."""
+    """Return an integer's shortest two's complement, as `BigInteger.toByteArray` does."""
     magnitude = value if value >= 0 else ~value
     return value.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 

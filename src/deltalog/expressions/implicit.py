@@ -1,7 +1,7 @@
 """Spark's implicit casts, added as explicit nodes of the tree.
 
-Owns the common type of operands, the conversion of constants to the column's type instead, and the
-types of arithmetic. `analyze` resolves the names of columns and functions.
+Determines the common type of operands, the constants that are cast to the column's type instead,
+and the types of arithmetic. `analyze` resolves the names of columns and functions.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class Casts:
         return Literal(from_scalar(scalar), to)
 
     def fine_literal(self, literal: Literal, to: DataType) -> Literal:
-        """Convert a timestamp constant to nanoseconds, or to microseconds if it is out of range.
+        """Convert a constant to nanoseconds, or to microseconds if nanoseconds overflow.
 
         Args:
-            literal: a string, a date or a timestamp, with a zone or without.
+            literal: a string, a date, or a timestamp with or without zone.
             to: `timestamp_nanos` or `timestamp_nanos_ntz`.
 
         Raises:
@@ -153,7 +153,8 @@ class Casts:
         if source == to:
             return node
         if isinstance(node, Literal):
-            # A failure is not an error yet: a CASE or AND may ensure that no row reaches this cast.
+            # A failure is not an error here: a CASE or AND may prevent that any row reaches this
+            # cast.
             with contextlib.suppress(InvalidInputError):
                 return self.literal(node, to, is_try=is_try)
         return Cast(node, to, is_try, self._zone_of(source, to))
@@ -185,7 +186,7 @@ class Casts:
         common: DataType | None = first
         if not all(coercion.has_same_structure(first, other) for other in others):
             for other in others:
-                # Field names do not matter in a comparison with NULL, nor if all types are equal.
+                # Field names are irrelevant in a comparison with NULL, and if all types are equal.
                 is_alike = common is not None and coercion.has_same_structure(common, other)
                 if common is not None and not is_alike:
                     common = coercion.comparable_type(common, other)
@@ -205,7 +206,7 @@ class Casts:
     def _unify_fine(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
         """Cast the sides of a comparison with nanosecond timestamps.
 
-        The sides remain in their units, because the kernels compare both units without rounding.
+        The sides keep their time units, because the kernels compare both units without rounding.
         Only the zones are cast.
         """
         columns = [kind for node, kind in sides if not isinstance(node, Literal)]
@@ -215,7 +216,7 @@ class Casts:
         found: list[Expression] = []
         for node, kind in sides:
             if isinstance(node, Literal) and (kind in {STRING, VOID} or kind in _MOMENTS):
-                # When clocks are put back, two instants have the same local time.
+                # When clocks are set back, two instants have the same local time.
                 if self._loses_instants(kind, to):
                     return None
                 found.append(self.fine_literal(node, to))
@@ -228,24 +229,24 @@ class Casts:
         return found, to
 
     def _loses_instants(self, source: DataType, to: DataType) -> bool:
-        """Whether the cast converts instants to local times of a zone whose clocks are put back."""
+        """Whether the cast converts instants to local times in a zone other than UTC."""
         source = _MICROSECONDS.get(source, source)
         return source == TIMESTAMP and self._zone_of(source, _MICROSECONDS[to]) is not None
 
     def _exact(self, node: Expression, source: DataType, to: DataType) -> Expression:
-        # A constant that cannot be cast is always an error; in a column, only some rows may be.
+        # A constant that cannot be cast is always an error. A column may fail only in some rows.
         if isinstance(node, Literal):
             return self.literal(node, to)
         return self.cast(node, source, to)
 
     def _narrow(self, literal: Literal, common: DataType, target: DataType) -> Literal | None:
-        """Return the constant in the column's type, if comparisons have the same result then."""
+        """Cast a constant to the column's type; None if that may change the comparison."""
         widened = self.literal(literal, common)
         if common == target:
             return widened
         if widened.value is None:
             return Literal(None, target)
-        # When clocks are put back, two timestamps have the same local time.
+        # When clocks are set back, two timestamps have the same local time.
         if self._zone_of(target, common) or not _keeps_order(target, common, widened.value):
             return None
         narrowed = self.literal(widened, target, is_try=True)
@@ -262,14 +263,14 @@ class Casts:
 
 
 _IN_UTC: Final = Casts("UTC")
-# The casts of constants and numbers that need no time zone.
+# Casts with UTC as the time zone, for constants and numbers.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast
 fine_literal: Final = _IN_UTC.fine_literal
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` preserves the order of values, and no two become equal."""
+    """Whether the cast preserves the order of values, and keeps different values different."""
     if source in coercion.INTEGRALS:
         if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)

@@ -34,7 +34,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _shift(operation: Callable[[int, int, int], int]) -> Callable[[Datum, Datum], Datum]:
-    """Return a shift of integers or longs; as in Java, the number is taken modulo 32 or 64."""
+    """Return a shift function; as in Java, the number of bits is taken modulo 32 or 64."""
 
     def run(value: Datum, count: Datum) -> Datum:
         bits = 64 if pt.is_int64(value.type) else 32
@@ -59,7 +59,7 @@ def _rint(value: float) -> float:
 
 
 def _to_degrees(value: Datum) -> Datum:
-    # The constants of java.lang.Math.
+    # The constants are those of java.lang.Math.
     return compute.multiply(value, pa.scalar(57.29577951308232))
 
 
@@ -100,7 +100,7 @@ def _to_even(number: decimal.Decimal, places: int) -> decimal.Decimal:
 
 
 def _above(least: float, logarithm: Callable[[float], float]) -> Callable[[float], float | None]:
-    """Return a logarithm that is NULL for arguments up to `least`, as in Spark."""
+    """Return a logarithm that is NULL for arguments of at most `least`, as in Spark."""
     return lambda value: None if value <= least else logarithm(value)
 
 

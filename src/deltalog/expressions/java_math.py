@@ -226,7 +226,8 @@ def log1p(x: float) -> float:
     if high < 0x3FDA827A:
         if size < 0x3E200000:
             return x if size < 0x3C900000 else x - x * x * 0.5
-        # High words are signed here: among negative numbers, this selects values above -0.2929.
+        # `high` is a signed number here, so for negative x the second test is true for x above
+        # -0.2929.
         if high > 0 or high <= 0xBFD2BEC3 - (1 << 32):
             k, f = 0, x
     if k:
@@ -549,7 +550,7 @@ def _of_special(x: float, y: float) -> float | None:
         return math.inf if (abs(x) > 1) == (y > 0) else 0.0
     if x == 0 or math.isinf(x) or abs(x) == 1:
         return _of_pole(x, y)
-    # These results are exact or rounded only once.
+    # The results of these powers are exact, or rounded only once.
     simple = {1.0: lambda: x, 2.0: lambda: x * x, -1.0: lambda: 1.0 / x}.get(y)
     if simple is None and y == 0.5 and x > 0:
         return math.sqrt(x)
@@ -557,7 +558,7 @@ def _of_special(x: float, y: float) -> float | None:
 
 
 def _of_pole(x: float, y: float) -> float:
-    """Return the power if the base is 0, 1 or infinity, of either sign."""
+    """Return the power if the absolute value of the base is 0, 1 or infinity."""
     size = abs(x)
     if y < 0:
         size = math.inf if size == 0 else 1.0 / size

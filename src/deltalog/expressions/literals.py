@@ -1,6 +1,6 @@
 """The types of Python values as constants, and their conversion to and from Arrow scalars.
 
-Owns the default type of a Python value. Does not depend on expressions.
+Contains the default type of a Python value. Does not depend on expressions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LONG_BITS: Final = 63
 _OF_PYTHON: Final = frozenset(
     {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
 )
-# Matches the kind and unit of a NumPy datetime64 or timedelta64, whose units may be nanoseconds or
+# The kind and unit of a NumPy datetime64 or timedelta64. NumPy's units include nanoseconds and
 # months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
@@ -115,7 +115,7 @@ def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
 
 
 def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
-    """Convert nanoseconds to a timestamp, in microseconds if it is a whole number of them."""
+    """Convert nanoseconds to a timestamp; whole microseconds become a microsecond timestamp."""
     if nanos % NANOS_OF_MICRO:
         return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
     kind = pa.timestamp("us", "UTC" if has_zone else None)
@@ -124,7 +124,7 @@ def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
 
 
 def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tuple[Any, DataType]:
-    """Convert a NumPy datetime64 or timedelta64; nanoseconds and months become a number."""
+    """Convert a NumPy datetime64 or timedelta64; nanoseconds and months become integers."""
     count *= int(step or 1)
     if kind == "m" and unit in _MONTHS:
         return _months(count * _MONTHS[unit], value), YEAR_TO_MONTH
@@ -140,7 +140,7 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
 
 
 def _far_of_numpy(value: Any, *, is_day: bool) -> tuple[int, DataType]:
-    """Convert a date or time outside of Python's years to days or microseconds since 1970."""
+    """Convert a date or time outside of the years 1 to 9999 to days or microseconds since 1970."""
     data_type = DATE if is_day else TIMESTAMP_NTZ
     counted = value.astype("datetime64[D]" if is_day else "datetime64[us]")
     count = int(counted.astype("int64"))
@@ -177,7 +177,7 @@ def _too_fine(value: object) -> InvalidInputError:
 
 def _outside(value: object, data_type: DataType) -> InvalidInputError:
     most = (
-        "a span of less than a billion days"
+        "an interval of less than a billion days"
         if data_type == DAY_TO_SECOND
         else f"a {data_type} of 32 bits of days or 64 bits of microseconds"
     )
@@ -185,7 +185,7 @@ def _outside(value: object, data_type: DataType) -> InvalidInputError:
 
 
 def _shown(value: object) -> str:
-    """Format a value for messages; the repr of an Arrow scalar fails outside of Python's range."""
+    """Format a value for messages; `repr` fails for Arrow scalars outside of Python's range."""
     scalar: Any = value
     return f"the {scalar.type} {scalar.value}" if isinstance(value, pa.Scalar) else str(value)
 
@@ -286,7 +286,7 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
-    """Return the Python value of an Arrow scalar, timestamps in UTC and nanoseconds as a number.
+    """Return an Arrow scalar as a Python value, with timestamps in UTC and nanoseconds as int.
 
     A date or timestamp outside of the years 1 to 9999 becomes its number of days or microseconds.
 

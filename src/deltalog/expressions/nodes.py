@@ -1,7 +1,7 @@
 """The expression tree of predicates, constraints and computed values.
 
-Owns the nodes and the operators that build them (`col("a") > 5`). Does not depend on SQL or Arrow.
-All nodes are immutable values. `==` builds a comparison, so compare trees with `same_as`.
+Contains the nodes and the operators that build them (`col("a") > 5`). Does not depend on SQL or
+Arrow. All nodes are immutable values. `==` builds a comparison; `same_as` compares trees.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Fact = TypeVar("_Fact")
 
 
 class Node:
-    """A frozen dataclass whose parts are nodes, tuples of parts, or constants."""
+    """A frozen dataclass whose fields are nodes, tuples of them, or constants."""
 
     __slots__ = ("_facts",)
     _facts: dict[str, Any]
@@ -75,7 +75,7 @@ _PARTS: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def parts_of(expression: Node) -> tuple[str, ...]:
-    """Return the names of a node's fields, cached because `dataclasses.fields` is slow."""
+    """Return the names of a node's fields from a cache, because `dataclasses.fields` is slow."""
     kind = type(expression)
     if (known := _PARTS.get(kind)) is None:
         known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
@@ -105,7 +105,7 @@ def _shown(root: Node) -> str:
 
 
 def _steps(root: Node) -> list[Any]:
-    """Return the steps that rebuild a tree: the parts, then the tuple or node made of them."""
+    """Return a tree as a flat list; each tuple or node comes after its parts."""
     found: list[Any] = []
     waiting: list[Any] = [root]
     while waiting:
@@ -119,7 +119,8 @@ def _steps(root: Node) -> list[Any]:
             waiting += value
         else:
             found.append((None, value))
-    # The walk visited parents before children and later parts first, so reverse the order.
+    # The loop visits parents before children, and later parts before earlier ones, so reverse the
+    # list.
     return found[::-1]
 
 
@@ -152,83 +153,83 @@ class Expression(Node):
         return object.__hash__(self)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        """`=` of SQL: NULL if either side is NULL."""
+        """Return `self = other` of SQL: NULL if either side is NULL."""
         return Comparison("=", self, lit(other))
 
     def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
-        """`<>` of SQL."""
+        """Return `self <> other` of SQL."""
         return Comparison("<>", self, lit(other))
 
     def __lt__(self, other: object) -> Comparison:
-        """`<` of SQL."""
+        """Return `self < other` of SQL."""
         return Comparison("<", self, lit(other))
 
     def __le__(self, other: object) -> Comparison:
-        """`<=` of SQL."""
+        """Return `self <= other` of SQL."""
         return Comparison("<=", self, lit(other))
 
     def __gt__(self, other: object) -> Comparison:
-        """`>` of SQL."""
+        """Return `self > other` of SQL."""
         return Comparison(">", self, lit(other))
 
     def __ge__(self, other: object) -> Comparison:
-        """`>=` of SQL."""
+        """Return `self >= other` of SQL."""
         return Comparison(">=", self, lit(other))
 
     def __and__(self, other: Expression) -> And:
-        """AND, three-valued."""
+        """Return `self AND other` of SQL, with three-valued logic."""
         return And((*_operands_of(And, self), *_operands_of(And, lit(other))))
 
     def __or__(self, other: Expression) -> Or:
-        """OR, three-valued."""
+        """Return `self OR other` of SQL, with three-valued logic."""
         return Or((*_operands_of(Or, self), *_operands_of(Or, lit(other))))
 
     def __invert__(self) -> Not:
-        """NOT, three-valued."""
+        """Return `NOT self` of SQL, with three-valued logic."""
         return Not(self)
 
     def __add__(self, other: object) -> Arithmetic:
-        """Sum."""
+        """Return the sum."""
         return Arithmetic("+", self, lit(other))
 
     def __sub__(self, other: object) -> Arithmetic:
-        """Difference."""
+        """Return the difference."""
         return Arithmetic("-", self, lit(other))
 
     def __mul__(self, other: object) -> Arithmetic:
-        """Product."""
+        """Return the product."""
         return Arithmetic("*", self, lit(other))
 
     def __truediv__(self, other: object) -> Arithmetic:
-        """Quotient, like `/` in Spark SQL."""
+        """Return the quotient, like `/` in Spark SQL."""
         return Arithmetic("/", self, lit(other))
 
     def __mod__(self, other: object) -> Arithmetic:
-        """Remainder with the sign of the left side."""
+        """Return the remainder with the sign of the left side."""
         return Arithmetic("%", self, lit(other))
 
     def __radd__(self, other: object) -> Arithmetic:
-        """Sum with a value on the left."""
+        """Return the sum with a Python value on the left."""
         return Arithmetic("+", lit(other), self)
 
     def __rsub__(self, other: object) -> Arithmetic:
-        """Difference with a value on the left."""
+        """Return the difference with a Python value on the left."""
         return Arithmetic("-", lit(other), self)
 
     def __rmul__(self, other: object) -> Arithmetic:
-        """Product with a value on the left."""
+        """Return the product with a Python value on the left."""
         return Arithmetic("*", lit(other), self)
 
     def __rtruediv__(self, other: object) -> Arithmetic:
-        """Quotient of a value on the left."""
+        """Return the quotient with a Python value on the left."""
         return Arithmetic("/", lit(other), self)
 
     def __rmod__(self, other: object) -> Arithmetic:
-        """Remainder of a value on the left."""
+        """Return the remainder with a Python value on the left."""
         return Arithmetic("%", lit(other), self)
 
     def __neg__(self) -> Call:
-        """The negated number."""
+        """Return the negated number."""
         return Call("negative", (self,))
 
     def __bool__(self) -> NoReturn:
@@ -239,39 +240,39 @@ class Expression(Node):
         )
 
     def equals_null_safe(self, other: object) -> Comparison:
-        """`<=>` of SQL: NULL equals NULL, and the result is never NULL."""
+        """Return `self <=> other` of SQL: NULL equals NULL, and the result is never NULL."""
         return Comparison("<=>", self, lit(other))
 
     def is_null(self) -> IsNull:
-        """Whether the value is NULL; the result is never NULL."""
+        """Return `self IS NULL` of SQL; the result is never NULL."""
         return IsNull(self)
 
     def is_not_null(self) -> Not:
-        """Whether the value is not NULL; the result is never NULL."""
+        """Return `self IS NOT NULL` of SQL; the result is never NULL."""
         return Not(IsNull(self))
 
     def is_in(self, options: Iterable[object]) -> In:
-        """Whether the value is one of `options`; NULL if it equals none and one of them is NULL."""
+        """Return `self IN (options)` of SQL; NULL if no option is equal and one is NULL."""
         return In(self, tuple(lit(option) for option in options))
 
     def between(self, low: object, high: object) -> And:
-        """Whether the value is between `low` and `high`, both included."""
+        """Return `self BETWEEN low AND high` of SQL, which includes both bounds."""
         return And((self >= low, self <= high))
 
     def like(self, pattern: str, escape: str = "\\") -> Like:
-        """`LIKE` of SQL: `%` matches any string, `_` any character."""
+        """Return `self LIKE pattern` of SQL: `%` matches any string, `_` any character."""
         return Like(self, lit(pattern), escape)
 
     def starts_with(self, prefix: str) -> Call:
-        """Whether a string starts with `prefix`."""
+        """Return whether a string starts with `prefix`."""
         return Call("startswith", (self, lit(prefix)))
 
     def cast(self, to: DataType | str) -> Cast:
-        """`CAST(… AS to)`, with the errors of Spark's ANSI mode."""
+        """Return `CAST(self AS to)` of SQL, with the errors of Spark's ANSI mode."""
         return Cast(self, as_type(to))
 
     def collate(self, collation: str) -> Collate:
-        """`… COLLATE collation`: compare the string by this collation instead of its column's.
+        """Return `self COLLATE collation`, which is compared by this collation.
 
         Args:
             collation: the name of the collation in SQL, such as `UTF8_LCASE`; `UTF8_BINARY`
@@ -292,7 +293,7 @@ class Column(Expression):
 
     @property
     def name(self) -> str:
-        """The dotted name, for error messages."""
+        """The dotted name of the column, for error messages."""
         return ".".join(self.path)
 
 
@@ -302,12 +303,12 @@ class Literal(Expression):
 
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
-            naive: `timestamp_ntz`), timedelta, list or dict. An int of the matching type is also
-            used for months, for nanoseconds since 1970, and for days or microseconds since 1970
-            outside of the years 1 to 9999.
+            naive: `timestamp_ntz`), timedelta, list or dict. If the type requires it, an int means
+            months, nanoseconds since 1970, or, outside of the years 1 to 9999, days or microseconds
+            since 1970.
         type: the type; if None, `resolve` derives it from the other operand.
         nanos: for a timestamp written as a string, the nanoseconds after the last full microsecond.
-            They are used only in a comparison with a column of nanoseconds.
+            They are used only in comparisons with a column of nanosecond timestamps.
     """
 
     value: Any
@@ -316,7 +317,7 @@ class Literal(Expression):
 
     @property
     def is_far_moment(self) -> bool:
-        """Whether the value is an int for a date or timestamp outside of Python's years."""
+        """Whether the value is an int for a date or timestamp outside of the years 1 to 9999."""
         kind = self.type
         return (
             isinstance(self.value, int)
@@ -406,8 +407,9 @@ class Cast(Expression):
 class Collate(Expression):
     """`operand COLLATE name`: a string that is compared by a collation.
 
-    In a resolved tree it is used only in comparisons. Its value is then the collation key of the
-    operand: comparing keys by bytes equals comparing strings by the collation.
+    In a resolved tree this node is used only in comparisons. Its value is then the collation key of
+    the operand: comparing keys by bytes has the same result as comparing the strings by the
+    collation.
 
     Args:
         operand: a string.
@@ -440,7 +442,7 @@ class Lambda(Expression):
 
     Args:
         parameters: names in lower case; in the body they hide columns with the same name.
-        body: the body, with a `Variable` wherever it uses a parameter.
+        body: the body, in which a `Variable` represents each use of a parameter.
     """
 
     parameters: tuple[str, ...]
@@ -455,7 +457,7 @@ class Variable(Expression):
 
 
 def col(name: str) -> Column:
-    """Return a column by its name; dots separate fields, backticks quote: ``col("a.`b.c`")``.
+    """Return a column. Dots separate fields; backticks quote a name: ``col("a.`b.c`")``.
 
     Raises:
         InvalidInputError: the name is empty, or a backtick is not closed.

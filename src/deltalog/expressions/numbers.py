@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_LONG: Final = (1 << 63) - 1
 _MIN_LONG: Final = -(1 << 63)
-# Arrow's names of the rounding modes.
+# Rounding modes, by Arrow's names.
 Rounding = Literal["half_towards_infinity", "half_to_even", "up", "down"]
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
@@ -66,7 +66,8 @@ def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Da
         return value
     if pt.is_decimal(value.type):
         return on_array(lambda array: _decimal_to_whole(array, up=up), value)
-    # Java's cast of a double to long returns the nearest long if out of range, and 0 for NaN.
+    # If a double is out of range, Java's cast to long returns the nearest long. It returns 0 for
+    # NaN.
     whole = kernel(value)
     low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
     is_high = compute.greater_equal(whole, high)
@@ -104,7 +105,7 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
 
 
 def null_of(value: Datum) -> Datum:
-    """Return NULL with the result type of `round`, for a NULL number of digits."""
+    """Return NULL with the result type of `round`, which is its result if `digits` is NULL."""
     return pa.scalar(None, to_arrow_type(round_result(from_arrow_type(value.type), 0)))
 
 
@@ -151,7 +152,7 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
     if places >= source.scale:
         rounded = array
     elif mode.startswith("half") and -places > source.precision - source.scale:
-        # The rounding unit is so large that every value is less than half of it.
+        # The rounding unit is more than twice every value, so all values round to zero.
         zero = pa.scalar(0, to_arrow_type(result))
         return pc.if_else(compute.is_null(array), pa.scalar(None, zero.type), zero)
     else:
@@ -163,10 +164,11 @@ def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
 
 
 def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
-    """Round with Arrow, which needs extra digits for the rounding unit and for a carry."""
+    """Round with Arrow's kernel, which needs extra digits for the rounding unit and a carry."""
     precision, scale = array.type.precision, array.type.scale
     if not mode.startswith("half") and places < 0:
-        # Round to whole numbers first: the rounding unit and 38 more digits would not fit one type.
+        # Truncate to whole numbers first: no type has enough digits for both the rounding unit and
+        # the fraction.
         array = pc.round(compute.cast(array, pa.decimal256(precision + 1, scale)), 0, mode)
         array = compute.cast(array, pa.decimal256(MAX_DIGITS + 1, 0))
         precision, scale, places = MAX_DIGITS, 0, max(places, -MAX_DIGITS)
@@ -184,8 +186,8 @@ def positive_remainder(left: Datum, right: Datum) -> Datum:
         return by_row(_shifted_decimal, rest.type, rest, right)
     if pt.is_floating(rest.type):
         return by_row(_shifted_float, rest.type, rest, right)
-    # A negative remainder plus a positive divisor cannot overflow. If both are negative, Spark
-    # returns the remainder unchanged.
+    # A negative remainder plus a positive divisor cannot overflow. If the remainder and the divisor
+    # are negative, Spark returns the remainder.
     is_apart = pc.and_kleene(compute.less(rest, _zero(rest)), compute.greater(right, _zero(right)))
     return compute.if_else(is_apart, compute.add(rest, right), rest)
 
@@ -230,12 +232,12 @@ def is_nan(value: Datum) -> Datum:
 
 
 def greatest(*values: Datum) -> Datum:
-    """The greatest value that is not NULL; NaN is the greatest of all."""
+    """Return the greatest value that is not NULL; NaN is greater than all others."""
     return _extreme(">", *values)
 
 
 def least(*values: Datum) -> Datum:
-    """The least value that is not NULL."""
+    """Return the least value that is not NULL."""
     return _extreme("<", *values)
 
 
@@ -356,8 +358,7 @@ def _unbase64(text: str) -> bytes:
     while at < len(text):
         char, at = text[at], at + 1
         if char == "=":
-            # After two characters of a group, both padding signs must follow, with nothing between
-            # them.
+            # If `=` follows two characters of a group, a second `=` must follow immediately.
             if count == 0 or (count == 2 and text[at : at + 1] != "="):
                 raise InvalidInputError(f"{text!r} is not base 64: a sign = is misplaced")
             break
@@ -384,7 +385,7 @@ def _charset(name: str) -> str:
 
 
 def _encode(text: str, charset: str) -> bytes:
-    # Java writes UTF-16 big-endian with a byte order mark, and UTF-32 without a mark.
+    # Java writes UTF-16 in big-endian order with a byte order mark, and UTF-32 without a mark.
     name = _charset(charset)
     try:
         if name == "utf-16":

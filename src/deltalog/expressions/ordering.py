@@ -65,7 +65,7 @@ class SortKey:
         return self.type in {FLOAT, DOUBLE}
 
     def not_after(self, value: Any) -> Expression | None:
-        """Return a condition for the rows that do not come after a row with this value.
+        """Return a condition for the rows that sort before or together with a row of this value.
 
         Args:
             value: a value of the column's type; None is NULL.
@@ -116,12 +116,12 @@ def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
 
 
 def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) -> pa.Table:
-    """Sort rows; rows with equal keys remain in their order.
+    """Sort rows; rows with equal keys keep their order.
 
     Args:
         rows: the rows to sort.
         keys: the keys of the order.
-        columns: the values of each key in these rows.
+        columns: for each key, its values in these rows.
     """
     arrays: list[Any] = []
     turns: list[tuple[str, str]] = []

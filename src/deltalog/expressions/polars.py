@@ -1,7 +1,7 @@
 """Converting Polars' expressions through their JSON form.
 
-Owns the list of convertible parts. Polars filters the rows again after they are read. So a part
-that is left out, or that an unknown Polars release writes differently, only costs time.
+Contains the list of convertible parts. Polars filters the rows again after reading them. If a part
+is left out, or an unknown Polars release writes it differently, the query only takes longer.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def weaker_than_polars(
             converted = as_meant(_PolarsConverter(schema).converted(part), schema)
             found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
         except (_InexactError, DeltaError, RecursionError):
-            continue  # Polars applies this part itself
+            continue  # only Polars applies this part
     return conjunction(found) if found else None
 
 
@@ -127,7 +127,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _binary(self, operator: str, left: Expression, right: Expression) -> Expression:
-        # Polars may have selected only some fields of a struct.
+        # Do not convert: Polars may have selected only some fields of a struct.
         if any(isinstance(side, Column) and self._is_nested(side) for side in (left, right)):
             raise _InexactError
         if operator in _COMPARISONS:
@@ -207,7 +207,7 @@ def _test(name: str, operands: list[Expression]) -> Expression:
 
 
 def _membership(operand: Expression, values: list[Any], *, nulls_equal: bool) -> Expression:
-    """Whether the value is one of the options; a NULL in the list does not affect other values."""
+    """Return a test whether a value is one of the options; a NULL in the list has no effect."""
     options = tuple(Literal(value) for value in values if value is not None)
     if not options:
         raise _InexactError
@@ -253,7 +253,7 @@ def _literal(node: Any) -> Literal:
 
 def _constants(node: Any) -> list[Any]:
     """Return the values of a constant, decoded by Polars itself."""
-    import polars as pl  # noqa: PLC0415  # optional, and there: an expression of it is converted
+    import polars as pl  # noqa: PLC0415  # installed: the caller has an expression of Polars
 
     if "Literal" not in node:
         raise _InexactError
@@ -268,7 +268,7 @@ def _constants(node: Any) -> list[Any]:
         values = series.to_list()
     except _InexactError:
         raise
-    except Exception as error:  # a form that this Polars release does not support
+    except Exception as error:  # this Polars release does not support the form
         raise _InexactError from error
     if isinstance(kind, pl.Datetime):
         is_plain = kind.time_zone in {None, "UTC"}
@@ -281,7 +281,7 @@ def _constants(node: Any) -> list[Any]:
 
 
 def _arrow_values(series: pl.Series) -> list[Any]:
-    """Return dates, times and durations as exact Arrow scalars; a list as a list of scalars."""
+    """Return the constants of a series as Arrow scalars, without loss of precision."""
     array: Any = series.to_arrow()
     kind = array.type.value_type if pt.is_large_list(array.type) else array.type
     if pt.is_timestamp(kind) and kind.tz not in {None, "UTC"}:

@@ -1,6 +1,6 @@
 """Rendering expressions as Spark SQL.
 
-Owns the placement of brackets and quotes. `sql` parses the result to the same tree.
+Places brackets and quotes. `sql` parses the result to the same tree.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     _Piece = str | tuple[Expression, int]
-    """A string, or a child and the minimum precedence for no brackets."""
+    """A string, or a child node with the minimum precedence at which it needs no brackets."""
 
     _Rendered = tuple[list[_Piece], int]
-    """The pieces of a node, and its precedence."""
+    """The pieces of a rendered node, and the precedence of its operator."""
 
-# Precedence of operators; a child with lower precedence is put in brackets.
+# Precedence of operators, from the lowest. A child with a lower precedence is put in brackets.
 (
     _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY,
     _PRIMARY,
@@ -75,7 +75,7 @@ UNITS: Final = (
     "MICROSECOND",
 )
 _UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
-# Words that must be in backticks as column names, in addition to words that begin a literal.
+# Words that need backticks as column names, in addition to words that begin a literal.
 _RESERVED: Final = frozenset(
     {
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
@@ -116,7 +116,7 @@ def begins_literal(word: str) -> bool:
 
 
 def begins_number(word: str) -> bool:
-    """Whether a word is a numeric type, as in `int'10'`, a syntax of deltalake but not of Spark."""
+    """Whether a word is a numeric type, as in deltalake's literal `int'10'`."""
     row = primitive_in_sql(word)
     return row is not None and row.family in {Family.INTEGRAL, Family.FLOATING}
 
@@ -128,7 +128,7 @@ def quote_text(text: str) -> str:
 
 
 def type_name(data_type: DataType) -> str:
-    """Return a type in SQL, such as `ARRAY<BIGINT>`, without collations, which belong to fields."""
+    """Return a type in SQL, such as `ARRAY<BIGINT>`; collations are omitted."""
     match data_type:
         case ArrayType():
             return f"ARRAY<{type_name(data_type.element_type)}>"
@@ -193,7 +193,8 @@ def _listed(nodes: Iterable[Expression], separator: str, least: int = 0) -> list
 
 def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> _Rendered:
     if len(operands) < 2:
-        # SQL cannot express AND or OR of fewer than two operands, so only the value is the same.
+        # SQL has no AND or OR of fewer than two operands. The rendered SQL has the same value, but
+        # parses to another tree.
         return (
             [(operands[0], binding + 1)] if operands else [str(word == "AND").upper()]
         ), _PRIMARY
@@ -298,7 +299,7 @@ def _literal(node: Literal) -> _Rendered:
 
 
 def _with_nanos(text: str, nanos: int) -> str:
-    """Extend the fraction of a quoted timestamp to nine digits; a zone may follow."""
+    """Extend the fraction of a quoted timestamp to nine digits; a zone may follow the fraction."""
     moment = text.removesuffix("'").removesuffix("Z")
     zone = text[len(moment) :]
     return f"{moment}{'' if '.' in moment else '.000000'}{nanos:03}{zone}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_OF_VALUE: Final = 1 << 27
 _MOST_OF_BATCH: Final = (1 << 31) - 1  # the maximum of 32-bit offsets
-# The cost, in bytes and steps, of a character or an element in Python.
+# The estimated memory, in bytes, of a character or an element in Python.
 _OF_PYTHON: Final = 8
 _STEPS_OF_ROW: Final = 100
 _SIZED: Final = (str, bytes, list)
@@ -39,7 +39,7 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
 
 def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """Apply a function that handles NULL, passed to it as None; otherwise like `by_row`."""
+    """Apply a Python function that accepts None for NULL; otherwise like `by_row`."""
     if is_bounded():
         read = sum(size_of(one) if isinstance(one, pa.Scalar) else one.nbytes for one in arguments)
         spend(_OF_PYTHON * read, _OF_PYTHON * read)
@@ -53,10 +53,10 @@ def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Da
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function so that its arguments and results are subtracted from the budget."""
+    """Wrap a function so that its arguments and results are subtracted from the rule budget."""
 
     def run(*row: Any) -> Any:
-        # A constant is counted again for each row.
+        # The size of a constant is subtracted for each row.
         size = sum(len(value) for value in row if isinstance(value, _SIZED))
         spend(steps=_STEPS_OF_ROW + size)
         found = function(*row)
@@ -68,7 +68,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def refusing(message: str) -> Iterator[None]:
-    """Raise Arrow's errors in the block as InvalidInputError with the given message."""
+    """Convert errors of Arrow in the block to InvalidInputError with the given message."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -81,7 +81,7 @@ def is_constant(*arguments: Datum) -> bool:
 
 
 def python_values(argument: Datum, rows: int) -> list[Any]:
-    """Return the values of an array; a constant is repeated for each row."""
+    """Return the values of an array as Python values; a constant is repeated for each row."""
     try:
         if isinstance(argument, pa.Scalar):
             return [argument.as_py()] * rows
@@ -130,14 +130,14 @@ def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int 
 
     Args:
         function: the name of the function, for the message.
-        sizes: the number of characters or elements of each row; a constant counts for `rows`.
+        sizes: the number of characters or elements of each row. A constant is multiplied by `rows`.
         rows: the number of rows of a constant.
         unit_bytes: the size of a character or element in bytes.
 
     Raises:
         InvalidInputError: a value, or the whole batch, has too many characters or elements.
     """
-    # Compute with floats, which do not overflow.
+    # Compute with floats, because they do not overflow.
     counted = compute.cast(sizes, pa.float64())
     if isinstance(counted, pa.Scalar):
         most = max(counted.as_py() or 0, 0)
@@ -222,9 +222,9 @@ BYTES_OF_BYTE: Final = 64
 BASE_STEPS: Final = 200_000_000
 STEPS_OF_ROW: Final = 10_000
 STEPS_OF_BYTE: Final = 2_000
-# The fixed cost of a kernel call, for any number of rows.
+# The fixed cost of a kernel call, whatever the number of rows.
 STEPS_OF_CALL: Final = 1_000
-# The number of bytes of a list or string that a kernel writes in one step.
+# The number of bytes of a list or string that count as one step if a kernel writes them.
 BYTES_OF_STEP: Final = 2
 
 
@@ -312,7 +312,7 @@ def is_bounded() -> bool:
 
 
 def spent_on(value: Any, *, is_made: bool) -> Any:
-    """Return the value of a part, and subtract its size from the budget if it was computed."""
+    """Return the value of a node; if it was computed, subtract its size from the rule budget."""
     budget = _ACTIVE.get()
     if budget is not None and is_made:
         if isinstance(value, pa.Scalar):
@@ -323,7 +323,7 @@ def spent_on(value: Any, *, is_made: bool) -> Any:
 
 
 def size_of(constant: Any) -> int:
-    """Estimate the bytes of a constant as an element of an array."""
+    """Estimate the size of a constant in bytes, as an element of an array."""
     if not constant.is_valid:
         return 1
     if isinstance(constant, pa.StringScalar | pa.BinaryScalar):

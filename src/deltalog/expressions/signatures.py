@@ -1,6 +1,6 @@
 """Parameter types and result types of functions, derived from the types of the arguments.
 
-Owns the typing rules that functions share; `functions` assigns them to functions.
+Contains the typing rules that functions share. `functions` assigns the rules to functions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Types = tuple[Sequence[DataType], DataType]
 
 
-# The result of Spark's `DecimalType.forType` for types that are not exact numbers.
+# The results of Spark's `DecimalType.forType` for types that are not exact numbers.
 _DECIMALS: Final[Mapping[DataType, DataType]] = {
     FLOAT: decimal_type(14, 7),
     DOUBLE: decimal_type(30, 15),
@@ -62,12 +62,14 @@ class Function:
     """The types and the arity of one function.
 
     Args:
-        types: maps argument types to the types they are cast to, and to the type of the result.
+        types: maps the types of the arguments to the types they are cast to, and to the result
+            type.
         least: the minimum number of arguments.
         most: the maximum number of arguments, or None for any number.
         constants: the positions of arguments that must be constants.
-        lambdas: maps the arguments' types (None for a lambda) to the parameters of each lambda, by
-            argument position. In `types`, the type of a lambda is the type of its body.
+        lambdas: maps the types of the arguments (None for a lambda) to the parameters of the
+            lambdas, by argument position. For `types`, the type of a lambda is the type of its
+            body.
     """
 
     types: Callable[[Sequence[Typed]], Types]
@@ -79,7 +81,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The types of a lambda's parameters; the last ones, after `least`, are optional."""
+    """The types of a lambda's parameters; the parameters after the first `least` are optional."""
 
     types: tuple[DataType, ...]
     least: int
@@ -101,7 +103,7 @@ def fixed(
 
 
 def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
-    """Return a function of any number of arguments of one fixed type."""
+    """Return a function that accepts any number of arguments of one fixed type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         return [parameter] * len(arguments), result
@@ -110,7 +112,7 @@ def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
 
 
 def same(least: int, *, with_strings: bool) -> Function:
-    """Return a function of any number of arguments, which are cast to their common type.
+    """Return a function that accepts any number of arguments and casts them to their common type.
 
     Args:
         least: the minimum number of arguments.
@@ -142,7 +144,7 @@ def common_of(types: Sequence[DataType], *, with_strings: bool) -> DataType:
 
 
 def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[Typed]], Types]:
-    """Rule for one number, which is not cast; a string is cast to double."""
+    """Return a rule for functions of one number, which is not cast; a string is cast to double."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = number_type(arguments[0][1])
@@ -168,13 +170,13 @@ def _ceiling(own: DataType) -> DataType:
     if not is_decimal(own):
         return LONG
     exact = decimal_of(own)
-    # The result may need one more digit: ceil(9.9) is 10.
+    # Rounding up may add a digit: ceil(9.9) is 10.
     whole = exact.precision - exact.scale + 1
     return exact if exact.scale == 0 else decimal_type(min(whole, 38), 0)
 
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
-    """The result is a decimal without fraction for decimals, and a long for other numbers.
+    """Return a decimal without fraction for a decimal, and a long for any other number.
 
     With a number of digits, the argument is cast to decimal, and the result is a decimal.
     """
@@ -190,9 +192,9 @@ def ceiling_types(arguments: Sequence[Typed]) -> Types:
 
 
 def round_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal gets the requested scale and one more digit; other numbers are not cast.
+    """For a decimal, return the requested scale and one more digit; otherwise, the same type.
 
-    The additional digit before the point is for a carry: round(9.9) is 10.
+    The additional digit before the decimal point is for a carry: round(9.9) is 10.
     """
     own = number_type(arguments[0][1])
     taken = [own, INTEGER][: len(arguments)]
@@ -222,14 +224,15 @@ def _constant_integer(node: Expression) -> int | None:
     if isinstance(node, Literal) and not isinstance(node.value, bool):
         if node.value is None:
             return None
-        # Any other constant is cast like an argument, so its fraction is dropped.
+        # Any other constant is cast to an integer, as Spark casts arguments, so its fraction is
+        # dropped.
         with contextlib.suppress(TypeError, ValueError):
             return int(node.value)
     raise InvalidInputError("round needs a constant integer as its number of digits")
 
 
 def pmod_types(arguments: Sequence[Typed]) -> Types:
-    """The common type of two numbers; for decimals, the result type of `%`."""
+    """Cast two numbers to their common type; for decimals, return the result type of `%`."""
     given = [data_type for _, data_type in arguments]
     left, right = (
         other if own == VOID and other != VOID else number_type(own)
@@ -245,12 +248,12 @@ def pmod_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
-    """Return the decimal type of an operand; an integer constant is as precise as its digits."""
+    """Return the decimal type of an operand; a constant's precision is its number of digits."""
     return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
 def bit_types(arguments: Sequence[Typed]) -> Types:
-    """Integers, which are cast to their common type."""
+    """Expect integers, which are cast to their common type."""
     common = common_of(
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
@@ -260,7 +263,7 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
 
 
 def division_types(arguments: Sequence[Typed]) -> Types:
-    """Two integers or decimals; the result is a long."""
+    """Expect two integers or decimals; the result is a long."""
     left, right = (
         LONG if data_type == VOID else number_type(data_type) for _, data_type in arguments
     )
@@ -272,13 +275,13 @@ def division_types(arguments: Sequence[Typed]) -> Types:
 
 
 def nan_types(arguments: Sequence[Typed]) -> Types:
-    """Floats are not cast; everything else is cast to double."""
+    """Cast all arguments to double, except floats."""
     own = FLOAT if {data_type for _, data_type in arguments} - {VOID} == {FLOAT} else DOUBLE
     return [own] * len(arguments), own if len(arguments) > 1 else BOOLEAN
 
 
 def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) -> Function:
-    """A function of a string or binary value; without `result`, it returns its argument's type."""
+    """Return a function of a string or binary value; by default the result has its type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = BINARY if arguments[0][1] == BINARY else STRING
@@ -288,7 +291,7 @@ def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) 
 
 
 def concat_types(arguments: Sequence[Typed]) -> Types:
-    """Binary values if all arguments are binary; otherwise all are cast to strings."""
+    """Expect binary values; if any argument is not binary, all are cast to strings."""
     found = [data_type for _, data_type in arguments]
     if any(isinstance(data_type, ArrayType) for data_type in found):
         common = common_of(found, with_strings=True)
@@ -300,14 +303,14 @@ def concat_types(arguments: Sequence[Typed]) -> Types:
 
 
 def reverse_types(arguments: Sequence[Typed]) -> Types:
-    """An array, or a string."""
+    """Expect an array or a string."""
     own = arguments[0][1]
     taken = own if isinstance(own, ArrayType) else STRING
     return [taken], taken
 
 
 def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
-    """Two numbers, typed like the operands of the operator."""
+    """Expect two numbers; the types are those of the operator."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         left, right = arguments
@@ -322,7 +325,7 @@ def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
 
 
 def _cast_to(node: Expression, own: DataType) -> DataType:
-    """Return the type to which an operand was cast, or its own type if there is no cast."""
+    """Return the target type of an operand's cast, or the operand's own type without a cast."""
     match node:
         case Cast():
             return node.to
@@ -333,14 +336,14 @@ def _cast_to(node: Expression, own: DataType) -> DataType:
 
 
 def get_types(arguments: Sequence[Typed]) -> Types:
-    """An array and an index."""
+    """Expect an array and an index."""
     if not isinstance(arguments[0][1], ArrayType):
         raise InvalidInputError(f"get needs an array, found {arguments[0][1]}")
     return item_types(arguments)
 
 
 def size_types(arguments: Sequence[Typed]) -> Types:
-    """An array or a map."""
+    """Expect an array or a map."""
     own = arguments[0][1]
     if not isinstance(own, ArrayType | MapType) and own != VOID:
         raise InvalidInputError(f"size needs an array or a map, found {own}")
@@ -348,7 +351,7 @@ def size_types(arguments: Sequence[Typed]) -> Types:
 
 
 def contains_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a value of its element type; strings are not cast to other types."""
+    """Expect an array and a value of its element type; strings are not cast to other types."""
     own, wanted = arguments[0][1], arguments[1][1]
     if not isinstance(own, ArrayType) or wanted == VOID:
         raise InvalidInputError(f"array_contains needs an array and a value, found {own}, {wanted}")
@@ -357,7 +360,7 @@ def contains_types(arguments: Sequence[Typed]) -> Types:
 
 
 def item_types(arguments: Sequence[Typed]) -> Types:
-    """An array and an index, a map and a key, or a struct and a name."""
+    """Expect an array and an index, a map and a key, or a struct and a field name."""
     own, key = arguments[0][1], arguments[1][1]
     match own:
         case ArrayType():
@@ -381,14 +384,14 @@ def _struct_field(struct: StructType, name: Expression) -> Field:
 
 
 def array_types(arguments: Sequence[Typed]) -> Types:
-    """Elements, which are cast to their common type."""
+    """Expect elements of an array, which are cast to their common type."""
     found = [data_type for _, data_type in arguments]
     common = common_of(found, with_strings=True)
     return [common] * len(found), ArrayType(common, VOID in found)
 
 
 def map_types(arguments: Sequence[Typed]) -> Types:
-    """Alternating keys and values."""
+    """Expect alternating keys and values."""
     found = [data_type for _, data_type in arguments]
     if not found:
         raise InvalidInputError(
@@ -401,7 +404,7 @@ def map_types(arguments: Sequence[Typed]) -> Types:
 
 
 def struct_types(arguments: Sequence[Typed]) -> Types:
-    """Alternating constant names and values."""
+    """Expect alternating constant names and values."""
     names = [node.value if isinstance(node, Literal) else None for node, _ in arguments[::2]]
     if len(arguments) % 2 or not all(isinstance(name, str) for name in names):
         raise InvalidInputError("named_struct needs alternating constant names and values")
@@ -411,7 +414,7 @@ def struct_types(arguments: Sequence[Typed]) -> Types:
 
 
 def entries_types(*, keys: bool) -> Callable[[Sequence[Typed]], Types]:
-    """A map; the result is an array of its keys or values."""
+    """Return a rule for functions of a map; the result is an array of its keys or values."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = arguments[0][1]
@@ -432,5 +435,5 @@ def function(
     constants: tuple[int, ...] = (),
     lambdas: Callable[[Sequence[DataType | None]], dict[int, Parameters]] | None = None,
 ) -> Function:
-    """Return a function whose types follow a rule; see `Function` for the arguments."""
+    """Return a function with the given typing rule; see `Function` for the arguments."""
     return Function(types=types, least=least, most=most, constants=constants, lambdas=lambdas)

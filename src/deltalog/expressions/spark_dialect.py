@@ -1,7 +1,7 @@
 """The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
 
-Owns the precedence of operators in conditions, the maximum nesting depth, and the entry points. ADR
-4 explains why much of sqlglot's grammar is switched off. `sql` imports this module only when it
+Contains the precedence of operators in conditions, the maximum nesting depth, and the entry points.
+ADR 4 explains why much of sqlglot's grammar is switched off. `sql` imports this module only when it
 parses the first string, because importing sqlglot is slow.
 """
 
@@ -36,7 +36,7 @@ _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
-# If one of these tokens is found where a value is expected, the value is missing.
+# Tokens that cannot begin a value. If a value is expected before them, the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
@@ -76,7 +76,7 @@ class SparkValues(SparkParser):
         TokenType.IDENTIFIER,
     }
     SUBQUERY_PREDICATES: ClassVar[dict[Any, Any]] = {}
-    # INTERVAL is the name of a column or starts a literal; it never names a function.
+    # INTERVAL is a column name or begins a literal. It is never the name of a function.
     FUNC_TOKENS: ClassVar[set[TokenType]] = set(NAMES - {TokenType.INTERVAL})
     ID_VAR_TOKENS: ClassVar[set[TokenType]] = set(NAMES)
     COLON_PLACEHOLDER_TOKENS: ClassVar[set[TokenType]] = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -134,7 +134,7 @@ class SparkValues(SparkParser):
         raise error_at(self.sql, start, source, _MESSAGES.get(message, message))
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
-        """Refuse a node that lacks a required part."""
+        """Raise an error if a node lacks a required part."""
         if expression.error_messages(args):
             self._expect_value()
         return expression
@@ -156,11 +156,12 @@ class SparkValues(SparkParser):
             self.raise_error(f"expected {text}")
 
     def _is_not(self) -> bool:
-        # `!` negates only as a prefix: there is no `! LIKE`.
+        # `!` is only a prefix operator: `! LIKE` does not exist.
         return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
 
     def _closed(self, found: Expr) -> Expr:
-        # sqlglot would consume the closing bracket next, but does not report a missing bracket.
+        # sqlglot consumes the closing bracket after this call, but does not report a missing
+        # bracket.
         if self._curr.token_type is not TokenType.R_PAREN:
             self.raise_error("expected )")
         return found
@@ -219,7 +220,7 @@ class SparkValues(SparkParser):
         return self._parse_column_ops(self.expression(number, self._prev))
 
     def _parse_paren(self) -> None:
-        """Do nothing: `_parse_brackets` parses brackets, and brackets cannot contain queries."""
+        """Return None: `_parse_brackets` parses brackets, which cannot contain subqueries."""
 
     def _parse_brackets(self) -> exp.Paren | exp.Tuple:
         found = self.expression(exp.Paren(this=self._parse_disjunction()))
@@ -273,7 +274,8 @@ class SparkValues(SparkParser):
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
 
     def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
-        # sqlglot calls this method for each argument of a call. Refuse aliases and orderings.
+        # sqlglot calls this method for each argument of a call. Refuse DISTINCT, aliases and
+        # orderings.
         if self._curr.token_type is TokenType.DISTINCT:
             self.raise_error("aggregates cannot be part of an expression on one row")
         parameters = self._parse_parameters()
@@ -282,7 +284,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Lambda(this=self._parse_whole(), expressions=parameters))
 
     def _parse_parameters(self) -> list[exp.Identifier] | None:
-        """Parse the names before `->`, with or without brackets; if None, no token is consumed."""
+        """Parse the names before `->`, with or without brackets; consume nothing without `->`."""
         start = self._index
         is_open = self._match(TokenType.L_PAREN)
         found: list[exp.Identifier] = []
@@ -393,7 +395,7 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_position_call(self) -> exp.Anonymous:
-        # In POSITION(part IN text), `part` ends before IN, so do not parse it as a condition.
+        # Parse only an operand: in POSITION(part IN text), a condition would include the IN.
         name, part = self._name_of_call(), self._parse_bitwise()
         if not part or not self._match(TokenType.IN):
             return self._rest_of_call(name, part)
@@ -409,15 +411,15 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
-        # Preserve the type's name and the content of its brackets: sqlglot's types lose char(n) and
-        # the names of struct fields. With `check_func`, sqlglot expects a value, so a type is not
-        # possible.
+        # Keep the type's name and the content of its brackets: sqlglot's types lose char(n) and the
+        # names of struct fields. With `check_func`, sqlglot expects a value, so there is no type
+        # here.
         if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
         token, parts, is_nested = self._prev, [], False
         name = token.text.lower()
-        if name == "interval":  # followed by a colon, it is a field's name
+        if name == "interval":  # before a colon, `interval` is a field name
             name = f"{name} {self._parse_fields_of_interval().lower()}"
             return self.expression(exp.DataType(this=name, nested=False), token)
         part = self._parse_field_of_type if name == "struct" else self._parse_types
@@ -502,7 +504,7 @@ def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
     except SqlglotError as error:
         raise error_at(sql, 0, "", str(error)) from error
     if not found or found[0] is None:
-        # A leading ELSE ends the statement for sqlglot, so it returns nothing.
+        # ELSE at the start ends the statement in sqlglot, so the result is empty.
         raise error_at(sql, 0, "", "expected a value, a column or a function")
     return found[0]
 
@@ -514,8 +516,8 @@ class SparkConditions(SparkValues):
         exp.Condition: lambda self: self._parse_whole(),
         exp.DataType: lambda self: self._parse_types() or self.raise_error("expected a type"),
     }
-    # In Spark all comparisons have the same precedence, and a predicate such as IS NULL applies to
-    # the whole comparison before it (see `_parse_equality`).
+    # In Spark all comparisons have the same precedence. A predicate such as IS NULL applies to the
+    # whole comparison on its left (see `_parse_equality`).
     EQUALITY: ClassVar[dict[Any, Any]] = {}
     COMPARISON: ClassVar[dict[Any, Any]] = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
     DISJUNCTION: ClassVar[dict[Any, Any]] = {TokenType.OR: exp.Or}
@@ -634,7 +636,7 @@ class SparkConditions(SparkValues):
         return this
 
     def _match_shift(self) -> str | None:
-        # `>>` is not one token, because it would close two types at once in ARRAY<ARRAY<INT>>.
+        # The tokenizer does not join `>>`, because in ARRAY<ARRAY<INT>> it closes two types.
         for signs, name in _SHIFTS.items():
             tokens = self._tokens[self._index : self._index + len(signs)]
             ends = [token.end + 1 for token in tokens[:-1]]

@@ -1,7 +1,7 @@
 """The tokens of Spark SQL for sqlglot.
 
-Owns quotes, escapes, comments, numbers and keywords. No character between two tokens is ignored
-silently, and every error has its position.
+Contains quotes, escapes, comments, numbers and keywords. An unexpected character between tokens is
+an error, and every error has its position.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
 def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:
-    """Return an error with its position in the SQL, for the caller to raise."""
+    """Return an error with its position in the SQL; the caller raises it."""
     shown = f" ({source})" if source else ""
     return InvalidInputError(
         f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
@@ -49,8 +49,8 @@ def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str])
     Args:
         sql: the SQL of the tokens.
         tokens: the tokens, changed in place.
-        columns: the columns of the table, in lower case. Every token in double quotes next to a dot
-            is a name, because a string is not possible there.
+        columns: the columns of the table, in lower case. Next to a dot, a token in double quotes
+            is always a name, because a string is not possible there.
     """
     kinds = [None, *(token.token_type for token in tokens), None]
     for place, token in enumerate(tokens):
@@ -65,7 +65,7 @@ def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str])
 
 
 class SparkTokenizer(Spark.Tokenizer):
-    """sqlglot's tokenizer with Spark's quotes and escapes; it ignores no characters silently."""
+    """sqlglot's tokenizer with Spark's quotes and escapes; it skips no unexpected characters."""
 
     SINGLE_TOKENS: ClassVar = {
         char: token for char, token in Tokenizer.SINGLE_TOKENS.items() if char in _CHARACTERS
@@ -90,7 +90,7 @@ class SparkTokenizer(Spark.Tokenizer):
         try:
             raw = super().tokenize(sql)
         except TokenError as error:
-            # Only the tokenizer's core records the position at which the token started.
+            # Only the private core of the tokenizer records where the token started.
             start = self._core._start  # noqa: SLF001
             raise _no_token(sql, start) from error
         tokens: list[Token] = []
@@ -116,7 +116,7 @@ NAMES: Final = frozenset(
 
 
 def _rename_outside_of_case(tokens: list[Token]) -> None:
-    """Retag WHEN, THEN and ELSE outside of CASE as names: in Spark they are columns there."""
+    """Retag WHEN, THEN and ELSE outside of CASE as names, because Spark accepts them as columns."""
     depth = 0
     for token in tokens:
         if token.token_type is TokenType.CASE:
@@ -211,7 +211,7 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
 
 
 COMMENT_LINE: Final = r"--(?:\\\n|[^\r\n])*"
-"""A pattern for a comment that ends with its line."""
+"""A pattern for a comment that ends at the end of its line."""
 
 _PART: Final = re.compile(
     rf"""
@@ -226,7 +226,7 @@ _BORDER: Final = re.compile(r"/\*|\*/")
 
 
 def end_of_comment(sql: str, start: int) -> int | None:
-    """Return the position after a comment, which may contain comments; None if it is not closed."""
+    """Return the position after a comment, which may be nested; None if it is not closed."""
     depth = 0
     for sign in _BORDER.finditer(sql, start):
         depth += 1 if sign[0] == "/*" else -1

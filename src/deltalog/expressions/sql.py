@@ -1,8 +1,8 @@
 """Parsing Spark SQL.
 
-Owns the entry points. sqlglot parses the SQL (see `spark_dialect`), and `sql_nodes` converts its
-tree. Unsupported syntax is never ignored; it is an error with its position. `render.to_sql` is the
-inverse: parsing its result returns the same tree.
+Contains the entry points. sqlglot parses the SQL (see `spark_dialect`), and `sql_nodes` converts
+its tree. Unsupported syntax is never ignored; it is an error with its position. `render.to_sql` is
+the inverse: parsing the SQL that it returns results in the same tree.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def parse_sql(
     Args:
         sql: one expression in Spark's dialect.
         parameters: values for `?` (a list) or `:name` (a mapping).
-        columns: the columns of the table. In Spark, "id" in double quotes is a string. If a column
-            has that name, the string is refused, because deltalake's users mean the column.
-        quotes_names: read "id" as a column instead, and `int'10'` as a number, as deltalake does.
+        columns: the columns of the table. In Spark, "id" in double quotes is a string. The string
+            is refused if a column has that name, because users of deltalake mean the column.
+        quotes_names: whether "id" is a column instead, and `int'10'` a number, as in deltalake.
             Use it for callers' conditions, never for constraints and generated columns, because
             Spark reads those too.
 
@@ -93,8 +93,8 @@ def parse_collated_type(
 
     Returns:
         A tuple of three: the type, in which struct fields have their own collations; the other
-        stated collations by path, such as `("element",)`, including stated default collations; and
-        the paths of all strings for which the default collation is stated.
+        collations in the SQL by path, such as `("element",)`, including default collations; and
+        the paths of all strings for which the SQL states the default collation.
 
     Raises:
         InvalidInputError: the type or collation does not exist.

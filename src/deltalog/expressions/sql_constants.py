@@ -1,6 +1,6 @@
 """SQL literals: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
 
-Owns the values of literals. `sql_nodes` adds the position to error messages.
+Parses the values of literals. `sql_nodes` adds the position to error messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-# The fields of each kind of interval. Below: the maximum and the pattern of a field after another.
+# The fields of each kind of interval, and the maximum of each field that follows another field.
 _FIELDS: Final = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 _MOST: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
 _AFTER: Final = {
@@ -54,7 +54,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wal
 
 
 def number(source: str) -> Literal:
-    """Parse a number: by default an integer or a decimal, with an exponent a double.
+    """Parse a number: a decimal or integer by default, a double if it has an exponent.
 
     Raises:
         InvalidInputError: the number is out of range for its type.
@@ -134,7 +134,7 @@ def datetime_literal(word: str, text: str) -> Literal:
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
-    """Parse amounts and units; the string contains both, or one amount whose unit is `unit`.
+    """Parse amounts and units. The string contains both, or one amount that is followed by `unit`.
 
     Raises:
         InvalidInputError: an amount is malformed, or has no unit.
@@ -155,7 +155,7 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
     """Parse an interval from one field to another, such as `'1-2' YEAR TO MONTH`.
 
     Args:
-        text: the string, which may begin with another sign.
+        text: the string; it may begin with a second sign.
         first: the unit of the first number.
         last: the unit of the last number.
         sign: the sign before the string.
@@ -184,7 +184,7 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
             )
         parts += [Literal(amount * sign), Literal(unit)]
     if units[-1] == "SECOND" and match["fraction"]:
-        micros = int(match["fraction"][:6].ljust(6, "0"))  # finer digits are dropped, as in Spark
+        micros = int(match["fraction"][:6].ljust(6, "0"))  # further digits are dropped, as in Spark
         parts += [Literal(micros * sign), Literal("MICROSECOND")]
     return tuple(parts)
 
@@ -205,7 +205,7 @@ def _amount(text: str, unit: str) -> int | Decimal:
 
 
 def unit_of(word: str) -> str | None:
-    """Return the unit that a singular or plural word names; None for other words."""
+    """Return the unit for a singular or plural word; None for other words."""
     name = word.upper()
     name = name if name in UNITS else name.removesuffix("S")
     return name if name in UNITS else None

@@ -1,8 +1,7 @@
 """Converting sqlglot's tree to expressions.
 
-Owns the meaning of sqlglot's node types and their arguments. sqlglot accepts much syntax that Spark
-does not. So a node or argument that this module does not know is an error with its position, and is
-never ignored.
+Interprets sqlglot's node types and their arguments. sqlglot accepts much syntax that Spark does
+not. So an unknown node type or argument is an error with its position; it is never ignored.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimes
 _UNIT_FIRST: Final = frozenset(
     {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
 )
-# Calls in the expression tree that have no function syntax in SQL.
+# Functions in the expression tree that SQL does not write as calls.
 _OPERATORS: Final = frozenset({"interval", "[]", "&", "|", "^", "~"})
 # Arguments that affect only the SQL that sqlglot generates for other databases.
 _WRITING: Final = frozenset({"typed", "safe", "quoted", "requires_string", "coalesce"})
@@ -178,7 +177,7 @@ class _NodeConverter:
                 )
 
     def _refuse(self, node: Expr, problem: str, cause: Exception | None = None) -> NoReturn:
-        """Raise an error at the first position that belongs to a node."""
+        """Raise an error at the first position in the SQL that belongs to a node."""
         places = [part.meta for part in node.walk() if "start" in part.meta]
         first = min(places, key=lambda meta: meta["start"], default=None)
         start, end = (first["start"], first["end"] + 1) if first else (0, 0)
@@ -191,7 +190,8 @@ class _NodeConverter:
             self._refuse(node, str(error), error)
 
     def binary(self, node: Expr) -> Expression:
-        # sqlglot nests `a AND b AND c …` to the left; long chains are deeper than Python's stack.
+        # sqlglot nests `a AND b AND c …` to the left. Use a loop, because long chains exceed
+        # Python's stack.
         spine: list[Expr] = []
         while type(node) in _BINARY:
             self.check(node, _THIS_AND_OTHER)
@@ -261,7 +261,7 @@ class _NodeConverter:
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
         path = tuple(map(self.name, node.parts))
-        # CURRENT_DATE without brackets is a function call; in backticks it is a column.
+        # CURRENT_DATE without brackets is a function call, but in backticks it is a column.
         if len(path) == 1 and name_key(path[0]) in _BARE_CALLS and not node.this.args["quoted"]:
             return Call(name_key(path[0]))
         if name_key(path[0]) not in self._variables:
@@ -304,7 +304,7 @@ class _NodeConverter:
         if name == "struct":
             return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
-        # The unit in DATEADD(DAY, …) is an unquoted word, which sqlglot parses as a column.
+        # The unit in DATEADD(DAY, …) is a plain word, which sqlglot parses as a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
@@ -386,7 +386,7 @@ class _NodeConverter:
         if not isinstance(patterns, exp.Any | exp.All):
             like = nodes.Like(operand, self.read(patterns), escape, ignore_case)
             return nodes.Not(like) if is_negated else like
-        # NOT LIKE ANY is true if at least one pattern does not match, so NOT applies to each LIKE.
+        # NOT LIKE ANY is true if at least one pattern does not match. So apply NOT to each LIKE.
         likes: list[Expression] = []
         for pattern in patterns.this.expressions:
             like = nodes.Like(operand, self.read(pattern), ignore_case=ignore_case)
@@ -455,7 +455,7 @@ _CONVERTERS: Final[
 
 Limit = tuple[tuple[str, ...], str, int]
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# The path names of the parts of each nested type.
+# The path elements for the parts of each nested type.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
@@ -481,9 +481,9 @@ def to_type(node: Expr) -> DataType:
 
 
 def is_narrower(node: Expr) -> bool:
-    """Whether a type is an interval with fewer fields than a column's interval type.
+    """Whether a type is an interval with fewer fields than the column types for intervals.
 
-    A number that is cast to such a type is a number of its last field.
+    A number that is cast to such a type is an amount of the type's last field.
     """
     found = primitive_named(node.this)
     return found is not None and found.is_ordered and node.this != found.name
@@ -507,7 +507,7 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield path and collation of each string for which a type states a collation, outside structs.
+    """Yield path and collation of each string with COLLATE in a type, without fields of structs.
 
     Raises:
         InvalidInputError: the type or collation does not exist.
@@ -521,7 +521,7 @@ def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each string for which a type states the default collation, even in structs.
+    """Yield the path of each string that has COLLATE with the default collation, also in structs.
 
     Raises:
         InvalidInputError: the type or collation does not exist.
@@ -543,7 +543,7 @@ def has_collation(node: Expr) -> bool:
 
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
-    """Return the name and the arguments of a type, after checking the number of arguments."""
+    """Return the name and arguments of a type; check the number of arguments."""
     row, parts = primitive_in_sql(node.this), node.expressions
     name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))
@@ -598,10 +598,10 @@ def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
 
 
 def equal_rows(left: Expression, right: Expression) -> Expression | None:
-    """Return the condition that two rows are equal, with NULL equal to NULL, or None.
+    """Return the condition that two rows are equal, or None unless both are rows of one length.
 
-    The condition compares the rows field by field, so that each comparison can prune files. The
-    result is None unless both sides are rows of the same length.
+    NULL equals NULL. The condition compares the rows field by field, so that each comparison can
+    skip files.
     """
     mine, theirs = values_of_row(left), values_of_row(right)
     if mine is None or theirs is None or len(mine) != len(theirs):
@@ -614,6 +614,6 @@ def is_one_of_rows(row: Expression, options: tuple[Expression, ...]) -> Expressi
     """Return the condition that a row is in a list."""
     found = [equal_rows(row, option) for option in options]
     known = tuple(one for one in found if one is not None)
-    if len(known) < len(found):  # resolving raises the error
+    if len(known) < len(found):  # `resolve` raises the error
         return nodes.In(row, options)
     return known[0] if len(known) == 1 else nodes.Or(known)

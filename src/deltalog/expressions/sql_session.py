@@ -27,10 +27,10 @@ class SqlSession:
 UTC_NAMES: Final = frozenset(
     {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
 )
-"""Names of the zone UTC; a cast between UTC and no zone does not change the stored number."""
+"""Names of the zone UTC; in UTC, casts between TIMESTAMP and TIMESTAMP_NTZ keep the number."""
 
-# Stored expressions must have the same value for every writer, so they cannot use the clock or a
-# session's time zone.
+# Expressions in a table's metadata must have the same value for every writer. So they cannot use
+# the clock or a session's time zone.
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")
 
 
@@ -41,10 +41,10 @@ class TextRules(Enum):
     """How strings are compared."""
 
     COLLATIONS = "collations"
-    """By the column's collation, or by the collation after COLLATE."""
+    """Compare by the column's collation, or by the collation after COLLATE."""
     VALUES = "values"
-    """By collations; a string result must not have one, because an engine compares it by bytes."""
+    """Like `COLLATIONS`, but the result must not have a collation: the engine compares bytes."""
     BYTES = "bytes"
-    """By bytes, for engines without collations, which compare all strings that way."""
+    """Compare bytes, for engines that have no collations."""
     NONE = "none"
-    """Collations are refused, because another engine evaluates the same condition."""
+    """Refuse collations, because another engine evaluates the same condition."""

@@ -1,6 +1,6 @@
 """Spark's string form of numbers, dates and timestamps: parsing and printing Arrow arrays.
 
-Owns the accepted syntax. Arrow parses the usual forms; rare forms are parsed row by row.
+Contains the accepted syntax. Arrow parses the usual forms; other forms are parsed row by row.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _EXACT: Final = Context(prec=100)
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 
-# Spark reads a year or a month as its first day, and ignores everything after a date followed by T
-# or a space. A timestamp may end after any field.
+# Spark reads a year or a month as its first day, and ignores everything that follows a date and a T
+# or space. A timestamp may omit its last fields.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -41,7 +41,7 @@ _MOMENT: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
-# Java's short zone ids. Some of these names mean other zones in the tz database.
+# Java's short zone ids. The tz database uses some of these names for other zones.
 _FIXED_ZONES: Final = {
     "Z": "",
     "UTC": "",
@@ -93,12 +93,12 @@ def trim_all(array: Array) -> Array:
 
 
 def without_plus(array: Array) -> Array:
-    """Drop the plus sign from strings of numbers: Arrow does not parse it."""
+    """Remove the plus sign of numbers in strings, because Arrow does not parse it."""
     return pc.utf8_ltrim(array, characters="+")
 
 
 def integers_within(array: Array, bits: int) -> Array:
-    """Replace strings whose integers exceed the bits by NULL. Cost: by row if there are any."""
+    """Replace strings whose integers need more bits by NULL. Cost: by row if there are any."""
     limit = 1 << (bits - 1)
     return pa.array(
         [None if text is None else -limit <= int(text) < limit for text in array.to_pylist()],
@@ -135,7 +135,8 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 def of_fractionals(array: Array) -> Array:
     """Format floats and doubles as Java 19 and later does. Cost: by row."""
-    # Arrow and Java print the same shortest digits that identify the value, in different formats.
+    # Arrow and Java print the same digits, the shortest that identify the value, in different
+    # formats.
     digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
     return pa.array(
@@ -159,11 +160,11 @@ def _java_text(number: float, text: str) -> str:
         return f"{minus}0.0"
     shown = "".join(map(str, digits)).rstrip("0")
     if len(shown) == 1:
-        # Java always prints at least two digits, so it uses the nearest two-digit decimal.
+        # Java always prints at least two digits, so use the nearest decimal of two digits.
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
-    # Java writes an exponent for numbers below 10^-3 and from 10^7.
+    # Java writes an exponent for numbers below 10^-3 or of at least 10^7.
     if -4 < exponent < 7:
         if exponent < 0:
             return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
@@ -184,7 +185,7 @@ def of_decimals(array: Array) -> Array:
 
 
 def of_dates(array: Array) -> Array:
-    """Format dates as `2024-01-31`, with a plus sign after year 9999. Cost: by row in far years."""
+    """Format dates as `2024-01-31`, with a plus sign from year 10000. Cost: by row in far years."""
     if has_far_years(array):
         days = compute.cast(array, pa.int32()).to_pylist()
         return pa.array([None if day is None else date_text(day) for day in days], pa.string())
@@ -192,14 +193,15 @@ def of_dates(array: Array) -> Array:
 
 
 def check_years(moments: Datum) -> None:
-    """Refuse years beyond 16 bits, for which Arrow's calendar kernels wrap around.
+    """Refuse years that do not fit in 16 bits, for which Arrow's calendar kernels are wrong.
 
     Raises:
         InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
     """
     if has_far_years(moments):
         raise InvalidInputError(
-            "cannot compute year, month and day of a moment outside of the years -32767 to 32767"
+            "cannot compute the year, month or day of a date or timestamp outside of the years "
+            "-32767 to 32767"
         )
 
 
@@ -228,12 +230,13 @@ def of_timestamps(array: Array) -> Array:
         return pa.array([None if one is None else _moment(one) for one in micros], pa.string())
     printed = compute.cast(compute.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
-    # Trimming zeros cannot affect the seconds, because Arrow always prints six decimal places.
+    # Trimming zeros cannot remove digits of the seconds, because Arrow always prints six decimal
+    # places.
     return _signed(trimmed)
 
 
 def to_dates(array: Array) -> tuple[Array, Array | None]:
-    """Parse strings as dates, with a mask of those that are not dates."""
+    """Parse strings as dates, with a mask of the strings that are not dates."""
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_DATE)
     if compute.all(plain, min_count=0).as_py():
@@ -253,8 +256,8 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
 
     Args:
         array: the strings.
-        has_zone: whether a zone in the string is applied. Spark ignores the zone for
-        `timestamp_ntz`.
+        has_zone: whether to apply a zone in the string. Spark ignores the zone for
+            `timestamp_ntz`.
     """
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_MOMENT)
@@ -315,7 +318,7 @@ def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
     """Parse strings as nanoseconds since 1970 in UTC, with a mask of invalid rows. Cost: by row.
 
     Args:
-        array: the strings; digits below a nanosecond are ignored.
+        array: the strings; digits after the nanoseconds are ignored.
         has_zone: see `to_micros`.
     """
     rows = [
@@ -326,7 +329,7 @@ def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
 
 
 def nanos_of(text: str, *, has_zone: bool) -> int | None:
-    """Return the nanoseconds since 1970 of a timestamp in a string; None if invalid or too far."""
+    """Return a string's timestamp as nanoseconds since 1970; None if invalid or out of range."""
     micros = micros_of(text, has_zone=has_zone)
     if micros is None:
         return None

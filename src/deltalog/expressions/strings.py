@@ -30,7 +30,7 @@ _SHA2: Final[dict[int, Callable[[bytes], Any]]] = {
 def _change_case(
     kernel: Callable[[Datum], Datum], rowwise: Callable[[str], str]
 ) -> Callable[[Datum], Datum]:
-    """Return a function for upper or lower case.
+    """Return a function that converts strings to upper or lower case.
 
     In Java, the upper case of ß is SS, and the lower case of Σ depends on its position in the word.
     Arrow maps single characters. Cost: by row if a string is not ASCII.
@@ -89,7 +89,7 @@ def octet_length(value: Datum) -> Datum:
 
 
 def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
-    """Return at most `count` characters or bytes from `start`: 1 and 0 mean the first, -1 the last.
+    """Return at most `count` characters or bytes from `start`: 0 or 1 is the first, -1 the last.
 
     Cost: by row if a number is not constant, or if `start` is negative and `count` is given.
     """
@@ -109,7 +109,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
 
 
 def part_of(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
-    """`substring` of one string or binary value."""
+    """Return `substring` of one string or binary value."""
     # A start before the first character is valid: substring('abc', -5, 3) is 'a'.
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     end = begin + count
@@ -165,14 +165,15 @@ def concat_ws(separator: Datum, *parts: Datum) -> Datum:
     if not parts:
         return compute.if_else(compute.is_valid(separator), empty, separator)
     if isinstance(separator, pa.Scalar) and separator.is_valid:
-        # Arrow's `null_handling="skip"` would also drop rows in which every part is NULL.
+        # With `null_handling="skip"`, Arrow's result would lack the rows whose parts are all NULL.
         ahead = [
             compute.coalesce(compute.binary_join_element_wise(separator, part, empty), empty)
             for part in parts
         ]
         joined = compute.binary_join_element_wise(*ahead, empty)
         return compute.utf8_slice_codeunits(joined, start=len(separator.as_py()))
-    # `by_row` returns NULL if an argument is NULL. So replace NULL parts by "", and pass flags.
+    # `by_row` returns NULL if an argument is NULL. So replace NULL parts by "", and pass their
+    # validity.
     flags = [compute.is_valid(part) for part in parts]
     texts = [compute.fill_null(part, "") for part in parts]
     return by_row(_joined, pa.string(), separator, *flags, *texts)
@@ -221,7 +222,7 @@ def instr(text: Datum, part: Datum) -> Datum:
 
 
 def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
-    """Return a piece between delimiters, counted from 1, or from the end if `index` is negative.
+    """Return a part between delimiters, counted from 1, or from the end if `index` is negative.
 
     Cost: by row.
     """
@@ -261,7 +262,7 @@ def _character(code: int) -> str:
 
 
 def _pad(*, at_left: bool) -> Callable[..., Datum]:
-    """Return a function that pads or truncates. Cost: by row if the length is not constant."""
+    """Return a function that pads or truncates strings. Cost: by row for a non-constant length."""
 
     def row(text: str, width: int, fill: str = " ") -> str:
         if width <= len(text) or not fill:
@@ -295,7 +296,7 @@ def sha2(value: Datum, bits: Datum) -> Datum:
 # --- Regular expressions: functions, and the translation of Java's syntax to Arrow's RE2
 
 
-# In Java's replacement strings, $1 is a group, and a backslash makes the next character literal.
+# In Java's replacement strings, `$1` is a group, and a backslash makes the next character literal.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
 _LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -348,7 +349,7 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     is_found = _matches(text, shape)
     if not 0 <= place <= _MOST_GROUPS:
         raise InvalidInputError(f"cannot extract by {shape!r}: the pattern has no group {place}")
-    # Arrow can only replace. The shortest possible prefix ensures that the first match is captured.
+    # Arrow can only replace matches. The lazy prefix ensures that the first match is captured.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
         found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
@@ -370,7 +371,7 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     if is_bounded():
         found = pc.count_substring_regex(as_array(text, 1), to_re2(shape))
         many = compute.sum(compute.cast(found, pa.int64())).as_py() or 0
-        # Each group may be as long as the whole string.
+        # The budget assumes that each group is as long as the string.
         of_groups = given.count("$") * as_array(text, 1).nbytes
         spend(many * len(given) + of_groups)
     try:
@@ -407,7 +408,7 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
     result = pa.list_(pa.field("element", pa.string(), nullable=False))
     if shape == "":
         return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit, the last piece is the unsplit rest, so the number of splits is one less.
+    # With a limit, the last part is the rest of the string, so there is one split less than parts.
     splits = most - 1 if most > 0 else None
     if isinstance(text, pa.Scalar):
         return split(pa.array([text], pa.string()), pattern, limit)[0]
@@ -498,7 +499,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "lpad": _pad(at_left=True),
     "rpad": _pad(at_left=False),
     "crc32": lambda value: by_row(zlib.crc32, pa.int64(), value),
-    # The next two hashes need not be secure: generated columns use them to distribute rows.
+    # `md5` and `sha1` need not be secure: generated columns use them to distribute rows.
     "md5": lambda value: by_row(lambda data: hashlib.md5(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha1": lambda value: by_row(lambda data: hashlib.sha1(data).hexdigest(), pa.string(), value),  # noqa: S324
     "sha2": sha2,

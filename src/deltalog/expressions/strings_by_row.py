@@ -1,4 +1,4 @@
-"""Functions of strings without an Arrow kernel, as Python functions that are called row by row."""
+"""Functions of strings that have no Arrow kernel; Python functions compute them row by row."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _formatted(match: re.Match[str], value: Any) -> str:
             f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
         )
     size = int(width or 0)
-    # Java counts UTF-16 code units; a character above U+FFFF has two.
+    # Java counts the width in UTF-16 code units; a character above U+FFFF has two.
     missing = size - len(text.encode("utf-16-le")) // 2
     if "-" in flags:
         return text + " " * missing

@@ -1,12 +1,12 @@
 """Converting pyarrow's expressions through Substrait.
 
-Owns the parsing of Substrait's binary form, as far as pyarrow uses it for filters. The result has
-exactly the meaning that the filter has in pyarrow (NaN equals nothing, `isin` is never NULL);
-otherwise the filter is refused. Arithmetic and casts are refused, because they fail in other cases
-than Spark's.
+Parses as much of Substrait's binary form as pyarrow uses for filters. The result has exactly the
+meaning that the filter has in pyarrow (NaN equals nothing, `isin` is never NULL); otherwise the
+filter is refused. Arithmetic and casts are refused, because they fail for other values than in
+Spark.
 
-Substrait has no durations, and pyarrow writes no nanosecond timestamps. Both are passed as
-integers, and `as_meant` converts them back to constants of the column's type.
+Substrait has no durations, and pyarrow cannot write nanosecond timestamps. Both become integers in
+the message, and `as_meant` converts them back to constants of the column's type.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 
-# --- The wire format of protobuf: a message as its fields, by number
+# --- The wire format of protobuf: a message is a dictionary of its fields by number
 
 
 Message = dict[int, list[Any]]
@@ -50,7 +50,7 @@ class UnreadableError(Exception):
 
 
 def number_at(fields: Message, number: int) -> int:
-    """Return a number; protobuf omits numbers that are zero."""
+    """Return the number in a field; 0 if the field is missing, because protobuf omits zeros."""
     value = fields.get(number, [0])[0]
     return int(value)
 
@@ -122,7 +122,7 @@ def converted(
     except InexactPartError as error:
         if len(expressions) == 1:
             return [error]
-        # If pyarrow cannot serialise one of the filters, convert the others nevertheless.
+        # If pyarrow cannot serialise one of the filters, still convert the others: split the list.
         half = len(expressions) // 2
         return [*converted(expressions[:half], schema), *converted(expressions[half:], schema)]
     return converter.roots()
@@ -156,7 +156,7 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
 
 
 def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Raise pyarrow's error for a comparison of different types that would become integers."""
+    """Raise pyarrow's error for comparisons of different types, which integers would hide."""
     row = [pa.nulls(1, field.type) for field in schema]
     pa.Table.from_arrays(row, schema=schema).filter(expression)
 
@@ -188,7 +188,7 @@ def _with_counts(expression: pc.Expression) -> pc.Expression | None:
 
 
 def _counts(values: Any) -> Any:
-    """Convert nanosecond timestamps or durations in microseconds to integers."""
+    """Convert nanosecond timestamps or microsecond durations to integers."""
     if _in_substrait(values.type) == values.type or pt.is_nested(values.type):
         return values
     if pt.is_duration(values.type):
@@ -214,8 +214,8 @@ def as_meant(expression: Expression, schema: StructType) -> Expression:
 
     Args:
         expression: the unresolved filter, with exact column names.
-        schema: the schema of the table. Its months, durations and nanoseconds are integers in the
-            filter.
+        schema: the schema of the table. In the filter, integers replace the constants for its
+            columns of months, durations and nanoseconds.
     """
 
     def meant(node: Expression) -> Expression:
@@ -254,7 +254,7 @@ def _meant(side: Expression, kind: DataType | None) -> Expression:
 
 
 def _in_substrait(kind: Any) -> pa.DataType:
-    """Return the replacement of a type that Substrait lacks; pyarrow would refuse all filters."""
+    """Return the type that replaces a type which pyarrow cannot write to Substrait."""
     if isinstance(kind, pa.BaseExtensionType):
         return _in_substrait(kind.storage_type)
     if pt.is_struct(kind):
@@ -352,14 +352,14 @@ class _SubstraitConverter:
             case "is_not_null", [argument]:
                 return nodes.Not(nodes.IsNull(argument))
             case "is_nan", [Column() as argument]:
-                # For NULL, pyarrow's result is NULL, but Spark's isnan() is false.
+                # For NULL, pyarrow's `is_nan` is NULL, but Spark's isnan() is false.
                 return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
                 raise InexactPartError(f"the function {name!r}")
 
     def _membership(self, node: Message) -> Expression:
         operand, options = self._members(node)
-        # In pyarrow, `isin` is false for NULL and never NULL.
+        # pyarrow's `isin` is false for NULL; it is never NULL.
         return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
     def _members(self, node: Message) -> tuple[Expression, tuple[Expression, ...]]:
@@ -371,12 +371,13 @@ class _SubstraitConverter:
             if isinstance(option.value, float) and (
                 option.value == 0 or _may_be_nan(option, self._schema)
             ):
-                # pyarrow compares bits, and the two zeros have different bits.
+                # pyarrow compares the bits of floating-point numbers, which differ between 0.0 and
+                # -0.0.
                 raise InexactPartError("a list that contains NaN or zero as floating-point numbers")
         return operand, options
 
     def _choice(self, node: Message) -> Expression:
-        """Convert `if_else`, which DuckDB uses to make SQL's IN return NULL for NULL."""
+        """Convert `if_else`; DuckDB uses it so that SQL's IN is NULL for NULL."""
         clauses = [fields_of(clause) for clause in node[1]]
         if len(clauses) == 1 and 2 in node:
             condition, found, otherwise = (
@@ -390,12 +391,13 @@ class _SubstraitConverter:
 
 
 def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) -> Expression:
-    """Return a comparison by IEEE 754, where NaN equals nothing; in Spark NaN is the greatest."""
+    """Return a comparison by IEEE 754, where NaN equals nothing, unlike in Spark."""
     left, right = sides
     plain = nodes.Comparison(operator, left, right)
     constants = [side for side in sides if isinstance(side, Literal)]
     if any(_may_be_nan(side, schema) for side in constants):
-        # The result is constant, except that it is NULL for NULL.
+        # Whatever the value is, the result is true for `<>` and false otherwise; it is NULL for
+        # NULL.
         return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
     nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
     if not nan:

@@ -1,7 +1,7 @@
 """Traversing and rebuilding expression trees.
 
-Owns the children of each node. Does not depend on types or data. Trees may be deeper than Python's
-stack, so no function here is recursive.
+Returns and replaces the children of each node. Does not depend on types or data. Trees may be
+deeper than Python's stack, so no function here is recursive.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 VARIABLE: Final = "\0"
-"""The prefix of the columns that contain lambda parameters while the body is evaluated."""
+"""The prefix of the temporary columns that contain lambda parameters during evaluation."""
 
 _Node = TypeVar("_Node")
 _Found = TypeVar("_Found")
 LOGIC: Final = (And, Or, Not)
 """The nodes whose operands are conditions; long filters consist of them."""
-# Spark replaces these by constants when a query starts. Constraints and generated columns must not
-# use them, because many queries evaluate the same expression (requirement GEN-04).
+# When a query starts, Spark replaces these functions by constants. Constraints and generated
+# columns must not use them, because many queries evaluate the same expression (requirement GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
     {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
 )
@@ -81,7 +81,7 @@ def fold_up(
     *,
     inside: tuple[type[Expression], ...] = (Expression,),
 ) -> _Found:
-    """Compute a result from the leaves of a tree to its root, without recursion.
+    """Compute a result for each node from its children's results, without recursion.
 
     Args:
         expression: the root.
@@ -101,7 +101,7 @@ def fold_tree(
     parts: Callable[[_Node], Sequence[_Node]],
     combine: Callable[[_Node, list[_Found]], _Found],
 ) -> _Found:
-    """Compute a result from the leaves of any tree to its root, without recursion.
+    """Compute a result for each node of any tree from its children's results, without recursion.
 
     Args:
         root: the root of the tree.
@@ -157,18 +157,18 @@ def flattened(node: Expression) -> Expression:
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
-    """Replace every column of a tree, for example logical by physical names."""
+    """Replace every column of a tree, for example a logical name by the physical name."""
     return bottom_up(expression, lambda node: change(node) if isinstance(node, Column) else node)
 
 
 def variables(expression: Expression) -> set[str]:
-    """Return the names of the lambda parameters in the tree, even if their lambda is outside."""
+    """Return the names of all lambda parameters in the tree, also of lambdas around the tree."""
     return {node.name for node in walk(expression) if isinstance(node, Variable)}
 
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
     """Return the paths of all columns that the expression reads."""
-    # Computed for all conditions of the tree in one pass, and cached for each of them.
+    # The columns of all nodes are computed in one pass, and cached in each node.
     return set(expression.fact("columns", lambda: fold_up(expression, _columns, inside=LOGIC)))
 
 
@@ -189,12 +189,12 @@ def conjunction(conditions: Sequence[Expression]) -> Expression:
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """Return the AND of the conditions, or None, which means every row, if there are none."""
+    """Return the AND of the conditions; None, which means every row, if there are no conditions."""
     return conjunction(conditions) if conditions else None
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """Return the operands of nested ANDs; the expression is true only if all of them are."""
+    """Return the operands of nested ANDs; the expression is true only if all operands are true."""
     found: list[Expression] = []
     waiting = [expression]
     while waiting:

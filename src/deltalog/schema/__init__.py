@@ -1,12 +1,12 @@
 """Types of a table, their JSON and Arrow forms, column look-up and schema evolution.
 
 - `types`: types, fields and schemas as values. `primitives`: the table of primitive types.
-- `codec`, `arrow`: conversion to and from JSON and Arrow. `interchange`: the same as methods.
+- `codec`, `arrow`: conversion to and from JSON and Arrow. `interchange`: methods for it.
 - `columns`: look up, walk and project columns. `metadata_columns`: columns that a scan can add.
-- `check`: checks of new schemas. `evolve`: changing and merging schemas, and type widening.
-- `conform`: convert Arrow data to a table's exact types.
+- `check`: checks new schemas. `evolve`: changes and merges schemas, and widens types.
+- `conform`: converts Arrow data to a table's exact types.
 - `collations`: the collations of string columns.
-- `variant`: the binary form of variants, and reading of shredded variants.
+- `variant`: the binary form of variants, and reading shredded variants.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conversion of a table's types to Arrow types, and back.
 
-Owns the mapping between the protocol's types and Arrow's types, the extension type of variants, and
-the representation of column metadata in Arrow fields. `conform` converts the data.
+Contains the mapping between the protocol's types and Arrow's types, the extension type of variants,
+and the form of column metadata in Arrow fields. `conform` converts the data.
 
 Protocol: Primitive Types, Variant Type
 """
@@ -47,7 +47,7 @@ _OF_QUERY: Final = b"deltalog:type"
 PARQUET_FIELD_ID: Final = "PARQUET:field_id"
 """The key under which Arrow stores the field id of a Parquet column, as a string.
 
-The value may be any string: a file also contains an Arrow schema, which overrides Parquet's ids.
+The value may be any string, because the Arrow schema in a file overrides Parquet's ids.
 """
 _FIELD_ID_KEY: Final = PARQUET_FIELD_ID.encode()
 _MOST_DIGITS: Final = 10  # enough for a Parquet id, which has 32 bits
@@ -71,22 +71,22 @@ class VariantExtensionType(pa.ExtensionType):
         super().__init__(storage_type, "arrow.parquet.variant")
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """Return nothing: the type has no parameters."""
+        """Return no bytes, because the type has no parameters."""
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type for the storage type that a file or message contains."""
+        """Return the type for the storage type in a file or message."""
         del serialized
         return cls(storage_type)
 
     def __hash__(self) -> int:
-        """Return one hash for equal types."""
+        """Return the same hash for equal types."""
         return hash((self.extension_name, self.storage_type))
 
 
 VARIANT: Final = VariantExtensionType()
-# deltalog's arrays also work if another library has already registered this name.
+# If another library has registered this name, deltalog's arrays work with that type, too.
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
@@ -118,8 +118,8 @@ def to_arrow_schema(
 
     Args:
         schema: the schema of the table, or a part of it.
-        as_large_types: use 64-bit offsets for strings, binaries and lists.
-        with_metadata: include column metadata, as strings.
+        as_large_types: whether strings, binaries and lists have 64-bit offsets.
+        with_metadata: whether to include column metadata, whose values are strings in Arrow.
 
     Raises:
         UnsupportedTypeError: a column has an unknown type.
@@ -129,23 +129,24 @@ def to_arrow_schema(
 
 
 def with_query_type(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
-    """Record a type without an Arrow equivalent in a field of a query's rows."""
+    """Record in a field of a query's rows a type that Arrow does not have."""
     recorded: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
     recorded.update((field.metadata or {}).items())
     return field.with_metadata(recorded)
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that `with_query_type` recorded; None if missing, or if values were cast.
+    """Return the type that `with_query_type` recorded; None if there is none or values were cast.
 
-    A caller's own metadata may contain any value under this key, so an invalid value is ignored.
+    An invalid value is ignored, because metadata of the caller may contain any value under this
+    key.
     """
     found, arrow_type = _type_in((field.metadata or {}).get(_OF_QUERY))
     return found if arrow_type == field.type else None
 
 
 def _type_in(recorded: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
-    """Return the type in a JSON string and its Arrow type, or None for both if it is invalid."""
+    """Return the type in a JSON string and its Arrow type; both are None if it is invalid."""
     try:
         found = None if recorded is None else parse_type(recorded.decode())
         return found, None if found is None else to_arrow_type(found)
@@ -181,7 +182,7 @@ def _field(
     if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
         recorded = row.extension_metadata(*data_type.parameters)
         metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: recorded}
-    # Arrow refuses a null type that is NOT NULL. Such a column could not contain any row anyway.
+    # Arrow has no null type that is NOT NULL. A NOT NULL column of type void has no rows anyway.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
 
@@ -231,9 +232,9 @@ def from_arrow_schema(
 
     Args:
         schema: the schema of the data.
-        declared: whether columns may get types that users must choose explicitly; True for the
-            schema of an existing table, or for a schema to compare with a table's.
-        fine: whether nanosecond timestamps are stored as such; if not, they are truncated to
+        declared: whether columns may have types that users must choose explicitly; True for the
+            schema of an existing table, or for a schema that is compared with a table's schema.
+        fine: whether nanosecond timestamps keep their unit; if not, they are truncated to
             microseconds.
 
     Raises:
@@ -248,7 +249,7 @@ def from_arrow_type(
 ) -> DataType:
     """Return the type that stores values of an Arrow type, in any encoding or width.
 
-    Unsigned integers become the next wider signed type; naive timestamps become `timestamp_ntz`.
+    Unsigned integers become the next wider signed type, and naive timestamps `timestamp_ntz`.
 
     Args:
         arrow_type: the Arrow type of the values.
@@ -277,7 +278,7 @@ def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Namin
 
 
 def _type_declared_by(field: pa.Field[Any]) -> DataType | None:
-    """Return the type for the Arrow extension of a field, in its type or metadata, or None."""
+    """Return the type that an Arrow extension in a field's type or metadata means, or None."""
     kind: Any = field.type
     if isinstance(kind, pa.BaseExtensionType):
         name, recorded = kind.extension_name, _serialized(kind)
@@ -324,7 +325,7 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) ->
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Return whether an Arrow type is a list of any kind: also large, of fixed size or a view."""
+    """Return whether an Arrow type is any kind of list: also large lists, fixed sizes and views."""
     return any(test(arrow_type) for test in _IS_LIST)
 
 
@@ -348,7 +349,8 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    # Keys of Arrow libraries for their own encodings (`_PL_` is Polars') are not column metadata.
+    # Keys that Arrow libraries use for their own encodings (`_PL_`: Polars) are not column
+    # metadata.
     return {
         (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()
@@ -358,9 +360,9 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _decode_entry(key: str, text: str) -> Any:
-    # Values in Arrow metadata are strings. Parse the entries in which engines store numbers and
-    # lists as JSON. A user's own entry ("comment": "4") remains a string, and so do entries that
-    # the protocol defines as strings (the generation expression `10`, the JSON of an invariant).
+    # Values in Arrow metadata are strings. Parse only the entries in which engines store numbers
+    # and lists as JSON. An entry of a user ("comment": "4") remains a string. So does an entry that
+    # the protocol defines as a string (the generation expression `10`, the JSON of an invariant).
     if key in _TEXTS or not key.startswith(("delta.", "__", "parquet.")):
         return text
     try:

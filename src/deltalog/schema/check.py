@@ -1,6 +1,6 @@
 """Checks of the schema of a new table.
 
-Reading is more lenient: it also accepts existing tables that fail these checks.
+These checks do not apply to reading, which also accepts existing tables that fail them.
 
 Protocol: Schema Serialization Format, Column Mapping
 """
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-# Characters that older Parquet readers interpret as punctuation in schemas.
+# Characters that older Parquet readers interpret as punctuation of a schema.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def check_new_schema(
     schema: StructType, partition_columns: Sequence[str] = (), *, has_column_mapping: bool = False
 ) -> None:
-    """Refuse a schema that a new table must not have.
+    """Raise for a schema that a new table must not have.
 
     Args:
         schema: the schema of the new table.
         partition_columns: the names of the partition columns, in any case.
-        has_column_mapping: whether the table uses column mapping; if so, any name is valid, because
-            physical names are generated.
+        has_column_mapping: whether the table uses column mapping. If it does, any name is valid,
+            because physical names are generated.
 
     Raises:
         InvalidInputError: a name is repeated or needs column mapping, a struct has no fields, a
@@ -77,7 +77,7 @@ def check_new_schema(
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Refuse columns that cannot partition a table with this schema.
+    """Raise for columns that cannot partition a table with this schema.
 
     Raises:
         InvalidInputError: a column does not exist, is repeated, has a collation, has a type without
@@ -109,7 +109,7 @@ def _check_type(path: Path, data_type: DataType) -> None:
         case UnknownType():
             raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
         case StructType():
-            # Data files omit void columns, but a Parquet group needs at least one field.
+            # Data files omit void columns, but a group in a Parquet file needs at least one field.
             if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
                     f"the struct {name!r} has no field that a file can store; add a field"
@@ -126,11 +126,11 @@ def _check_type(path: Path, data_type: DataType) -> None:
             return
 
 
-# --- Arrow values as Python values, or as strings where Python has no such value
+# --- Arrow values as Python values, or as strings if Python cannot represent them
 
 
 def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Return rows as dictionaries; strings replace values that Python lacks."""
+    """Return rows as dictionaries; a value that Python cannot represent becomes a string."""
     names = rows.schema.names
     return [dict(zip(names, row, strict=True)) for row in readable_tuples(rows)]
 
@@ -141,10 +141,10 @@ def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]
 
 
 def readable_values(values: Array) -> list[Any]:
-    """Return the Python values of a column; strings replace values that Python lacks.
+    """Return the Python values of a column; a value that Python cannot represent becomes a string.
 
-    Python lacks nanoseconds without pandas, years before 1 and after 9999, and strings that are not
-    UTF-8.
+    Python cannot represent nanoseconds (without pandas), years before 1 and after 9999, and strings
+    that are not UTF-8.
     """
     if not has_nanoseconds(values.type):
         with contextlib.suppress(ValueError, ArithmeticError):
@@ -156,7 +156,7 @@ def readable_values(values: Array) -> list[Any]:
 
 
 def _readable(value: Any) -> Any:
-    """Convert one value, and each part of a nested value, as `readable_values` does."""
+    """Convert a value, or each part of a nested value; see `readable_values`."""
     kind = value.type
     if has_nanoseconds(kind):
         return str(value.cast(pa.string()).as_py())
@@ -182,12 +182,12 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
     Args:
         values: values of one column.
-        what: where the values come from, for the error message.
-        advice: what the user can do instead, for the error message.
+        what: the origin of the values, for the error message.
+        advice: the advice in the error message.
 
     Raises:
-        InvalidInputError: Python lacks one of the values: a year before 1 or after 9999, a string
-            that is not UTF-8, or nanoseconds where pandas is not installed.
+        InvalidInputError: Python cannot represent a value: a year before 1 or after 9999, a string
+            that is not UTF-8, or nanoseconds if pandas is not installed.
     """
     try:
         return list(values.to_pylist())
@@ -198,5 +198,5 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
 
 def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
-    """Format milliseconds since 1970 as a time in UTC; any year is possible."""
+    """Format milliseconds since 1970 as a time in UTC; the year may be any number."""
     return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

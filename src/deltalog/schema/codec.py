@@ -1,7 +1,7 @@
 """Converting schemas to the JSON of `schemaString`, and back.
 
-Owns the stored form of types and fields. Unknown types are preserved by name, and all field
-metadata is preserved in its order.
+Contains the stored form of types and fields. The names of unknown types are preserved, and so is
+all field metadata in its order.
 
 Protocol: Schema Serialization Format
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_LEVELS: Final = 90
-"""The maximum nesting depth; Parquet readers accept 100, and statistics in checkpoints add some."""
+"""The maximum nesting depth: Parquet readers accept 100, of which statistics need a few."""
 _TOO_DEEP: Final = (
     f"expected types of at most {MAX_LEVELS} levels, because Parquet readers accept no more (a "
     "struct counts as one, a list or map as two)"
@@ -67,7 +67,7 @@ def parse_type(text: str) -> DataType:
 
 
 def encode_schema(schema: StructType) -> str:
-    """Return the schema as one line of JSON, byte for byte as Spark writes it.
+    """Return the schema as one line of JSON, with the same bytes as Spark writes.
 
     Raises:
         InvalidInputError: the types are nested too deeply for Parquet readers.
@@ -116,8 +116,8 @@ def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
 
     Args:
         tree: the parsed JSON.
-        where: the position of the tree in the schema, for messages.
-        level: the number of types that enclose the tree.
+        where: the position of the tree in the schema, for error messages.
+        level: the number of types around the tree.
     """
     if isinstance(tree, str):
         return _named_type(tree, where)
@@ -148,8 +148,8 @@ def _named_type(name: str, where: str) -> DataType:
         return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        # A known type with invalid parameters is an error, unlike a type of a newer protocol
-        # version.
+        # Invalid parameters of a known type are an error. An unknown type is not: it may be of a
+        # newer protocol version.
         if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
@@ -215,7 +215,7 @@ def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
 
 
 def _flag(tree: dict[str, Any], key: str, where: str) -> bool:
-    # A missing member means that NULL is allowed: the protocol's first example lacks
+    # If the member is missing, NULL is allowed: the protocol's first example has no
     # `valueContainsNull`.
     value = tree.get(key)
     if value is not None and not isinstance(value, bool):

@@ -1,7 +1,7 @@
 """Collations: the rules for comparing the strings of a column.
 
-Owns the `__COLLATIONS` entry of column metadata, with its paths and identifiers, and updates it
-when the field is renamed.
+Contains the entry `__COLLATIONS` of column metadata, with its paths and identifiers, and updates
+the entry when the field is renamed.
 
 Protocol: Specifying collations in the table schema
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import Field
 
-# The second identifier has no provider and is invalid, but its meaning is clear.
+# The second identifier has no provider, so it is invalid, but its meaning is clear.
 _BY_BYTES: Final = frozenset({BY_BYTES.lower(), "utf8_binary"})
 
 
 def collations_of(field: Field) -> dict[str, str]:
-    """Return the collations of a field's own strings, without the default collation.
+    """Return the non-default collations of a field's own strings.
 
     Returns:
         A mapping from dotted paths that begin with the field's name (`tags.element`) to identifiers
@@ -58,7 +58,7 @@ def own_collation(field: Field) -> str:
 
 
 def ruled_collation(field: Field) -> str | None:
-    """Return the collation of a string column if deltalog supports it, otherwise None."""
+    """Return a string column's collation if deltalog supports it, otherwise None."""
     found = own_collation(field)
     return found if found in RULES else None
 
@@ -68,7 +68,8 @@ def collation_at(field: Field, inner: Path) -> str:
 
     Args:
         field: the field that contains the strings.
-        inner: the path to the strings in it, such as `("element",)`; empty for the field itself.
+        inner: the path to the strings inside the field, such as `("element",)`; empty for the
+            field.
     """
     if not inner:
         return own_collation(field)
@@ -76,12 +77,12 @@ def collation_at(field: Field, inner: Path) -> str:
 
 
 def has_collations(schema: StructType) -> bool:
-    """Return whether a string in the schema has a collation other than the default."""
+    """Return whether any string in the schema has a non-default collation."""
     return any(collations_of(field) for _, field in walk(schema))
 
 
 def collation_below(schema: StructType, path: Path) -> str | None:
-    """Return a non-default collation of strings in a column, at any depth, or None.
+    """Return a non-default collation of any string in a column, at any depth, or None.
 
     Raises:
         InvalidInputError: the column does not exist.
@@ -93,7 +94,7 @@ def collation_below(schema: StructType, path: Path) -> str | None:
 
 
 def unordered_in(schema: StructType, name: str) -> str | None:
-    """Return why a column is not ordered by bytes, namely its collation or type; None if it is."""
+    """Return the reason (collation or type) why a column is not ordered by bytes; None if it is."""
     collation = collation_below(schema, (name,))
     if collation is not None:
         return f"the collation {collation}"
@@ -104,7 +105,7 @@ def unordered_in(schema: StructType, name: str) -> str | None:
 
 
 def inner_collations(field: Field) -> dict[Path, str]:
-    """Return the collations of a field's own strings; the key is the path in the field."""
+    """Return the collations of a field's own strings, by path in the field."""
     return {
         inner: collation
         for inner in _own_texts(field)
@@ -117,8 +118,8 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
 
     Args:
         field: a field of any type.
-        collations: maps paths in the field to identifiers; the empty path is the field itself. The
-            default collation needs no entry.
+        collations: maps paths in the field to identifiers; the empty path means the field itself.
+            The default collation needs no entry.
     """
     kept = {key: entry for key, entry in field.metadata.items() if key != COLLATIONS_KEY}
     named = {
@@ -128,7 +129,7 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
 
 
 def renamed(field: Field, name: str) -> Field:
-    """Return the field with another name, also in its collation entry."""
+    """Return the field with another name, which its collation entry contains, too."""
     entry = field.metadata.get(COLLATIONS_KEY)
     if not isinstance(entry, dict):
         return replace(field, name=name)
@@ -140,7 +141,7 @@ def renamed(field: Field, name: str) -> Field:
 
 
 def check_collations(schema: StructType) -> None:
-    """Refuse collations of parts that are not strings, and invalid identifiers.
+    """Raise for collations of parts that are not strings, and for invalid identifiers.
 
     Raises:
         InvalidInputError: a collation is invalid; the message names the column.
@@ -179,7 +180,7 @@ def check_collations(schema: StructType) -> None:
 
 
 def _own_texts(field: Field) -> list[Path]:
-    """Return the paths of a field's strings, without strings that belong to fields of structs."""
+    """Return the paths of a field's strings, except strings that belong to fields of structs."""
     found: list[Path] = []
     structs: list[Path] = []
     for path, kind in walk_types(field.type):

@@ -1,7 +1,7 @@
 """Look-up of columns by name and by path.
 
-Look-up ignores case, like the protocol's comparison of names. A path is a tuple of names; in lists
-and maps, its segments are `element`, `key` and `value`.
+Look-up ignores case, because the protocol's comparison of names does. A path is a tuple of names;
+for lists and maps, it contains `element`, `key` or `value`.
 
 Protocol: Schema Serialization Format
 """
@@ -40,12 +40,12 @@ _MAP_SEGMENTS: Final = ("key", "value")
 
 
 def find_field(schema: StructType, path: str | Path) -> Field:
-    """Return the field at a path. Case does not matter, but an exact match has precedence.
+    """Return the field at a path, ignoring case; an exact match has precedence.
 
     Args:
         schema: the schema that contains the field.
-        path: the names on the path. A string is one name, or a dotted path if no column has that
-            name.
+        path: the names on the path. A string is one name or, if no column has that name, a dotted
+            path.
 
     Raises:
         InvalidInputError: the field does not exist, or several fields differ only in case.
@@ -54,7 +54,7 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:
-    """Return the path in the schema's own spelling.
+    """Return the path in the spelling of the schema.
 
     Raises:
         InvalidInputError: the field does not exist, or several fields differ only in case.
@@ -63,15 +63,15 @@ def canonical_path_of(schema: StructType, path: str | Path) -> Path:
 
 
 def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Yield every struct field at every depth, parents first.
+    """Yield every struct field at any depth, parents first.
 
-    Fields of structs inside lists and maps have `element`, `key` or `value` in their path.
+    Fields of structs inside lists and maps have `element`, `key` or `value` in their paths.
     """
     return ((path, field) for path, _, field in _parts(schema, (), None) if field is not None)
 
 
 def walk_types(data_type: DataType) -> Iterator[tuple[Path, DataType]]:
-    """Yield the type and every type inside it with their paths, parents first."""
+    """Yield the type and all types inside it, with their paths, parents first."""
     return ((path, part) for path, part, _ in _parts(data_type, (), None))
 
 
@@ -80,12 +80,13 @@ def map_fields(
     change: Callable[[Field], Field],
     change_type: Callable[[DataType], DataType] = lambda kind: kind,
 ) -> StructType:
-    """Return the schema with every struct field replaced, parents before their children.
+    """Return the schema with every struct field replaced, parents before children.
 
     Args:
         schema: the schema of rows.
-        change: returns the replacement of a field; called for parents first.
-        change_type: returns the replacement of a type that is not a struct; called for parts first.
+        change: returns the replacement of a field; called for parents before children.
+        change_type: returns the replacement of a type that is not a struct; called for inner types
+            first.
     """
 
     def changed(data_type: DataType) -> DataType:
@@ -115,7 +116,7 @@ def loosened(
     Args:
         schema: the schema of rows.
         bare: returns the replacement of a field, with its new name and metadata.
-        leaf: returns the replacement of a type that contains no other types.
+        leaf: returns the replacement of a type that has no inner types.
     """
 
     def loosen(kind: DataType) -> DataType:
@@ -131,7 +132,7 @@ def loosened(
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Yield the fields that are not structs, which are the columns of statistics and data skipping.
+    """Yield the fields that are not structs: the columns of statistics and data skipping.
 
     Lists, maps and variants are leaves.
     """
@@ -144,7 +145,7 @@ def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
 
 
 def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
-    """Return the schema of some columns, in the given order; `a.b` selects only field `b` of `a`.
+    """Return the schema of some columns, in this order; `a.b` selects only the field `b` of `a`.
 
     Raises:
         InvalidInputError: a column does not exist.
@@ -158,7 +159,7 @@ def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
 
 
 def duplicates(schema: StructType) -> list[Path]:
-    """Return the paths of fields that share their name with a sibling, ignoring case.
+    """Return the paths of fields that have the name of a sibling, ignoring case.
 
     Protocol: column names are compared case-insensitively.
     """
@@ -181,7 +182,7 @@ def _narrow(field: Field, rests: list[Path]) -> Field:
 def _parts(
     data_type: DataType, path: Path, field: Field | None
 ) -> Iterator[tuple[Path, DataType, Field | None]]:
-    """Yield path and type at every depth, and the struct field if the type is a field's type."""
+    """Yield path, type and, if the type is a field's type, the struct field, at every depth."""
     yield path, data_type, field
     match data_type:
         case StructType():
@@ -250,7 +251,7 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     raise InvalidInputError(f"there is no column {whole!r}: {hint}")
 
 
-# --- Readable schemas: a tree, a notebook card, and a row for each column
+# --- Readable schemas: a tree, an HTML view for notebooks, and a row for each column
 
 
 _MOST_SHOWN: Final = 300
@@ -259,7 +260,7 @@ _PHYSICAL_KEY: Final = "delta.columnMapping.physicalName"
 
 
 def schema_tree(schema: StructType) -> list[str]:
-    r"""Return a line for each column, followed by the lines of the structs inside it.
+    r"""Return one line for each column, followed by the lines of the fields inside it.
 
     >>> from deltalog import Field, Schema
     >>> inner = Schema([Field("lat", "double"), Field("lon", "double")])
@@ -290,7 +291,7 @@ def schema_rows(schema: StructType) -> list[dict[str, Any]]:
 
 
 def schema_card(schema: StructType) -> str:
-    """Return the schema as HTML for a notebook: the tree, with the metadata of each column."""
+    """Return the schema as HTML for a notebook: the tree, and the metadata of each column."""
     rows = _deep(schema, 0)
     shown = [
         (
@@ -340,7 +341,7 @@ def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
 
 
 def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield the fields of the outermost structs in a type, with their names for the tree."""
+    """Yield the fields of the outermost structs in a type, with their names in the tree."""
     match kind:
         case StructType():
             yield from ((f"{prefix}{field.name}", field) for field in kind)
@@ -363,7 +364,7 @@ def _described(field: Field) -> str:
 
 
 def _short(kind: DataType) -> str:
-    """Return a type's name without the fields of structs, which the tree shows on other lines."""
+    """Return a type's name without the fields of structs, which have lines of their own."""
     match kind:
         case StructType():
             return "struct"

@@ -1,7 +1,7 @@
 """Converting Arrow data to the exact types of a table.
 
-Owns all conversions of incoming data: encodings are decoded, and widths and units are converted if
-no value changes. If a value would change, the error names the column.
+Contains all conversions of incoming data: encodings are decoded, and widths and units are converted
+if no value changes. If a value would change, the error names the column.
 
 Protocol: Primitive Types
 """
@@ -28,7 +28,7 @@ Path = tuple[str, ...]
 def conform(data: Data, schema: pa.Schema) -> Data:
     """Return the same rows with the columns, order and types of `schema`.
 
-    Columns are matched by exact name; columns that the data lacks are filled with NULL.
+    Columns are matched by exact name; columns that the data does not have are filled with NULL.
 
     Args:
         data: rows in any Arrow encoding: dictionary, view, large and run-end encoded arrays, other
@@ -39,7 +39,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
         SchemaMismatchError: the data has a column that the schema lacks, a type is incompatible, or
             a value cannot be converted exactly.
 
-    Cost: columns that already have their target type are not copied.
+    Cost: a column that already has its target type is not copied.
     """
     known = set(schema.names)
     unknown = [name for name in data.schema.names if name not in known]
@@ -107,7 +107,7 @@ def _plain(array: Any) -> Any:
 
 
 def _decoded(array: Any) -> Any:
-    """Decode a dictionary. pyarrow cannot take values from views, which Polars uses."""
+    """Decode a dictionary; pyarrow cannot select values of views, which Polars uses."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     kind = plain.get(array.type.value_type)
     if kind is None:
@@ -133,7 +133,7 @@ def _conform_struct(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(array.type, target, path)
     if not names or not wanted:
         return array.cast(target)
-    # `flatten` respects slices, and masks the values of NULL structs, which might be invalid.
+    # `flatten` applies slices, and masks the values of NULL structs, which may be invalid.
     parts = dict(zip(names, array.flatten(), strict=True))
     children = [
         _conform(parts[field.name], field.type, (*path, field.name))
@@ -161,8 +161,8 @@ def _conform_list(array: Any, target: Any, path: Path) -> Any:
 
 
 def _plain_list(array: Any) -> Any:
-    # The offsets of a list view may overlap or be in any order. pyarrow 26 casts such an array to
-    # an invalid one, so concatenate the lists here.
+    # The offsets of a list view may overlap or be in any order. pyarrow 26 would cast such an array
+    # to an invalid array, so concatenate the lists here.
     value_type = array.type.value_type
     sizes = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = pc.cumulative_sum(sizes)
@@ -185,7 +185,7 @@ def _conform_map(array: Any, target: Any, path: Path) -> Any:
 
 
 def spanned(array: Any, values: Any) -> tuple[Any, Any]:
-    """Return offsets that begin at 0, and only the values that they span, even for a slice."""
+    """Return offsets that begin at 0, and only the values that they refer to, even for a slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)

@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
-# Prefixes of metadata that describes the column of another table, not its data.
+# Prefixes of metadata that belongs to the source table of a column, not to its data.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether all values of `from_type` are values of `to_type`: equal, void or narrower."""
+    """Return whether `to_type` has all values of `from_type`: if it is equal, void or narrower."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Return whether a column may store data of another type, if each value fits exactly.
+    """Return whether a column may store data of another type if every value fits exactly.
 
     `conform` checks the values.
     """
@@ -79,19 +79,19 @@ def merge_schemas(
     allow_widening: bool = False,
     casts: bool = False,
 ) -> StructType:
-    """Return the table's schema, extended by the columns that only the data has.
+    """Return the table's schema with the columns added that only the data has.
 
-    Names are matched without regard to case; the table's spelling and order do not change. New
-    columns and nested fields are added last and are nullable, because existing rows have no value
-    for them.
+    Names are matched ignoring case; the spelling and the order of the table remain. New columns and
+    nested fields are added at the end. They are nullable, because existing rows have no value for
+    them.
 
     Args:
         current: the schema of the table.
         incoming: the schema of the data.
-        allow_widening: whether a wider type in the data widens the column; the field then records
+        allow_widening: whether a wider type in the data widens the column; if so, the field records
             the change.
-        casts: whether the data will be cast, so that the type of a primitive column does not
-            change; the caller checks that the cast is possible.
+        casts: whether the data will be cast, so that the types of primitive columns remain. The
+            caller checks that the casts are possible.
 
     Raises:
         SchemaMismatchError: the data's type is incompatible with the column, or a new column is
@@ -115,7 +115,7 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """Return the field as a new column of a table with rows: nullable, without inherited ids."""
+    """Return the field as a new column of a table with rows: nullable and without ids."""
 
     def fresh(found: Field) -> Field:
         metadata = {
@@ -129,7 +129,7 @@ def new_field(field: Field) -> Field:
 def reorder(incoming: StructType, like: StructType) -> StructType:
     """Return the fields of `incoming` in the order and spelling of `like`, at every depth.
 
-    Fields that `like` lacks are last.
+    Fields that `like` does not have are at the end.
     """
     fields = _by_folded_name(incoming)
     known = [
@@ -198,9 +198,9 @@ def _merge_field(current: Field, incoming: Field, parent: Path, *, allow_widenin
 def _merge_types(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
-    """Return the merged type; `changes` collects the widenings inside the nearest struct field.
+    """Return the merged type; widenings inside the nearest struct field are added to `changes`.
 
-    If `changes` is None, widening is not allowed.
+    If `changes` is None, widening is an error.
     """
     if isinstance(current, StructType) and isinstance(incoming, StructType):
         return _merge_structs(current, incoming, path, allow_widening=changes is not None)
@@ -214,7 +214,7 @@ def _merge_types(
 def _with_parts(
     one: DataType, other: DataType, change: Callable[[DataType, DataType, str], DataType]
 ) -> DataType | None:
-    """Combine two lists or two maps part by part; return None for other types."""
+    """Combine the parts of two lists or two maps; return None for other types."""
     match one, other:
         case ArrayType(), ArrayType():
             element = change(one.element_type, other.element_type, "element")
@@ -243,7 +243,7 @@ def _merge_leaves(
 
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
-    # As in Delta Spark, an integer column becomes a decimal or double only on explicit request.
+    # As in Delta Spark, an integer column becomes a decimal or double only if a user requests it.
     return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
 
 
@@ -258,7 +258,7 @@ def _reorder_type(incoming: DataType, like: DataType) -> DataType:
     return found or incoming
 
 
-# --- Type widening: the allowed changes, and how a field records them
+# --- Type widening: the allowed changes, and how a field records changes
 
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -266,12 +266,12 @@ TYPE_CHANGES_KEY: Final = "delta.typeChanges"
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A past change of a field's type; files may still contain the earlier type.
+    """A past change of a field's type; older files may still contain the earlier type.
 
     Args:
-        from_type: the type before.
-        to_type: the type after.
-        path: the path to the type in the field, such as `element`; empty for the field itself.
+        from_type: the earlier type.
+        to_type: the later type.
+        path: the path to the type inside the field, such as `element`; empty for the field itself.
 
     Protocol: Type Change Metadata
     """
@@ -287,8 +287,8 @@ def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = Fa
     Args:
         from_type: the current type.
         to_type: the new type.
-        is_lenient: whether an integer may become a decimal with the minimum number of digits (byte
-            to decimal(4,1)). Early writers did this, and their files can be read.
+        is_lenient: whether an integer may become the decimal with the fewest sufficient digits
+            (byte to decimal(4,1)). Early writers did this, and such files can be read.
 
     Protocol: Type Widening
     """
@@ -324,7 +324,7 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
 
 
 def check_readable_changes(schema: StructType) -> None:
-    """Refuse a table whose files may contain a type that cannot be read as the current type.
+    """Raise if files may contain values of a type that cannot be read as the current type.
 
     Raises:
         UnsupportedTypeError: a field has a type change that deltalog does not support.
@@ -343,7 +343,7 @@ def check_readable_changes(schema: StructType) -> None:
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """Return the field with one more recorded type change; its type does not change."""
+    """Return the field with an additional recorded type change; its type remains the same."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)
@@ -419,7 +419,7 @@ def drop_column(schema: StructType, path: str | Path) -> StructType:
 
 
 def rename_column(schema: StructType, path: str | Path, new_name: str) -> StructType:
-    """Return the schema with another display name for a column or nested field.
+    """Return the schema with another logical name for a column or nested field.
 
     Raises:
         InvalidInputError: the column does not exist, or the new name exists already.
@@ -436,7 +436,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
 
 
 def move_column(schema: StructType, path: str | Path, where: Where) -> StructType:
-    """Return the schema with a column or nested field at another position in its struct.
+    """Return the schema with a column or nested field moved to another position in its struct.
 
     Raises:
         InvalidInputError: a column does not exist.
@@ -466,8 +466,8 @@ def change_field(
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
     """Return the schema with a wider type at a path, which may end in `element`, `key` or `value`.
 
-    The nearest struct field records the change. A void column may become any type, without a
-    record.
+    The nearest struct field records the change. A void column may become any type, and the change
+    is not recorded.
 
     Raises:
         InvalidInputError: the column does not exist, or the new type is not wider.
@@ -554,7 +554,7 @@ def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]
 
 
 def _depth_of_field(schema: StructType, path: Path) -> int:
-    """Return the number of segments that lead to the last struct field on the path."""
+    """Return the number of path elements up to and including the last struct field."""
     current: DataType = schema
     depth = 0
     for at, segment in enumerate(path, start=1):

@@ -1,7 +1,7 @@
 """Methods of types for conversion to and from JSON and Arrow, as in deltalake.
 
-Defines only the methods. `codec`, `arrow` and `columns` implement them, and add their functions to
-`FORMS` when the package is imported. This avoids an import cycle, because they import `types`,
+Contains only the methods. `codec`, `arrow` and `columns` implement them, and add their functions to
+`FORMS` when the package is imported. This avoids an import cycle: these modules import `types`,
 which imports this module.
 """
 
@@ -22,8 +22,8 @@ class Form:
     """A representation of types, fields and schemas.
 
     Args:
-        write: converts a value to this form; further arguments depend on the form.
-        read: converts this form to a value of the expected class; None if that is not possible.
+        write: converts a value to this form; its other arguments depend on the form.
+        read: converts this form to a value of the expected class; None if this is not possible.
     """
 
     write: Callable[..., Any]
@@ -31,16 +31,16 @@ class Form:
 
 
 FORMS: Final[dict[str, Form]] = {}
-"""The forms by name: `json`, `arrow` and `card`. Each of them is added by its module."""
+"""The forms by name: `json`, `arrow` and `card`. The module of each form adds it."""
 
 
 class SchemaPart:
-    """Base class of types, fields and schemas: converts them to and from JSON and Arrow."""
+    """Base class of types, fields and schemas: conversion to and from JSON and Arrow."""
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments contain the name of the subclass."""
+        """Show the name of the subclass in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, SchemaPart)
 
@@ -63,7 +63,7 @@ class SchemaPart:
         """Return a `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
 
         Args:
-            as_large_types: use 64-bit offsets for strings, binaries and lists.
+            as_large_types: whether strings, binaries and lists have 64-bit offsets.
 
         Raises:
             UnsupportedTypeError: the type is unknown.
@@ -72,7 +72,7 @@ class SchemaPart:
 
     @classmethod
     def from_arrow(cls, value: Any) -> Self:
-        """Return the type, field or schema that can store data of an Arrow type, field or schema.
+        """Return the type, field or schema that stores data of an Arrow type, field or schema.
 
         Accepts any object with `__arrow_c_schema__`.
 

@@ -26,7 +26,7 @@ ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
 """The metadata columns that exist only in tables with row tracking."""
-# Used only while rows are changed: the number of the file that contains the row.
+# A column that is used only to change rows: the number of the file that contains the row.
 FILE_NUMBER: Final = "_metadata.file_number"
 
 CHANGE_TYPE: Final = "_change_type"
@@ -42,7 +42,7 @@ METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     ROW_ID: pa.int64(),
     ROW_COMMIT_VERSION: pa.int64(),
 }
-"""The columns that a scan adds if they are selected by name: location and identity of a row."""
+"""The columns that a scan adds if they are selected by name: position and identity of a row."""
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     CHANGE_TYPE: pa.string(),
@@ -56,7 +56,7 @@ _MOST_MS: Final = (2**63 - 1) // 1000
 def moment_of(time_ms: int | None) -> int | None:
     """Convert milliseconds since 1970 to microseconds.
 
-    Returns None if out of range, because a log may contain any number.
+    Returns None if the result is out of range, because a log may contain any number.
     """
     return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000
 
@@ -82,7 +82,7 @@ def has_own_metadata(schema: StructType) -> bool:
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """Return those `METADATA_COLUMNS` whose names are not hidden by a column of the table."""
+    """Return the `METADATA_COLUMNS` whose names are not hidden by a column of the table."""
     if has_own_metadata(schema):
         return {}
     if METADATA_COLUMNS.keys().isdisjoint(schema.names):

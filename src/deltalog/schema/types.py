@@ -1,7 +1,7 @@
 """The data types of a Delta table, as values.
 
-Owns types, fields and schemas, and the names of collations. Look-up, changes and conversion are in
-`columns`, `evolve` and `arrow`.
+Contains types, fields and schemas, and the names of collations. `columns`, `evolve` and `arrow`
+contain look-up, changes and conversion.
 
 Protocol: Schema Serialization Format (Primitive Types, Struct Type, Struct Field, Array Type,
 Map Type, Variant Type)
@@ -23,7 +23,7 @@ from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# The keys of column metadata that users declare.
+# The keys in column metadata that users set.
 GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
 IDENTITY_START_KEY: Final = "delta.identity.start"
 IDENTITY_STEP_KEY: Final = "delta.identity.step"
@@ -34,7 +34,7 @@ COLLATIONS_KEY: Final = "__COLLATIONS"
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType(SchemaPart):
-    """A type without parts: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
+    """A type without inner types: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
 
     Raises:
         InvalidInputError: the name is not a primitive type, or the decimal is out of range.
@@ -61,12 +61,12 @@ class PrimitiveType(SchemaPart):
 
     @property
     def primitive(self) -> Primitive:
-        """The type's row in the table of primitive types; parameters do not matter."""
+        """Return the type's row in the table of primitive types, which ignores parameters."""
         return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters in the brackets of the name."""
+        """Return the parameters in the brackets of the name."""
         _, _, inner = self.type.partition("(")
         return tuple(map(str.strip, inner[:-1].split(","))) if inner else ()
 
@@ -77,12 +77,12 @@ class PrimitiveType(SchemaPart):
 
     @property
     def precision(self) -> int:
-        """The number of digits of a decimal. InvalidInputError for other types."""
+        """Return the number of digits of a decimal; raise InvalidInputError for other types."""
         return self._decimal_parameter(0)
 
     @property
     def scale(self) -> int:
-        """The number of digits after the point of a decimal. InvalidInputError for other types."""
+        """Return the number of digits after the point; raise InvalidInputError for other types."""
         return self._decimal_parameter(1)
 
     def _decimal_parameter(self, place: int) -> int:
@@ -99,7 +99,7 @@ class PrimitiveType(SchemaPart):
         return f"PrimitiveType({self.type!r})"
 
 
-# The types that rules of the protocol or of SQL refer to.
+# Types to which rules of the protocol or of SQL refer.
 STRING: Final = PrimitiveType("string")
 BYTE: Final = PrimitiveType("byte")
 SHORT: Final = PrimitiveType("short")
@@ -126,7 +126,7 @@ def decimal_type(precision: int, scale: int) -> PrimitiveType:
 
 @dataclass(frozen=True, slots=True)
 class VariantType(SchemaPart):
-    """A semi-structured value: numbers, strings, objects and lists, different in each row.
+    """A semi-structured value: a number, a string, an object or a list, which may differ by row.
 
     Protocol: Variant Type
     """
@@ -143,13 +143,13 @@ class VariantType(SchemaPart):
 
 @dataclass(frozen=True, slots=True)
 class UnknownType(SchemaPart):
-    """A type that deltalog does not support, so columns of this type cannot be read.
+    """A type that deltalog does not support; columns of this type cannot be read.
 
-    The schema and history of such a table can be shown, and its metadata is preserved.
+    The schema and the history of such a table can be shown, and the table's metadata is preserved.
 
     Args:
         name: the name of the type in the schema.
-        definition: the type as compact JSON, if it is not only a name.
+        definition: the type as compact JSON, if it is more than a name.
     """
 
     name: str
@@ -175,7 +175,7 @@ class ArrayType(SchemaPart):
         element_type: DataType | str,
         contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
-        """Also accept a type's name as the element type."""
+        """Create the type; the element type may be given by its name."""
         object.__setattr__(self, "element_type", as_type(element_type))
         object.__setattr__(self, "contains_null", contains_null)
 
@@ -191,7 +191,7 @@ class ArrayType(SchemaPart):
 
 @dataclass(frozen=True, slots=True)
 class MapType(SchemaPart):
-    """Pairs of key and value; keys are never null.
+    """Pairs of key and value; keys are never NULL.
 
     Protocol: Map Type
     """
@@ -206,7 +206,7 @@ class MapType(SchemaPart):
         value_type: DataType | str,
         value_contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
-        """Also accept types' names as key and value type."""
+        """Create the type; key type and value type may be given by their names."""
         object.__setattr__(self, "key_type", as_type(key_type))
         object.__setattr__(self, "value_type", as_type(value_type))
         object.__setattr__(self, "value_contains_null", value_contains_null)
@@ -226,7 +226,7 @@ class Field(SchemaPart):
     """A column of a table, or a field of a struct.
 
     Args:
-        name: the name for users; under column mapping the physical name is in `metadata`.
+        name: the logical name; with column mapping, the physical name is in `metadata`.
         type: the type, or its name.
         nullable: False if the column must not contain NULL.
         metadata: the column metadata, as JSON values; unknown entries are preserved.
@@ -246,18 +246,18 @@ class Field(SchemaPart):
         nullable: bool = True,  # noqa: FBT001, FBT002  # as above
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Also accept a type's name as the type, and None as empty metadata."""
+        """Create the field; the type may be given by its name, and None means empty metadata."""
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "nullable", nullable)
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
     def comment(self, text: str) -> Field:
-        """Return this column with a comment."""
+        """Return the column with a comment."""
         return self._with(comment=text)
 
     def collate(self, collation: str, at: str = "") -> Field:
-        """Return this column with a collation for comparing its strings.
+        """Return the column with a collation for comparing its strings.
 
         Args:
             collation: the name in SQL, such as `UTF8_LCASE`; the default is `UTF8_BINARY`.
@@ -280,7 +280,7 @@ class Field(SchemaPart):
         return replace(self, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
     def default(self, expression: str) -> Field:
-        """Return this column with a default value, for writes that omit the column.
+        """Return the column with a default value, for writes that omit the column.
 
         Args:
             expression: Spark SQL that uses no column, such as `0` or `current_timestamp()`.
@@ -290,7 +290,7 @@ class Field(SchemaPart):
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
-        """Return this column as a generated column, which is computed from other columns.
+        """Return the column as a generated column, which is computed from other columns.
 
         Args:
             expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
@@ -300,12 +300,13 @@ class Field(SchemaPart):
         return self._with(**{GENERATION_EXPRESSION_KEY: expression})
 
     def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
-        """Return this column, of type long, as an identity column, which numbers new rows.
+        """Return the column, of type long, as an identity column, which numbers new rows.
 
         Args:
             start: the first number.
             step: the difference between successive numbers, not 0.
-            always: if False, writes may provide their own numbers.
+            always: whether only the table assigns the numbers; if False, writes may provide
+                numbers.
 
         Protocol: Identity Columns
         """
@@ -343,7 +344,7 @@ class StructType(SchemaPart):
     )
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
-        """Store any sequence of fields as a tuple."""
+        """Create the type; any sequence of fields is stored as a tuple."""
         object.__setattr__(self, "fields", FrozenList(fields))
         object.__setattr__(self, "_by_folded", None)
 
@@ -357,7 +358,7 @@ class StructType(SchemaPart):
         return "struct"
 
     def fields_named(self, name: str) -> Sequence[Field]:
-        """Return the fields with exactly this name, or else those whose names differ only in case.
+        """Return the fields with exactly this name or, if none, those that differ only in case.
 
         Cost: one pass over the fields for all calls together.
         """
@@ -372,7 +373,7 @@ class StructType(SchemaPart):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields' names, in order."""
+        """Return the fields' names, in order."""
         return tuple(column.name for column in self.fields)
 
     def __iter__(self) -> Iterator[Field]:
@@ -380,7 +381,7 @@ class StructType(SchemaPart):
         return iter(self.fields)
 
     def __len__(self) -> int:
-        """The number of fields."""
+        """Return the number of fields."""
         return len(self.fields)
 
     def json(self) -> dict[str, Any]:
@@ -433,7 +434,7 @@ def _unknown_type(value: object) -> InvalidInputError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollationRules:
-    """How strings are compared: by the bytes of a key that is derived from each string.
+    """How strings are compared: by the bytes of a key, which is derived from each string.
 
     Args:
         lowers: whether the key is in lower case.
@@ -458,7 +459,7 @@ _PROVIDER_OF_SPARK: Final = "spark"
 _PROVIDER_OF_ICU: Final = "icu"
 _QUALIFIER: Final = ("SYSTEM", "BUILTIN")
 _BY_FOLDED: Final = {identifier.lower(): identifier for identifier in (BY_BYTES, *RULES)}
-# The suffixes of Spark's names, in this order; CS and AS are the defaults.
+# The suffixes of names in Spark, in this order. CS and AS are the defaults and have no suffix.
 _MODIFIERS: Final = {"CI": "_CI", "CS": "", "AI": "_AI", "AS": "", "RTRIM": "_RTRIM"}
 _SAME_MODIFIERS: Final = ({"CI", "CS"}, {"AI", "AS"}, {"RTRIM"})
 # The languages, scripts and countries with a collation in ICU 78, by their names in Spark 4.2.
@@ -479,7 +480,7 @@ _LOCALE_OF: Final = {locale.upper(): locale for locale in _LOCALES}
 def canonical(identifier: str) -> str:
     """Return a known identifier in Spark's spelling, and an unknown identifier unchanged.
 
-    Some writers spell identifiers in another case: `SPARK.UTF8_LCASE`.
+    Some writers write identifiers in another case: `SPARK.UTF8_LCASE`.
     """
     return _BY_FOLDED.get(identifier.lower(), identifier)
 
@@ -509,7 +510,7 @@ def name_in_sql(identifier: str) -> str:
 
 
 def versioned(identifier: str) -> str:
-    """Return the identifier with the current version of its rules, as used in statistics."""
+    """Return the identifier with the current version of its rules, which statistics contain."""
     return f"{identifier}.{RULES_VERSION}"
 
 
@@ -517,7 +518,7 @@ def _identified(name: str) -> str | None:
     of_spark = _BY_FOLDED.get(f"{_PROVIDER_OF_SPARK}.{name.lower()}")
     if of_spark is not None:
         return of_spark
-    # Use the longest match, because both `sr_Latn` and `sr` are locales.
+    # Try the longest name first, because both `sr_Latn` and `sr` are locales.
     parts = name.split("_")
     for count in range(len(parts), 0, -1):
         locale = _LOCALE_OF.get("_".join(parts[:count]))

@@ -1,6 +1,6 @@
 """Delta Sharing: the client and the server.
 
-`SharedTable` and `SharingClient` read shared tables; `deltalog.sharing.server` shares tables. Names
+`SharedTable` and `SharingClient` read shared tables. `deltalog.sharing.server` shares tables. Names
 are imported on first use.
 """
 

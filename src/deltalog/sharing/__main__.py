@@ -1,4 +1,4 @@
-"""`python -m deltalog.sharing`: the server's commands; the extra `cli` is not needed."""
+"""`python -m deltalog.sharing`: the server's commands, without the extra `cli`."""
 
 from __future__ import annotations
 

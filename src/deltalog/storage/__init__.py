@@ -1,10 +1,11 @@
 """Bytes: stores, HTTP, Parquet files.
 
 - `store`: the interface of all stores; `fsspec_store`: its implementation over file systems.
-- `stores`: the calls of each kind of store. `http`: the HTTP client. `parquet`: Parquet files.
-- `pool`: threads for reads. `atomic`, `staging`, `links`: files of local disks. `faults`: errors.
+- `stores`: the file operations of each kind of store. `http`: the HTTP client. `parquet`: Parquet
+  files.
+- `pool`: threads for reads. `atomic`, `staging`, `links`: local files. `faults`: errors.
 
-Import `parquet` and `pool` directly: importing `parquet` takes 0.1 s.
+Import `parquet` and `pool` directly, because importing `parquet` takes 0.1 s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Put-if-absent: if several writers create the same file, exactly one of them succeeds.
 
-Every commit relies on this guarantee. Readers never see an incomplete file. If a store has no known
-atomic create, commits are refused, unless the user passes a lock that all writers share.
+Every commit relies on this guarantee. Readers never see an incomplete file. If no atomic create is
+known for a store, commits are refused, unless the user passes a lock that all writers share.
 
 Protocol: Delta Log Entries (writers must never overwrite an existing log entry)
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
-"""Matches the names of temporary files of `write_temporary`, which a killed writer leaves."""
+"""Matches the names of temporary files, which a killed writer leaves (`write_temporary`)."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
@@ -41,8 +41,8 @@ class Folder:
 
     Args:
         path: the path of the directory.
-        descriptor: an open descriptor of the directory. Calls relative to it use this directory
-            even if the path changes. None if the operating system has no such calls.
+        descriptor: an open descriptor of the directory. Calls relative to it use the same directory
+            even if another directory gets its path. None if the operating system has no such calls.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Folder:
         return True
 
     def link(self, name: str, target: Folder, new: str) -> None:
-        """Give a file a second name, or raise `FileExistsError`."""
+        """Create a hard link to a file under a second name, or raise `FileExistsError`."""
         os.link(self._own(name), target._own(new), **self._ways(target))  # the same class
 
     def rename(self, name: str, target: Folder, new: str) -> None:
@@ -90,7 +90,7 @@ class Folder:
         shutil.rmtree(self._own(name), ignore_errors=True, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Sync the directory's names to the disk, if the operating system supports it."""
+        """Sync the directory entries to the disk, if the operating system supports it."""
         if self.descriptor is None:
             sync_directory(self.path)
         else:
@@ -100,7 +100,7 @@ class Folder:
         """Sync the data of a file to the disk."""
         descriptor = self.open(
             name, os.O_RDWR
-        )  # Windows syncs only files that are open for writing
+        )  # Windows can sync only files that are open for writing
         try:
             os.fsync(descriptor)
         finally:
@@ -118,26 +118,26 @@ class Folder:
 def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
-    The data is written to a temporary file in the same directory, which is then renamed
+    The data is written to a temporary file in the same directory, which then gets its final name
     (`take_name`).
 
     Args:
         folder: the directory of the file.
         name: the name of the file.
         data: the whole content.
-        syncs: whether to sync data and name to the disk.
+        syncs: whether to sync the data and the directory entry to the disk.
     """
-    if folder.has(name):  # avoids writing a temporary file; only the link below is atomic
+    if folder.has(name):  # a quick check; only `take_name` is atomic
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     temporary = write_temporary(folder, name, data, syncs=syncs)
     take_name(folder, temporary, folder, name, syncs=syncs)
 
 
 def take_name(source: Folder, temporary: str, target: Folder, name: str, *, syncs: bool) -> None:
-    """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
+    """Give a complete temporary file its final name, or raise `FileExistsError` and delete it.
 
-    This creates a hard link, which is atomic and fails if the name exists. Without hard links, it
-    uses a rename that never replaces.
+    A hard link is used, because creating it is atomic and fails if the name exists. On file systems
+    without hard links, the file is renamed by a call that never replaces a file.
 
     Raises:
         StorageError: the file system supports neither hard links nor such a rename.
@@ -163,8 +163,8 @@ def sync_file(path: str) -> None:
 
 
 def sync_directory(directory: str) -> None:
-    """Sync the names in a directory to the disk, if the operating system supports it."""
-    # Windows cannot open directories, but its journal makes names durable.
+    """Sync the entries of a directory to the disk, if the operating system supports it."""
+    # Windows cannot open directories, but its journal makes directory entries durable.
     if sys.platform == "win32":
         return
     _sync_names(os.open(directory, os.O_RDONLY))
@@ -181,7 +181,7 @@ def _sync_names(descriptor: int) -> None:
 
 
 def make_directories(directory: str, *, syncs: bool) -> None:
-    """Make a directory and its parents; with `syncs`, sync their names to the disk."""
+    """Make a directory and its parents; with `syncs`, sync their directory entries to the disk."""
     made = [directory]
     while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # strings
         made.append(parent)
@@ -228,7 +228,7 @@ def create_under_lock(
     path: str,
     data: bytes,
 ) -> None:
-    """Create a file under a lock that all writers of it use, or raise `FileExistsError`."""
+    """Create a file under the lock of its writers, or raise `FileExistsError`."""
     with lock:
         if exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -252,12 +252,12 @@ def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) 
 
 
 def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
-    """Send a conditional request, and repeat it while the service reports a conflict."""
+    """Send a conditional request; repeat it while the service reports a conflict."""
     for attempt in range(1, _UNDECIDED_ATTEMPTS + 1):
         try:
             send()
         except OSError as error:
-            # S3 reports a conflict of two conditional writes, after which the request must be
+            # S3 reports a conflict if two conditional writes collide. Then the request must be
             # repeated.
             if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):
                 raise
@@ -267,7 +267,7 @@ def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
 
 
 def memory_lock() -> AbstractContextManager[Any]:
-    """The lock of all memory file systems: they share one dictionary."""
+    """The lock of all memory file systems, because they share one dictionary."""
     return _memory.lock
 
 
@@ -286,7 +286,7 @@ if hasattr(os, "register_at_fork"):
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
-# Some network and virtual file systems have no fsync of directories.
+# Some network and virtual file systems cannot sync directories.
 _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP})
 _HERE: Final = -2 if sys.platform == "darwin" else -100
 """AT_FDCWD."""

@@ -1,4 +1,4 @@
-"""The only place of this package that converts foreign exceptions to `deltalog.errors`.
+"""Converts exceptions of other libraries to `deltalog.errors`; nothing else in this package does.
 
 This module recognises exceptions of the operating system, botocore, azure.core, google, aiohttp,
 requests and Arrow without importing these libraries. Each `StoreKind` lists the error names of its
@@ -33,7 +33,7 @@ def storage_error(
         error: the exception.
         operation: what was attempted (`read`, `list`, …).
         path: the file or directory.
-        secrets: strings that must not be shown, in addition to strings that look like a secret.
+        secrets: strings to hide in the message, in addition to strings that look like a secret.
     """
     if isinstance(error, DeltaError):
         return error
@@ -43,10 +43,10 @@ def storage_error(
 
 @contextlib.contextmanager
 def disk_errors(purpose: str) -> Iterator[None]:
-    """Raise errors of temporary files, such as those of a full disk, as `StorageError`.
+    """Convert errors of temporary files, such as a full disk, to `StorageError`.
 
     Args:
-        purpose: purpose of the files, to follow "cannot write temporary files to" (`sort`).
+        purpose: the purpose of the files, as in "cannot write temporary files to sort".
     """
     try:
         yield
@@ -92,7 +92,7 @@ def _meaning(error: Exception) -> type[StorageError]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes, each once, because libraries wrap other exceptions."""
+    """Yield the error and its causes, because libraries wrap exceptions of other libraries."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -115,7 +115,7 @@ def _codes(error: BaseException) -> Iterator[object]:
         yield response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     elif response is not None:  # requests
         yield getattr(response, "status_code", None)
-    # azure.core, aiohttp, gcsfs; stop at the first name, because aiohttp warns of its old name
+    # azure.core, aiohttp, gcsfs. Stop at the first name, because reading `code` of aiohttp warns.
     for name in ("status_code", "status", "code"):
         if (value := getattr(error, name, None)) is not None:
             yield value
@@ -126,7 +126,8 @@ _COMMON: Final[dict[str, type[StorageError]]] = {
     **dict.fromkeys(
         ("FileNotFoundError", "NotADirectoryError", "NotFound", "404", "410"), ObjectNotFoundError
     ),
-    # Without 409: in S3 it means that two conditional writes collided, and both may have failed.
+    # 409 is not listed: in S3 it means that two conditional writes collided, and both may have
+    # failed.
     **dict.fromkeys(("FileExistsError", "PreconditionFailed", "412"), AlreadyExistsError),
     **dict.fromkeys(("PermissionError", "Forbidden", "401", "403"), AccessDeniedError),
 }
@@ -141,11 +142,11 @@ _HIDDEN_NAMES: Final = (  # names of values to hide
 # A URL may be a percent-encoded parameter of another URL.
 _BEFORE_NAME: Final = r"(?:(?<![a-z0-9])|(?<=%26)|(?<=%3f))"
 _LOGIN: Final = r"://[^/\s:@\[]*"
-# Schemes whose authority is a bucket or a container: a colon in it does not begin a port.
+# Schemes whose authority is a bucket or a container, so a colon in it is not followed by a port.
 _WITHOUT_PORTS: Final = r"\b(?:s3[an]?|gcs|gs|az|abfss?|wasbs?|adl|oss|cosn?|obs|r2)"
 _LOGIN_OF_BUCKET: Final = re.compile(rf"(?i)(?P<head>{_WITHOUT_PORTS}{_LOGIN}):[^\s@'\"]+@")
 _SECRET_PATTERNS: Final = (
-    # scheme://user:password@host; keys of S3 often contain slashes that are not encoded.
+    # scheme://user:password@host. S3 keys as passwords often contain slashes that are not encoded.
     (re.compile(rf"(?P<head>[A-Za-z][\w+.-]*{_LOGIN}):[^/\s]+@"), r"\g<head>:***@"),
     (_LOGIN_OF_BUCKET, r"\g<head>:***@"),
     (
@@ -179,7 +180,7 @@ _SECRET_PATTERNS: Final = (
 
 
 ATTEMPTS: Final = 2
-"""The number of attempts for clients that can limit it."""
+"""The number of attempts, for clients whose number of attempts can be set."""
 PAUSE_SECONDS: Final = 0.3
 """The wait before the second attempt, for example while a name server restarts."""
 _UNREACHED: Final = "EndpointConnectionError"
@@ -193,7 +194,7 @@ def impatient_client(client: Any, service: str) -> Any:
 
 
 class FirstContact:
-    """A handler of botocore's event `needs-retry` that limits retries of the first request.
+    """A handler of botocore's event `needs-retry` that reduces the retries of the first request.
 
     Args:
         service: botocore's name of the service.

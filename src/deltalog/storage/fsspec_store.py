@@ -76,12 +76,12 @@ def open_store(
     """Return the store for a table's location.
 
     Args:
-        table: a path or URL, taken literally (`%41` is three characters), or a store.
+        table: a path or URL, which is not percent-decoded; or a store.
         storage_options: credentials and settings, by their names in fsspec, deltalake or the cloud
             SDKs; or a function that returns them, which is called again if access is denied.
         filesystem: an fsspec or pyarrow file system; `table` is then a path in it.
-        commit_lock: function that makes a lock that all writers of the table share; required for
-            commits to file systems that cannot create a file atomically.
+        commit_lock: a function that returns a lock that all writers of the table share; required
+            for commits to file systems that cannot create a file atomically.
 
     Raises:
         InvalidInputError: `table` is not a location, or `filesystem` is not a file system.
@@ -102,18 +102,18 @@ def open_store(
 class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
-    Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused. A log is not trusted:
-    it could make its reader fetch files that only the reader may access. The option
-    `trusted_locations` allows such paths, for example for shallow clones. Another file system with
-    the same options reads them.
+    Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused, because a log is not
+    trusted: it could make its reader fetch files that only the reader may access. The option
+    `trusted_locations` allows such paths, for example for shallow clones. They are read through
+    another file system with the same options.
 
     Args:
         location: path or URL of the table.
         storage_options: see `open_store`.
         filesystem: see `open_store`.
         commit_lock: see `open_store`.
-        within: the directory that the caller named, if it is a parent of the table. If it is local,
-            no directory between the two may be a link.
+        within: the directory that the caller passed, if it is a parent of the table. In a local
+            path, no directory between it and the table may be a link.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class FsspecStore:
         within: str | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
-        # Cached, because `isinstance` with a protocol looks up each of its methods.
+        # Cached here, because `isinstance` with a protocol looks up each method of the protocol.
         self._expiring = storage_options if isinstance(storage_options, ExpiringOptions) else None
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
@@ -144,7 +144,7 @@ class FsspecStore:
 
     @property
     def root(self) -> str:
-        """The table's location, without secrets: for messages and for absolute paths."""
+        """The table's location without secrets, for error messages and absolute paths."""
         return self._root
 
     @property
@@ -158,12 +158,12 @@ class FsspecStore:
         return self._home
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """Yield the files directly in `directory` from name `first` on, in order of their names."""
+        """Yield the files in `directory` with names from `first` on, in order of names."""
         found = self._run("list", directory, lambda files, path: files.list_directory(path, first))
         return _below(directory, sorted(found, key=lambda file: file.path))
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
-        """Return a directory's files; may return None if there are more than `most`."""
+        """Return the files of a directory; may return None if there are more than `most` files."""
         found = self._run("list", directory, lambda files, path: files.list_short(path, most))
         if found is None:
             return None
@@ -171,12 +171,12 @@ class FsspecStore:
         return list(_below(directory, found))
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """Yield every file at any depth below `directory`, in no order."""
+        """Yield every file at any depth below `directory`, in any order."""
         found = self._run("list", directory, lambda files, path: list(files.list_tree(path)))
         return _below(directory, found)
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Return files and directories directly in a directory; paths are relative to the root."""
+        """Return the files and directories in a directory, with paths relative to the root."""
         files, directories = self._run("list", directory, lambda files, p: files.list_level(p))
         return list(_below(directory, files)), [_prefix(directory) + name for name in directories]
 
@@ -205,8 +205,8 @@ class FsspecStore:
     def open(self, path: str) -> BinaryIO:
         """Return a seekable file for reading.
 
-        Cost: nothing for local files; otherwise a `stat` now and one range request per megabyte
-            read.
+        Cost: nothing for local files; otherwise a `stat` now, and one range request per megabyte
+            that is read.
         """
         native = self.native_path(path)
         if native is not None:
@@ -239,7 +239,7 @@ class FsspecStore:
 
     @property
     def syncs(self) -> bool:
-        """Whether writes of local files sync data and name to the disk before they return."""
+        """Whether writes sync local files and their directory entries to the disk."""
         options = self._options if isinstance(self._options, Mapping) else {}
         return self._may_sync and truth(FSYNC, options.get(FSYNC, True))
 
@@ -255,17 +255,17 @@ class FsspecStore:
         Raises:
             UnsafePathError: a path leaves the table through a link; no file is deleted.
         """
-        if self._home is not None:  # check all paths before deleting the first file
+        if self._home is not None:  # check all paths before deleting any file
             self._home.check(paths)
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
-        """Return the operating system's path of a file, or None if it has none."""
+        """Return the operating system's path of a file; None if the file has no such path."""
         return self._own_path(path) if self._place(path)[0].is_native else None
 
     @property
     def can_sign(self) -> bool:
-        """Whether the service has signed URLs."""
+        """Whether the service supports signed URLs."""
         return self._kind.can_sign
 
     def signed_url(self, path: str, seconds: int) -> str:
@@ -329,7 +329,7 @@ class FsspecStore:
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
-            # If the foreign message contains a secret, drop the cause, which tracebacks would show.
+            # If the original message contains a secret, omit the cause, because tracebacks show it.
             raise mapped from (None if holds_secret(error, self._secrets) else error)
 
     def _run_many(
@@ -338,7 +338,7 @@ class FsspecStore:
         paths: Sequence[str],
         act: Callable[[Files, Sequence[str]], _Result],
     ) -> list[tuple[list[int], _Result]]:
-        """Call `act` once per file system; return the indices of its paths and each result."""
+        """Call `act` once per file system; return its path indices and result for each."""
         absolute = absolute_numbers(paths)
         relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all paths
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
@@ -356,7 +356,7 @@ class FsspecStore:
         return results
 
     def _place(self, path: str) -> Place:
-        """Return the kind of the file system for a path, and its account or an empty string."""
+        """Return the store kind for a path, and the account in the path or an empty string."""
         if not is_absolute(path):
             return self._kind, ""
         kind = store_kind(path)
@@ -382,13 +382,13 @@ class FsspecStore:
         """Whether `trusted_locations` allows this path in another store."""
         if (
             self._trusted is None
-        ):  # cached, because this runs for each file, and options may come from a slow function
+        ):  # cached: this runs for each file, and a function that returns options may be slow
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
 
     def _own_path(self, path: str) -> str:
-        """Return the path in the file system of `_place`."""
+        """Return the path inside the file system that `_place` determines."""
         if not is_absolute(path):
             if not path:
                 return self._base
@@ -405,7 +405,7 @@ class FsspecStore:
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
-            self._forget_files()  # event loops and sockets cannot be used after a fork
+            self._forget_files()  # a forked child cannot use the parent's event loops and sockets
         is_due = self._expiring is not None and self._expiring.is_due()
         with self._lock:
             if is_due:
@@ -450,7 +450,7 @@ def _account(location: str) -> str:
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
-    """Return the location for messages and logs, and the path in the file system."""
+    """Return the location for messages and logs, and the path inside the file system."""
     if not location:
         raise InvalidInputError("expected a table's location, found an empty string")
     if filesystem is not None and not isinstance(filesystem, LocalFiles):

@@ -1,7 +1,7 @@
-"""Protection against links in a local table: files outside the table are not written or deleted.
+"""Protection against links in a local table: no file outside the table is written or deleted.
 
-The path of the root may contain links if the caller passed it so. If the operating system can open
-files relative to an open directory, the check remains valid until the operation ends, even if
+The root's own path may contain links, because the caller passed it. If the operating system can
+open files relative to an open directory, the check remains valid until the operation ends, even if
 another process replaces a directory by a link meanwhile.
 
 Protocol: none
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# O_PATH opens parent directories without read permission; macOS does not have it.
+# O_PATH opens parent directories without read permission. macOS does not have it.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
@@ -66,9 +66,10 @@ class Home:
         return Home(self.given, self.below.rpartition("/")[0])
 
     def check(self, paths: Sequence[str]) -> None:
-        """Raise for paths that leave the table through a link.
+        """Raise if a path leaves the table through a link.
 
-        A vacuum deletes files by name, and a name does not show whether it contains a link.
+        Vacuum, for example, deletes files by path, and a path does not show whether it contains a
+        link.
 
         Args:
             paths: decoded paths relative to the root; absolute paths are not checked.
@@ -127,7 +128,8 @@ class Home:
         try:
             return _walk(home, inner, makes=makes, syncs=syncs)
         except _LinkFoundError:
-            # Follow a link whose target is in the table: open the target by its path without links.
+            # A link may have its target in the table. Then open the target by its path without
+            # links.
             real = self._real()
             way = os.path.relpath(self._real_below(real, inner), real)
             try:
@@ -147,7 +149,7 @@ class Home:
         return os.open(self.given, _THROUGH)
 
     def _inner(self, directory: str) -> str | None:
-        """Return an absolute directory relative to the root; None if it is outside of the root."""
+        """Return a directory's path relative to the root; None if it is outside of the root."""
         root = self.root
         if directory == root:
             return ""
@@ -172,11 +174,11 @@ class Home:
 
 
 class _LinkFoundError(Exception):
-    """A part of a path is a link, or is `..`."""
+    """An element of a path is a link, or is `..`."""
 
 
 def _real_path(path: str) -> str:
-    """Return a path without links.
+    """Resolve all links in a path.
 
     `os.path.realpath` of Python 3.11 and 3.12 fails if a link is replaced during the call.
     """
@@ -224,7 +226,7 @@ def _step(here: int, part: str, *, makes: bool, syncs: bool) -> int:
         if error.errno in _NO_DIRECTORY and _is_link(part, here):
             raise _LinkFoundError(part) from None
         raise
-    with contextlib.suppress(FileExistsError):  # another writer has created it meanwhile
+    with contextlib.suppress(FileExistsError):  # another writer may have created it meanwhile
         os.mkdir(part, dir_fd=here)
     if syncs:
         atomic.Folder("", here).sync()

@@ -2,7 +2,7 @@
 
 `AWS_ACCESS_KEY_ID`, `aws_region`, `azure_storage_account_name`, `google_service_account`, … mean
 the same as in deltalake; case is ignored. An unknown option is passed to fsspec unchanged, so the
-names of s3fs, adlfs and gcsfs are valid, too. The module of each store kind lists its option names.
+option names of s3fs, adlfs and gcsfs are valid, too. The module of each store kind lists its names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option with which callers allow a log to refer to files in other stores."""
 FSYNC: Final = "fsync"
 """The option that sets whether local files are synced to the disk; True by default."""
-# Minimum similarity of a misspelt name; `endpoint_url_s3` and `endpoint_url_sts` are less similar.
+# The minimum similarity of two names for a typing error. `endpoint_url_s3` and `endpoint_url_sts`
+# are less similar.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
@@ -35,7 +36,7 @@ class ExpiringOptions(Protocol):
     """Options that expire, such as temporary credentials."""
 
     def __call__(self) -> Mapping[str, Any]:
-        """Return the options; renew them if they expire soon or were refused."""
+        """Return the options; renew them first if they expire soon or were refused."""
         ...
 
     def is_due(self) -> bool:
@@ -70,8 +71,9 @@ def translate(
     Args:
         kind: the kind of the store.
         names: the argument for each option of this kind as `outer.inner!conversion`; the conversion
-            is `bool`, `seconds` or missing. `finish` of the kind must replace arguments of the form
-            `!name`. An empty string means that the option is ignored.
+            is `bool`, `seconds` or missing. Arguments of the form `!name` are for the `finish`
+            method of the kind, which must replace them. An empty string means that the option is
+            ignored.
         options: the user's options.
         own: whether the user passed these options for this kind; otherwise unknown options are
             ignored.
@@ -98,7 +100,7 @@ def translate(
 
 
 def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
-    """Raise for a probably misspelt name, whose value would have no effect.
+    """Raise if a name is probably misspelt, because its value would have no effect.
 
     Args:
         name: the name that the user passed.
@@ -146,7 +148,7 @@ def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
-    """Return why these options forbid commits, or None; see `StoreKind.lock_options`."""
+    """Return the reason why these options forbid commits, or None; see `lock_options`."""
     chosen = {split_option(name)[1]: value for name, value in options.items()}
     for name in kind.lock_options:
         if chosen.get(name):
@@ -162,7 +164,7 @@ _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_e
 
 
 def names_credentials(options: Mapping[str, Any]) -> bool:
-    """Return whether options contain credentials, or state that the store needs no credentials."""
+    """Return whether options contain credentials, or state that none are needed."""
     names = {split_option(name)[1] for name in options}
     return (
         not names.isdisjoint(_WITHOUT_SECRETS)
@@ -183,7 +185,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def merge(arguments: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Merge `more` into `arguments` recursively; dictionaries of the user are copied."""
+    """Merge `more` into `arguments` recursively; dictionaries of the user are not changed."""
     for name, value in more.items():
         present = arguments.get(name)
         if isinstance(present, dict) and isinstance(value, Mapping):
@@ -210,7 +212,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 _SECRET_NAME: Final = re.compile(r"(?i)key|secret|token|password|credential|sas|connection")
-# Settings of deltalake's HTTP client that fsspec does not have; ignoring them changes no result.
+# Settings of deltalake's HTTP client that fsspec does not have. Ignoring them changes no result.
 _WITHOUT_EFFECT: Final = (
     "allow_http allow_invalid_certificates connect_timeout timeout http1_only http2_only"
     " http2_keep_alive_interval http2_keep_alive_timeout http2_keep_alive_while_idle"

@@ -1,6 +1,6 @@
-"""The threads of the process: for sending requests, reading in advance and encoding files.
+"""The threads of the process: they send requests, read in advance, and encode files.
 
-There are three pools, and a few extra threads for requests. An appender has its own thread.
+There are three pools, and a few extra threads for requests. Each appender has its own thread.
 deltalog has no other threads.
 
 The first pool sends requests; its number of threads does not depend on the number of cores.
@@ -12,17 +12,17 @@ The second pool computes; it has about one thread per core. `read_ahead` uses it
 files while the caller processes the current batches. `Background` uses it to encode files while the
 caller makes the next rows.
 
-The third pool runs parts of one computation concurrently (`compute_together`). Its threads never
+The third pool computes parts of one result concurrently (`compute_together`). Its threads never
 wait for other threads.
 
-To avoid deadlocks, threads wait only in this order: Arrow's threads, second pool, first pool, third
-pool. Arrow's threads are first, because Arrow, DuckDB and Polars call the generator of a dataset in
-them, and the generator waits for the second pool. So no thread of these pools may wait for a thread
-of Arrow. For example, Parquet is decoded without pre-buffering and without Arrow's threads
-(`tests/architecture/test_pools.py` has the list).
+To avoid deadlocks, a thread may only wait for threads that are later in this order: Arrow's
+threads, second pool, first pool, third pool. Arrow's threads are first, because Arrow, DuckDB and
+Polars run the generator of a dataset in them, and the generator waits for the second pool. So no
+thread of these pools may wait for a thread of Arrow. For example, Parquet is decoded without
+pre-buffering and without Arrow's threads (`tests/architecture/test_pools.py` has the list).
 
-A forked child creates its own threads. Within `alone`, the calling thread does all work itself, in
-order.
+A forked child creates its own threads. Within `alone`, the calling thread does all the work itself,
+in order.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def map_in_pool(
     """Return the results of `function` for all items, in order; raise the first exception.
 
     Args:
-        function: sends one request. A nested call of `map_in_pool` runs in the same thread, because
-            waiting for other threads of the pool could be a deadlock.
+        function: sends one request. If it calls `map_in_pool`, that call runs in the same thread,
+            because waiting for other threads of the pool could cause a deadlock.
         items: the arguments of the calls.
         batch_size: the number of items that a thread processes per task.
     """
@@ -62,7 +62,7 @@ def map_in_pool(
 
 
 def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Like `map_in_pool`, for functions that wait only for the store.
+    """Like `map_in_pool`, for functions that wait for the store and for nothing else.
 
     If the caller is a thread of the first pool, extra threads send the requests concurrently;
     `map_in_pool` would send them one after the other.
@@ -78,7 +78,7 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
     """Return the results of `function` for all items, in order, computed on all cores.
 
     The calling thread also computes items that no other thread has begun, so it makes progress even
-    if the pool is busy. Any thread may call this. The first exception is raised.
+    if the pool is busy. Every thread may call this function. The first exception is raised.
 
     Args:
         function: computes, or reads a local file. It must not wait for other threads.
@@ -89,7 +89,7 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
     futures = [_DECODERS.submit(function, item) for item in items[1:]]
     try:
         results = [function(items[0])]
-        # The caller starts at the end, because the pool's threads start at the beginning.
+        # The caller works from the end, because the pool's threads work from the beginning.
         late = [
             function(item) if future.cancel() else future.result()
             for item, future in zip(reversed(items[1:]), reversed(futures), strict=True)
@@ -102,10 +102,10 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
 
 
 def interruptibly(wait: Callable[[], _Result]) -> _Result:
-    """Return the result of `wait`, for clients that ignore signals while they wait for a store.
+    """Return the result of `wait`; Ctrl-C works even if a client ignores signals while waiting.
 
-    In the main thread, `wait` is called in another thread, so that Ctrl-C works. That thread does
-    not belong to a pool, because a process waits for its pools when it ends.
+    From the main thread, `wait` is called in another thread. That thread does not belong to a pool,
+    because a process waits for its pools when it ends.
     """
     if threading.current_thread() is not threading.main_thread() or _REQUESTS.is_inside():
         return wait()
@@ -115,9 +115,9 @@ def interruptibly(wait: Callable[[], _Result]) -> _Result:
 
 
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
-    """Return the result of `wait`, which waits for a store; this thread calls `work` meanwhile.
+    """Return the result of `wait`, which waits for a store; call `work` in this thread meanwhile.
 
-    In a thread of the first pool, `work` is not called, so it must be optional.
+    A thread of the first pool does not call `work`, so `work` must be optional.
     """
     if _REQUESTS.is_inside():
         return wait()
@@ -131,10 +131,10 @@ def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _R
 
 @contextmanager
 def meanwhile(ask: Callable[[], object]) -> Iterator[None]:
-    """Call `ask`, which waits for a store, in another thread while the `with` block runs.
+    """Call `ask`, which waits for a store, in another thread during the `with` block.
 
     In a thread of the first pool, `ask` is not called, so it must be optional. Its exceptions are
-    dropped.
+    ignored.
     """
     if _REQUESTS.is_inside():
         yield
@@ -157,20 +157,20 @@ def read_ahead(
 ) -> Iterator[_Result]:
     """Yield the results of `function` for all items, in order; compute up to `depth` in advance.
 
-    An exception is raised when its result would be yielded. If the caller stops early, items that
-    have not begun are dropped.
+    An exception is raised at the position of its result. If the caller stops early, items that have
+    not begun are dropped.
 
     Args:
         function: computes a result; it must not call `read_ahead`.
         items: the arguments; the caller's thread iterates over them, only as far as needed.
-        depth: the maximum number of results that are computed before they are requested.
-        sends_requests: whether `function` mostly waits for a store. Then it must not use
+        depth: the maximum number of results that are computed before the caller requests them.
+        sends_requests: whether `function` mostly waits for a store. If so, it must not use
             `Background`.
-        bytes_of: returns the size of an item's result. All calls together compute at most
-            `MOST_BYTES` of results in advance, but each call always computes one result.
+        bytes_of: returns the size of an item's result. All calls in the process together compute at
+            most `MOST_BYTES` of results in advance, but each call always computes one result.
     """
-    # To avoid deadlocks, a thread must not wait for its own pool, or a thread of the first pool for
-    # the second.
+    # To avoid deadlocks, a thread must not wait for its own pool, and a thread of the first pool
+    # must not wait for the second pool.
     if _REQUESTS.is_inside() or (_FILES.is_inside() and not sends_requests):
         yield from map(function, items)
         return
@@ -203,7 +203,7 @@ def read_ahead(
 
 
 def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterator[_Item]:
-    """Yield the items up to an exception, and store the exception in `failures`."""
+    """Yield the items; if their iterator raises an exception, stop and add it to `failures`."""
     try:
         yield from items
     except Exception as error:  # noqa: BLE001  # raised later
@@ -212,7 +212,7 @@ def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterato
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Within the `with` block, the calling thread does the work of the pools itself, in order."""
+    """Within the `with` block, do the work of the pools in the calling thread, in order."""
     with (
         _REQUESTS.as_inside(),
         _SENDERS.as_inside(),
@@ -225,8 +225,8 @@ def alone() -> Iterator[None]:
 class Background(Generic[_Result]):
     """Runs work in other threads while the caller prepares more work.
 
-    Work begins in the order of submission. In a thread of a pool, `submit` runs the work itself,
-    because waiting for other threads could be a deadlock.
+    Work begins in the order of submission. A thread of a pool runs the work itself in `submit`,
+    because waiting for other threads could cause a deadlock.
 
     Args:
         depth: the maximum number of unfinished submissions before `submit` waits.
@@ -278,7 +278,7 @@ class _BytesAhead:
         self._held = 0
 
     def has_space(self, num_bytes: int) -> bool:
-        """Whether so many further bytes are available now; another thread may reserve them."""
+        """Whether this number of bytes is available now; another thread may reserve them."""
         return self._held + num_bytes <= MOST_BYTES
 
     def take(self, num_bytes: int) -> None:
@@ -291,7 +291,7 @@ class _BytesAhead:
 
 
 class HeldBytes:
-    """A part of the bytes that scans may fetch; released when this object is deleted.
+    """Reserves a part of the bytes that scans may fetch; deleting the object releases them.
 
     Args:
         most: the maximum number of bytes of this part.
@@ -303,7 +303,7 @@ class HeldBytes:
         finalize(self, _give_back, self._held, os.getpid())
 
     def take(self, num_bytes: int) -> bool:
-        """Reserve further bytes, if available; return whether they were reserved."""
+        """Reserve further bytes if they are available; return whether they were reserved."""
         if self._held[0] + num_bytes > self._most or not _AHEAD.has_space(num_bytes):
             return False
         _AHEAD.take(num_bytes)
@@ -328,8 +328,8 @@ class _Threads:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        # After a fork, the parent's threads do not exist, and a locked lock would never be
-        # released.
+        # A forked child does not have the parent's threads, and would wait forever for a lock that
+        # was locked.
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -380,7 +380,7 @@ def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
     """Call `act`, and store its result or exception in `answer`."""
     try:
         result = act()
-    except BaseException as error:  # noqa: BLE001  # whoever waits gets it
+    except BaseException as error:  # noqa: BLE001  # raised in the thread that waits
         answer.set_exception(error)
     else:
         answer.set_result(result)

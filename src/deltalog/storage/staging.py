@@ -1,7 +1,7 @@
-"""Staging directories: another program writes local files there, which are then moved to a table.
+"""Staging directories: another program writes local files there, which deltalog moves to a table.
 
-This module owns the names of these directories. They are in the table's root and begin with a dot:
-readers ignore them, and a full vacuum deletes files that a killed writer left there.
+This module defines the names of these directories. They are in the table's root and begin with a
+dot: readers ignore them, and a full vacuum deletes files that a killed writer left there.
 
 Protocol: none
 """
@@ -40,7 +40,7 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
     Raises:
         StorageError: the directory does not exist.
         OSError: a file cannot be moved; FileExistsError if its name exists in the table. Files that
-            were moved before are deleted.
+            were already moved are deleted.
     """
     home, syncs = native_home(store), syncs_files(store)
     moved: list[str] = []
@@ -62,7 +62,7 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
                 "them on another machine; keep the table where all machines can reach it"
             ) from error
         raise
-    # A task attempt that Spark has abandoned may write another file there, which a vacuum deletes.
+    # Even now, an abandoned task attempt of Spark may write another file, which a vacuum deletes.
     discard_staged(store, directory)
 
 

@@ -1,14 +1,15 @@
 """Scans: reading the rows of a snapshot, by planning, pruning and decoding.
 
-Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) uses this package.
+Everything that reads rows (pandas, Polars, DuckDB, Spark, Sharing) uses this package.
 
-- `plan`: a lazy read of one version, and its tasks; `task`: the description of one file to read.
-- `prune`: skips files by the log; `row_groups`: skips row groups and pages by the Parquet footer.
-- `reader`: opens and reads files, in advance; `pieces`: masks and filters rows of an open file.
-- `transform`: physical to logical columns; loads deletion vectors.
-- `changes`: the change data feed; `top_rows`: the first rows by a sort order.
-- `rows`: conversions of results to tables and data frames.
-- `dataset`, `polars`: a version as a pyarrow dataset and as a lazy frame of Polars.
+- `plan`: a lazy read of one version, and its tasks. `task`: the description of one file to read.
+- `prune`: skips files by the log. `row_groups`: skips row groups and pages by the Parquet footer.
+- `reader`: opens and reads files, partly in advance. `pieces`: masks and filters rows of an open
+  file.
+- `transform`: converts physical columns to logical columns, and loads deletion vectors.
+- `changes`: the change data feed. `top_rows`: the first rows of a sort order.
+- `rows`: converts results to tables and data frames.
+- `dataset`, `polars`: one version as a pyarrow dataset, and as a lazy frame of Polars.
 - `file_reports`: paths, partitions and statistics of live files.
 
 `dataset` is not imported here, because importing `pyarrow.dataset` takes half a second.

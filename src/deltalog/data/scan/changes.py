@@ -1,8 +1,8 @@
 """The change data feed: inserted, deleted and updated rows, version by version.
 
 This module finds the files that contain the changes of a version, and checks that a range can be
-read. If a version has change files, its changes are only there. Otherwise, they are the rows of its
-added and removed files, whose deletion vectors are compared.
+read. If a version has change files, they contain all of its changes. Otherwise, its changes are the
+rows of its added and removed files, whose deletion vectors are compared.
 
 Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 """
@@ -65,12 +65,12 @@ class Changes(Rows):
     """The changes of a range of versions; no data is read until rows are requested.
 
     Args:
-        snapshot: the version whose schema the rows get.
+        snapshot: the version that determines the schema of the rows.
         first: snapshot of the first version of the range.
         end: the last version of the range.
-        commits: the log files of the range, ascending.
+        commits: the commit files of the range, ascending.
         file_times_ms: times of the commit files by version.
-        spec: columns and predicate.
+        spec: the columns and the predicate.
     """
 
     snapshot: Snapshot
@@ -82,16 +82,16 @@ class Changes(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The selected columns of the table, then `CHANGE_COLUMNS`."""
+        """Return the schema: the selected columns of the table, then `CHANGE_COLUMNS`."""
         return self.spec.output
 
     @property
     def table_schema(self) -> StructType:
-        """Schema of the table."""
+        """Return the schema of the table."""
         return self.snapshot.configuration.schema
 
     def __repr__(self) -> str:
-        """Return table and versions."""
+        """Show the table and the versions."""
         return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
 
     def tasks(self) -> Iterator[ScanTask]:
@@ -170,7 +170,7 @@ class Changes(Rows):
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return a remove with partition values; missing values come from the file's add action."""
+        """Return a remove with partition values; missing values are those of the add action."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
         before = load_snapshot(self.snapshot.context, version=version - 1)
@@ -191,11 +191,11 @@ def change_tasks(
     """Yield tasks for the files that contain the changes of one version.
 
     Args:
-        snapshot: the version whose schema the rows get.
+        snapshot: the version that determines the schema of the rows.
         spec: the result of `changes_spec`.
         cdc: the version's change files; if there are any, `adds` and `removes` are ignored.
         adds: the version's added files with `dataChange`.
-        removes: the version's removed files with `dataChange`, with their partition values.
+        removes: the version's removed files with `dataChange`, including their partition values.
         constants: columns with one value for all changes of the version.
     """
     # Protocol: if a version has cdc actions, all of its changes are in their files.
@@ -220,8 +220,8 @@ def change_tasks(
         if before is None:
             yield make_task(snapshot, spec, row, constants=inserted)
             continue
-        # The file was removed and added again with another deletion vector. Rows that only the new
-        # vector marks were deleted; rows that only the old vector marks were restored.
+        # The version removed the file and added it again with another deletion vector. Rows that
+        # only the new vector marks were deleted; rows that only the old vector marks were restored.
         new, old = row["deletionVector"], before["deletionVector"]
         if new is not None:
             yield between(row, new, old, deleted)
@@ -240,19 +240,19 @@ def open_changes(
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
 ) -> Changes:
-    """Return the changes of a range of versions, including both ends.
+    """Return the changes of a range of versions, which includes both ends.
 
-    With column mapping, the rows have the schema of the range's last version; otherwise the schema
+    With column mapping, the rows have the schema of the range's last version, otherwise the schema
     of `latest`.
 
     Args:
         latest: the newest version that may be read.
-        start: the first version, or a time: then the first version at or after it.
-        end: the last version, or a time: then the last version at or before it. None means
-            `latest`.
+        start: the first version; or a time, which means the first version at or after that time.
+        end: the last version; or a time, which means the last version at or before that time. None
+            means `latest`.
         columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
         predicate: a condition on these columns.
-        allow_out_of_range: treat versions after `latest` as empty instead of raising an error.
+        allow_out_of_range: whether versions after `latest` are empty instead of an error.
 
     Raises:
         InvalidInputError: a column is unknown, or the range ends before it starts.
@@ -315,7 +315,7 @@ def _check_range(
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    # Count down from the end: a requested range may have billions of versions, but few exist.
+    # Search backwards: a requested range may have billions of versions, of which only few exist.
     start = last + 1
     while start > first and start - 1 in times:
         start -= 1
@@ -331,10 +331,10 @@ def changes_spec(
     columns: Sequence[str] | None,
     predicate: Expression | None,
 ) -> ReadSpec:
-    """Resolve columns and predicate of a change feed against a snapshot.
+    """Resolve the columns and the predicate of a change feed against a snapshot.
 
     Args:
-        snapshot: the version whose schema the rows get.
+        snapshot: the version that determines the schema of the rows.
         columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
         predicate: a condition on these columns.
 
@@ -348,7 +348,7 @@ def changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    # Change files have no row ids, and their row positions are meaningless.
+    # Change files have no row ids, and row positions in them have no meaning.
     if spec.metadata_columns:
         raise InvalidInputError(
             f"cannot read {list(spec.metadata_columns)!r} of the changes of "
@@ -380,8 +380,8 @@ def incompatibility(
 ) -> str | None:
     """Return the reason why rows of type `then` cannot be read as `shown`; None if they can.
 
-    Fields that were added later are NULL in earlier rows. Any other difference (a dropped or
-    renamed column, another type, a column that is no longer nullable) is a reason.
+    Fields that were added later are NULL in earlier rows. Any other difference is a reason: a
+    dropped or renamed column, another type, or a column that is no longer nullable.
     """
     match then, shown:
         case StructType(), StructType():

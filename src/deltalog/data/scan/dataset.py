@@ -1,11 +1,10 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and pyarrow itself can scan.
 
-The projection and filter that an engine pushes down are translated to a `Scan`, so that deletion
-vectors, column mapping and partition values are applied. Column names in filters are
-case-sensitive.
+The projection and the filter that an engine pushes down become a `Scan`, which applies deletion
+vectors, column mapping and partition values. Column names in filters are case-sensitive.
 
-The C++ code of pyarrow cannot call methods of a Python dataset: C++ code that scans a dataset (a
-union of datasets, `Scanner.from_dataset`, acero) would follow a null pointer. So this class has a
+C++ code of pyarrow cannot call the methods of a Python dataset. If it scanned one (for a union of
+datasets, `Scanner.from_dataset` or acero), it would follow a null pointer. So this class has a
 C++ dataset with a single placeholder file. Opening that file raises an error with advice.
 
 Protocol: none
@@ -52,14 +51,14 @@ class DeltaDataset(ds.FileSystemDataset):
 
     Args:
         snapshot: the version.
-        predicate: an unresolved condition; the dataset has only rows for which it is true.
+        predicate: an unresolved condition; only rows for which it is true are in the dataset.
         arrow_filter: another such condition, as a pyarrow expression.
-        schema: the Arrow schema of the rows; columns of the snapshot, in any order.
+        schema: the Arrow schema of the rows, whose columns may be in any order.
 
     Cost: no I/O until the dataset is scanned.
 
     Attributes:
-        failure: the error of the last failed scan, because C++ engines preserve only its message.
+        failure: the error of the last failed scan; C++ engines pass on only its message.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class DeltaDataset(ds.FileSystemDataset):
         make([fragment], self._shown, form, nowhere)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; raise AttributeError for attributes of file datasets."""
+        """Return an attribute; raise AttributeError for attributes of datasets of files."""
         if name in _OF_FILES:
             raise AttributeError(
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files"
@@ -89,7 +88,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return super().__getattribute__(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments, not the rows."""
+        """Pickle the arguments of the constructor, not the rows."""
         return _rebuild, (
             self._snapshot,
             self._predicate,
@@ -99,16 +98,16 @@ class DeltaDataset(ds.FileSystemDataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Return the Arrow schema of the rows."""
         return self._shown
 
     @property
     def table_schema(self) -> StructType:
-        """Schema of the table."""
+        """Return the schema of the table."""
         return self._snapshot.configuration.schema
 
     def estimated_rows(self) -> int | None:
-        """The approximate number of rows, for engines that order joins; None if unknown."""
+        """Return the approximate number of rows, for engines that order joins; None if unknown."""
         return estimate_rows(self._snapshot)
 
     @property
@@ -123,7 +122,7 @@ class DeltaDataset(ds.FileSystemDataset):
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """Return a pyarrow scanner of the rows; other options of pyarrow are ignored, as hints."""
+        """Return a pyarrow scanner of the rows; pyarrow's other options are hints, and ignored."""
         del options
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
@@ -138,7 +137,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
-        """Return the filter that pyarrow must apply; None if the scan applies the whole filter."""
+        """Return the filter that pyarrow must apply; None if the scan applies all of it."""
         try:
             return for_arrow(wanted)
         except InvalidInputError:
@@ -162,14 +161,14 @@ class DeltaDataset(ds.FileSystemDataset):
             return every
         unknown = [name for name in columns if name not in every]
         if unknown:
-            return every  # such as `a.b`: read everything, and let pyarrow project or raise
+            return every  # for example `a.b`: pyarrow selects it from all columns, or raises
         used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
         return [name for name in every if name in used]
 
     def _scan(self, names: list[str], wanted: ds.Expression | None) -> Scan:
         predicate = self._predicate
         if wanted is not None:
-            # A weaker condition or None is correct, because pyarrow also filters the rows.
+            # The pushed filter may be weaker or None, because pyarrow also filters the rows.
             pushed = weaker_than_arrow_expression(wanted, self._shown)
             if pushed is not None and (understood := self._understood(pushed)) is not None:
                 predicate = understood if predicate is None else predicate & understood
@@ -184,7 +183,7 @@ class DeltaDataset(ds.FileSystemDataset):
         if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
             try:
                 resolve_predicate(found, schema)
-            except InvalidInputError:  # such as a filter on months, which are numbers in Arrow
+            except InvalidInputError:  # for example a filter on months, which are numbers in Arrow
                 return None
         return found
 
@@ -216,7 +215,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return self.scanner(**options).take(indices)
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
-        """Count the rows; without a filter, from the log's statistics if they suffice."""
+        """Count the rows; without a filter, from the log's statistics if possible."""
         if filter is None and self._arrow_filter is None:
             return self._plan(self._predicate).count()
         return self.scanner(columns=[], filter=filter, **options).count_rows()
@@ -232,7 +231,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
-        """Return a dataset with other column types; the names must be the table's."""
+        """Return a dataset with other column types; the names must be names of the table."""
         unknown = [name for name in schema.names if name not in self._shown.names]
         if unknown:
             raise InvalidInputError(
@@ -247,7 +246,7 @@ class DeltaDataset(ds.FileSystemDataset):
         )
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
-        """Raise InvalidInputError, because a pyarrow fragment cannot leave out deleted rows."""
+        """Raise InvalidInputError, because a pyarrow fragment cannot exclude deleted rows."""
         del filter
         raise InvalidInputError(
             "cannot return pyarrow fragments of a Delta table: they would show deleted rows and "
@@ -259,7 +258,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return _in_memory(self.to_table(**options).sort_by(sorting))
 
     def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
-        """Return the rows joined with another dataset's, in memory."""
+        """Return the rows joined with the rows of another dataset, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
     def join_asof(  # type: ignore[override]  # the stubs declare other options
@@ -270,7 +269,7 @@ class DeltaDataset(ds.FileSystemDataset):
         return _in_memory(self.to_table().join_asof(right, on, by, tolerance, **options))
 
     def __repr__(self) -> str:
-        """Return table and version."""
+        """Show the table and the version."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
 
 
@@ -300,7 +299,7 @@ class _Nowhere(pafs.FileSystemHandler):
         return "deltalog"
 
     def normalize_path(self, path: str) -> str:
-        """Return the path."""
+        """Return the path unchanged."""
         return path
 
 
@@ -320,9 +319,9 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
-    """Return the columns that a pyarrow filter uses, and possibly more."""
+    """Return the columns that a pyarrow filter uses; the result may contain other columns, too."""
     text = str(wanted)
-    if "FieldPath(" in text:  # the filter refers to columns by position, so keep all columns
+    if "FieldPath(" in text:  # the filter refers to columns by position: return all
         return set(every)
     return {name for name in every if name in text}
 
@@ -336,7 +335,7 @@ def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordB
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows in other types, including intervals and months, which Arrow cannot cast."""
+    """Cast rows to other types; this includes intervals and months, which Arrow cannot cast."""
     for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
         if pt.is_interval(wanted.type) and pt.is_duration(part.type):
             spans = calendar_intervals(batch.column(place))

@@ -1,7 +1,7 @@
 """Reports on the live files of a version: paths, partitions, statistics, selection vectors.
 
-The results have the form of the deltalake package. No data files are read; selection vectors read
-deletion vectors.
+The results have the form of the deltalake package. No data files are read. Only selection vectors
+read files: those of deletion vectors.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
@@ -37,8 +37,8 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
     """Return the locations of the files that may have a matching row.
 
     Raises:
-        UnsupportedFeatureError: the table has a reader feature that deltalog does not support. All
-            functions of this module raise this error.
+        UnsupportedFeatureError: the table has a reader feature that deltalog does not support.
+            Every function of this module raises this error.
     """
     check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
@@ -65,7 +65,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
 
     Args:
         snapshot: the version to report on.
-        flatten: return columns such as `null_count.x` and `min.s.x` instead of structs.
+        flatten: whether to return columns such as `null_count.x` and `min.s.x` instead of structs.
 
     Cost: reads all statistics of all files.
     """
@@ -107,7 +107,7 @@ def _leaves(name: str, values: pa.ChunkedArray[Any]) -> dict[str, pa.ChunkedArra
 
 
 def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], Field]]:
-    """Return the columns that may have statistics, with physical names."""
+    """Return the columns that may have statistics, by their physical names."""
     keys = set(configuration.physical_partition_columns)
     data = StructType([field for field in configuration.physical_schema if field.name not in keys])
     return indexed_columns(
@@ -120,7 +120,7 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
 def _renamed(
     stats: pa.Table, title: str, schema: StructType, mode: Mode
 ) -> dict[str, pa.ChunkedArray[Any]]:
-    """Return the columns of one kind of statistics, with logical names at every depth."""
+    """Return one kind of statistics as columns with logical names at every depth."""
     if title not in stats.column_names:
         return {}
     values = stats.column(title)
@@ -130,7 +130,7 @@ def _renamed(
 
 
 def _logical_type(kind: Any, schema: StructType, mode: Mode) -> pa.DataType:
-    """Rename a struct of physical names to the logical names of `schema`."""
+    """Replace the physical names in a struct type by the logical names of `schema`."""
     fields = {physical_name(field, mode): field for field in schema}
     members: list[pa.Field[Any]] = []
     for member in kind:
@@ -160,7 +160,7 @@ def _typed_partitions(
 
 
 def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
-    """Return for each file with a deletion vector its location and a mask of the live rows.
+    """Return, for each file with a deletion vector, its location and a mask of its live rows.
 
     Cost: one request per deletion vector.
     """

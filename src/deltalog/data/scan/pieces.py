@@ -1,8 +1,9 @@
-"""Reading the rows of an open file in pieces: mask, filter, and make logical columns.
+"""Reading the rows of an open file in pieces: masking, filtering, and making logical columns.
 
-This module owns the order of these steps. Deletion vectors and row indices refer to physical rows,
-so they are applied before any predicate. The predicate's columns are read first; the other columns
-are read only from row groups and pages with a match. `reader` decides which steps run in advance.
+This module defines the order of these steps. Deletion vectors and row indices refer to physical
+rows, so they are applied before the predicate. The predicate's columns are read first; the other
+columns are read only from row groups and pages with matching rows. `reader` decides which steps run
+in advance.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -42,19 +43,20 @@ if TYPE_CHECKING:
     Columns = Mapping[str, pa.ChunkedArray[Any]]
 
 _PIECE_ROWS: Final = 1 << 20
-"""The maximum number of rows of a piece with several row groups, to limit memory."""
+"""The maximum number of rows of a piece with several row groups, which limits the memory."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""Up to this size in bytes, all columns are fetched at once: two requests would take longer."""
+"""If the columns have at most this size in bytes, all are fetched at once, which is faster."""
 AT_ONCE_ROWS: Final = 32 * 1024
-"""Up to this number of rows, all columns are read at once, because most pages have a match."""
+"""If a piece has at most this number of rows, all columns are read at once: most pages match."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """An open file, whose footer and deletion vector are loaded and whose columns are matched.
+    """An open file: footer and deletion vector are loaded, and its columns are matched.
 
     Args:
-        decoded: the part of the rows that is being read, if rows are large.
+        decoded: the part of the rows that is being read, if rows are too large to be decoded at
+            once.
     """
 
     task: FileTask
@@ -68,10 +70,10 @@ class OpenTask:
     decoded: DecodedRows | None = None
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield pieces of adjacent row groups, each small enough to be decoded at once."""
+        """Yield pieces, which are adjacent row groups that can be decoded at once."""
         starts = self.reader.row_group_starts
         piece: list[RowRange] = []
-        first = last = 0  # range of row groups of the piece
+        first = last = 0  # the range of row groups in the piece
         for run in within_groups(self.runs, starts):
             group = bisect_right(starts, run[0]) - 1
             too_long = starts[group + 1] - starts[first] > _PIECE_ROWS
@@ -86,7 +88,7 @@ class OpenTask:
             yield Piece(self, tuple(merged(piece)))
 
     def keep_mask(self, runs: Sequence[RowRange]) -> pa.BooleanArray | None:
-        """Return a mask of the physical rows that the task returns; None means all rows."""
+        """Return a mask of the physical rows that the task returns; None means all of them."""
         if self.marked is None:
             return None
         parts = [self._keep_mask(start, end - start) for start, end in runs]
@@ -110,15 +112,15 @@ class OpenTask:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a file, by their numbers."""
+    """Some rows of a file, given by their row numbers."""
 
     file: OpenTask
     runs: tuple[RowRange, ...]
 
     def read(self) -> Iterable[pa.RecordBatch]:
-        """Return the logical batches of these rows, masked and filtered.
+        """Return the logical batches of these rows after masking and filtering.
 
-        Large rows are read in parts, each when its batches are requested.
+        Large rows are read in parts; each part is read when its batches are requested.
         """
         if (parts := self.in_parts(self.leaves(), None)) is not None:
             return parts
@@ -131,12 +133,12 @@ class Piece:
     def in_parts(
         self, leaves: Sequence[int], segments: Segments | None
     ) -> Iterator[pa.RecordBatch] | None:
-        """Return the result of `read` in parts; None if the rows can be decoded at once.
+        """Return the result of `read` in parts, or None if the rows can be decoded at once.
 
         Args:
             leaves: numbers of the leaf columns to decode.
-            segments: the fetched column chunks of these columns. If None and the file is not in
-                memory, strings are assumed to be empty.
+            segments: the fetched column chunks of these columns. If None, and the file is not in
+                memory, strings count as empty.
         """
         if self.file.decoded is not None:
             return None
@@ -162,12 +164,12 @@ class Piece:
                     yield from Piece(replace(file, decoded=part), within).read()
 
     def leaves(self) -> list[int]:
-        """The numbers of all columns to read."""
+        """Return the leaf numbers of all columns to read."""
         file = self.file
         return sorted({*file.of_predicate.leaves, *file.of_others.leaves, *file.unmapped.leaves})
 
     def decide(self, segments: Segments | None) -> KeptRows | None:
-        """Read the predicate's columns, and return the rows to keep; None if no row is kept.
+        """Read the predicate's columns, and return the rows to keep, or None if no row is kept.
 
         Args:
             segments: the fetched column chunks of these columns; None fetches them.
@@ -181,7 +183,7 @@ class Piece:
         runs: Sequence[RowRange],
         segments: Segments | None,
     ) -> dict[str, pa.ChunkedArray[Any]]:
-        """Read the columns of projections; without `segments`, fetch them first."""
+        """Read the columns of projections; if `segments` is None, fetch them first."""
         wanted = [projection for projection in projections if projection.schema.names]
         if not wanted:
             return {}
@@ -228,15 +230,15 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """The number of physical rows."""
+        """Return the number of physical rows."""
         return sum(end - start for start, end in self.runs)
 
     def _is_short(self) -> bool:
-        """Whether there are few rows, so that reading all columns at once is faster."""
+        """Whether there are so few rows that reading all columns at once is faster."""
         return self.num_rows <= AT_ONCE_ROWS
 
     def _row_bytes(self) -> int:
-        """Return the approximate size of a row of all columns in bytes."""
+        """Return the approximate size of a row with all its columns in bytes."""
         reader = self.file.reader
         first = reader.metadata.row_group(
             bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
@@ -246,7 +248,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FirstFetch:
-    """The fetch of the column chunks that decide which rows of a piece are kept.
+    """The fetch of the column chunks that determine which rows of a piece are kept.
 
     Args:
         piece: the piece of the file.
@@ -260,7 +262,7 @@ class FirstFetch:
 
     @classmethod
     def of(cls, piece: Piece) -> FirstFetch:
-        """Return the first fetch for a piece, without any I/O."""
+        """Return the first fetch of a piece; this needs no I/O."""
         file, paged = piece.file, piece.file.paged
         with noting(file.task):
             ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
@@ -272,7 +274,7 @@ class FirstFetch:
         return cls(piece, sorted({*ranges, *others}), has_all=True)
 
     def num_bytes(self) -> int:
-        """The number of bytes to fetch, including bytes that were fetched with the footer."""
+        """Return the number of bytes to fetch, including bytes already fetched with the footer."""
         tail = self.piece.file.reader.footer.tail
         fetched = sum(end - start for start, end in self.ranges)
         return fetched if tail is None else fetched + len(tail.data)
@@ -285,20 +287,20 @@ class FirstFetch:
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """The batches of rows that are too large to be decoded at once.
+    """Batches of rows that are too large to be decoded at once.
 
     Args:
-        batches: the batches, which are decoded when they are requested.
+        batches: the batches; each is decoded when it is requested.
     """
 
     batches: Iterator[pa.RecordBatch]
 
     def num_bytes(self) -> int:
-        """0, because no batch is in memory."""
+        """Return 0, because no batch is in memory."""
         return 0
 
     def fetch(self) -> RowParts:
-        """Return itself, because requesting a batch fetches its data."""
+        """Return this object, because a batch is fetched when it is requested."""
         return self
 
     def read(self) -> Iterable[pa.RecordBatch]:
@@ -307,11 +309,11 @@ class RowParts:
 
 
 def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | RowParts, ...]:
-    """Return the kept rows of a piece, if any."""
+    """Return the kept rows of a piece; empty if no row is kept."""
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
-    if file.paged.is_at_hand:  # no other column must be fetched
+    if file.paged.is_at_hand:  # reading the other columns needs no fetch
         first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
@@ -328,16 +330,17 @@ def read_fetched(fetched: tuple[Piece, Segments, bool]) -> Iterable[pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """The rows to keep of a piece, before their other columns are read.
+    """The rows of a piece that are kept, before their other columns are read.
 
     Args:
         piece: the piece of the file.
         found: the predicate's columns, with all rows of the piece.
         mask: the rows to keep; None means all rows.
-        has_all: whether `found` includes the other columns.
-        segments: the fetched column chunks of the other columns; None fetches them.
-        ranges: the ranges that must still be fetched.
-        is_bare: whether to return only metadata columns and constants, without table columns.
+        has_all: whether `found` also contains all other columns.
+        segments: the fetched column chunks of the other columns; None means that they must be
+            fetched.
+        ranges: the byte ranges that must still be fetched.
+        is_bare: whether to return only metadata columns and constants, and no table columns.
     """
 
     piece: Piece
@@ -358,7 +361,7 @@ class KeptRows:
             return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
 
     def num_bytes(self) -> int:
-        """The size of these rows and of the bytes that were fetched for them."""
+        """Return the size of these rows, and of the bytes that were fetched for them."""
         own = sum(column.nbytes for column in self.found.values())
         return own + sum(end - start for start, end in self.ranges)
 
@@ -382,18 +385,18 @@ class KeptRows:
             schema = _bare(task) if self.is_bare else task.spec.output
             output = rows.table(schema.names)
         if schema.names:
-            # The columns already have these types; the schema only adds nullability.
+            # The columns already have these types. The schema only sets their nullability.
             output = pa.Table.from_arrays(output.columns, schema=schema)
         return output.to_batches()
 
     def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:
-        """Return runs of rows around the kept rows, and a mask of the kept rows; None means all."""
+        """Return row ranges around the kept rows, and a mask over them; None means all rows."""
         if self.mask is None:
             return self.piece.runs, None
         return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
 
     def _rest(self) -> Columns:
-        """Read the columns that the predicate does not need, for the kept rows.
+        """Read the columns that the predicate does not use, for the kept rows.
 
         Cost: reads the row groups, or only the pages, with kept rows.
         """
@@ -406,22 +409,22 @@ class KeptRows:
 
 
 def _bare(task: FileTask) -> pa.Schema:
-    """Return the schema of a task's batches without table columns."""
+    """Return the schema of a task's batches if they have no table columns."""
     names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
     return pa.schema([field for field in task.spec.output if field.name in names])
 
 
-# --- rows that are too large to be decoded at once
+# --- Rows that are too large to be decoded at once
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRows:
-    """A decoded part of the rows.
+    """A part of the rows, decoded.
 
     Args:
         first_row: the number of the first row in the file.
         num_rows: the number of rows.
-        rows: the requested columns; a table without rows if no column is requested.
+        rows: the requested columns of the part; a table without rows if no column is requested.
     """
 
     first_row: int
@@ -443,7 +446,7 @@ def decoded_parts(
         paged: reads the file.
         leaves: numbers of the leaf columns to decode.
         group: number of the row group.
-        rows: the row group's rows, numbered in the file.
+        rows: the row group's range of row numbers in the file.
         most_rows: the maximum number of rows in a part.
     """
     first, end = rows
@@ -458,13 +461,13 @@ def decoded_parts(
 
 
 def clipped(runs: Iterable[RowRange], first: int, end: int) -> tuple[RowRange, ...]:
-    """Return the parts of the runs that are between `first` and `end`."""
+    """Return the parts of the row ranges that are between `first` and `end`."""
     cut = ((max(first, start), min(end, stop)) for start, stop in runs)
     return tuple((start, stop) for start, stop in cut if start < stop)
 
 
 def null_bytes(projection: FileProjection) -> int:
-    """Return the size per row of columns that a file does not contain completely."""
+    """Return the size per row of columns that are not completely in the file."""
     return sum(
         _width(field.type)
         for (name, adapter), field in zip(projection.columns, projection.schema, strict=True)
@@ -497,23 +500,23 @@ def constant_bytes(task: FileTask) -> int:
     return 4 * size + (len(task.path) + len(task.store.root) if has_metadata else 0)
 
 
-# --- the columns of some rows, read from the file or derived from the log
+# --- The columns of some rows, read from the file or derived from the log
 
 
 _MOST: Final = 0.97
-"""If at least this share of rows is kept, filtering each column separately is faster."""
+"""If at least this share of the rows is kept, filtering each column separately is faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """The columns of the kept rows in runs of physical rows.
+    """The columns of the kept rows in ranges of physical rows.
 
     Args:
         task: the task to which the rows belong.
-        found: columns with all rows of the runs.
+        found: columns with all rows of the ranges.
         runs: ascending ranges of physical row numbers (first row, end).
         mask: the rows to keep; None means all rows.
-        kept: columns with only the kept rows.
+        kept: columns that already contain only the kept rows.
     """
 
     task: FileTask
@@ -524,7 +527,7 @@ class TaskRows:
 
     @property
     def count(self) -> int:
-        """The number of kept rows."""
+        """Return the number of kept rows."""
         if self.mask is not None:
             return self.mask.true_count
         return sum(end - start for start, end in self.runs)
@@ -544,7 +547,7 @@ class TaskRows:
         constants = dict(self.task.constants)
         if name in constants:
             return _repeat(constants[name][0], self.count)
-        # A partition column, even if it has the name of a metadata column.
+        # A partition column has priority over a metadata column with the same name.
         if name in self.task.spec.physical_names:
             return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
@@ -559,8 +562,8 @@ class TaskRows:
             case metadata_columns.ROW_INDEX:
                 return self._row_index()
             case metadata_columns.ROW_ID:
-                # Row Tracking: the materialized row id, or if it is NULL, baseRowId plus the row
-                # index.
+                # Row Tracking: the row id is the materialized one or, if it is NULL, baseRowId plus
+                # the row index.
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
@@ -591,7 +594,7 @@ def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[
     if not data:
         return {}
     if mask.true_count >= _MOST * len(mask):
-        # If few rows are dropped, Arrow copies long runs of each column.
+        # If most rows are kept, filter each column: Arrow then copies long ranges of rows.
         return {name: column.filter(mask) for name, column in data.items()}
     return dict(zip(data, _table(data).filter(mask).columns, strict=True))
 

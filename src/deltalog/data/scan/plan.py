@@ -1,7 +1,7 @@
 """Planning a scan: the columns, files and rows that a read of a snapshot needs.
 
-This module owns `Scan` and makes its tasks. Planning reads only the log; `scan.reader` reads data
-files.
+This module contains `Scan`, and makes its tasks. Planning reads only the log; `scan.reader` reads
+data files.
 
 Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -54,14 +54,14 @@ TASK_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Scan(Rows):
-    """A lazy read of one snapshot: no data is read until a result is requested.
+    """A lazy read of one snapshot; no data is read until a result is requested.
 
     A scan can be read any number of times, from any thread. It is picklable, and so are its tasks.
     It supports the Arrow C stream interface, so any library that accepts Arrow data can read it.
 
     Args:
         snapshot: the version to read.
-        spec: columns and predicate, checked against the snapshot's schema.
+        spec: the columns and the predicate, resolved against the snapshot's schema.
         limit: maximum number of rows.
         order: the order of the rows; requires a limit.
     """
@@ -73,33 +73,33 @@ class Scan(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Return the Arrow schema of the rows."""
         return self.spec.output
 
     @property
     def table_schema(self) -> StructType:
-        """Schema of the table."""
+        """Return the schema of the table."""
         return self.snapshot.configuration.schema
 
     @cached_property
     def pruned(self) -> Pruned:
-        """The files that may have matching rows, and the reasons for skipping other files.
+        """Return the files that may have matching rows, and the reasons for skipping other files.
 
         Cost: reads the statistics of the predicate's columns from the log.
         """
         return prune(self.snapshot, self.spec.predicate)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
-        """Return the same scan with a result of pruning that was computed before."""
+        """Return the same scan with a known result of pruning."""
         scan = replace(self)
         Scan.pruned.set(scan, pruned)
         return scan
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
-        """Yield a picklable task per file that may have matching rows; ignores limit and order.
+        """Yield a picklable task per file that may have matching rows; limit and order are ignored.
 
         Args:
-            with_rows: whether to set the maximum number of rows of each task (`most_rows`), for
+            with_rows: whether each task states its maximum number of rows (`most_rows`), for
                 callers that distribute the work.
 
         Raises:
@@ -127,7 +127,7 @@ class Scan(Rows):
         if missing is None:
             yield from read_tasks(self.tasks())
             return
-        # Do not open files in advance, because the first file may have enough rows.
+        # Open no files in advance, because the first file may have enough rows.
         for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):
             yield batch.slice(0, missing)
             missing -= min(missing, batch.num_rows)
@@ -135,7 +135,7 @@ class Scan(Rows):
                 return
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
-        """Yield the tasks; without a predicate, the log is read only as far as requested."""
+        """Yield the tasks; without a predicate, the log is read only as far as needed."""
         if self.spec.predicate is not None:
             yield from self.tasks()
             return
@@ -161,12 +161,12 @@ class Scan(Rows):
         yield from rows.select(self.schema.names).cast(self.schema).to_batches()
 
     def count(self) -> int:
-        """Count the rows.
+        """Return the number of rows.
 
-        Cost: if every file has `numRecords`, and partition values and statistics decide the
-            predicate exactly, only the log is read. The number of deleted rows is then the
-            cardinality of each deletion vector; inline vectors are checked. Otherwise footers or
-            the predicate's columns are read.
+        Cost: reads only the log, if every file has `numRecords`, and partition values and
+            statistics decide the predicate exactly. The number of deleted rows is then the
+            cardinality of the deletion vectors, of which inline vectors are checked. Otherwise,
+            reads footers or the predicate's columns.
         """
         total = self._count_unlimited()
         return total if self.limit is None else min(total, self.limit)
@@ -202,12 +202,12 @@ class Scan(Rows):
         return Explanation(text, self.pruned)
 
     def __repr__(self) -> str:
-        """Return table, version and predicate."""
+        """Show table, version and predicate."""
         where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle without the result of pruning, which is computed again on demand."""
+        """Pickle the scan without its result of pruning, which is computed again on demand."""
         return {
             key: value
             for key, value in self.__dict__.items()
@@ -221,7 +221,7 @@ class RowOrder:
 
     Args:
         keys: the sort keys.
-        spec: the read of the scan's columns and of the keys' columns.
+        spec: a read of the columns of the scan and of the sort keys.
     """
 
     keys: tuple[SortKey, ...]
@@ -242,14 +242,15 @@ def plan_scan(
 
     Args:
         snapshot: the version to read.
-        columns: names in output order. `a.b` selects only the field `b` of the struct `a`. Names of
-            `METADATA_COLUMNS` add file and row metadata. None means every column of the table.
-        predicate: only rows for which it is true are returned; names and types are resolved here.
+        columns: column names in the order of the result. `a.b` selects only the field `b` of the
+            struct `a`. Names of `METADATA_COLUMNS` add metadata of files and rows. None means all
+            columns of the table.
+        predicate: a condition; only rows for which it is true are returned. It is resolved here.
         hidden: see `read_spec`.
         limit: maximum number of rows, 0 or more.
         order_by: the order of the rows, see `sort_keys`; requires a limit.
-        is_resolved: whether the predicate was resolved before, for the columns of this table and of
-            `_metadata`.
+        is_resolved: whether the predicate is already resolved, against the columns of this table
+            and of `_metadata`.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
@@ -286,7 +287,7 @@ def plan_scan(
 
 
 def check_rows_readable(snapshot: Snapshot) -> None:
-    """Raise, before any data is read, if deltalog cannot read the rows of a snapshot."""
+    """Raise if deltalog cannot read the rows of a snapshot; called before any data is read."""
     check_readable(
         snapshot.configuration,
         table=snapshot.store.root,
@@ -296,13 +297,13 @@ def check_rows_readable(snapshot: Snapshot) -> None:
 
 
 def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
-    """Raise for a read of row ids or row commit versions of a table without them.
+    """Raise if row ids or row commit versions are requested, but the table has none.
 
     Raises:
         DeltaProtocolError: the table has no row tracking.
     """
     configuration = snapshot.configuration
-    # If row tracking is supported but not enabled, rows have ids, but these may change.
+    # If row tracking is supported but not enabled, rows have ids, but the ids are not stable.
     if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 
@@ -310,7 +311,7 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
 def make_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
 ) -> Iterator[ScanTask]:
-    """Yield the tasks of `files`, which must have `TASK_COLUMNS`; tasks are made on request."""
+    """Yield the tasks of `files`, which must have `TASK_COLUMNS`; each task is made on request."""
     for row in _rows(files):
         yield make_task(snapshot, spec, row, footers=footers)
 
@@ -328,7 +329,7 @@ def make_numbered_tasks(
 
     Args:
         snapshot: the version of the files.
-        spec: the spec of the read; the file number is appended as the last column.
+        spec: the spec of the read; the file number becomes the last column.
         files: the files, with at least the columns `TASK_COLUMNS`.
         are_read: for each file, whether to yield a task; None means all files.
         along: see `FileTask`; shared by all tasks.
@@ -342,14 +343,14 @@ def make_numbered_tasks(
 
 
 def _check_inline_vectors(pruned: Pruned) -> None:
-    """Check that the deletion vectors in the log are readable, and mark existing rows.
+    """Check that the inline deletion vectors are readable and mark only existing rows.
 
-    Otherwise a count that reads no file could return a number that contradicts the log.
+    Otherwise a count that reads no file could return a wrong number without an error.
 
     Raises:
         DeletionVectorError: a vector is damaged, or marks a row that its file does not have.
 
-    Cost: no request; some microseconds for each of these vectors.
+    Cost: no request; some microseconds for each inline vector.
     """
     files = pruned.files(["path", "deletionVector"])
     kinds = compute.struct_field(files.column("deletionVector"), "storageType")
@@ -399,15 +400,15 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
 
 
 def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
-    """Return partition values with the schema's keys; the log may have keys in another case."""
+    """Return partition values with the schema's keys; keys in the log may differ in case."""
     values: dict[str, str | None] = dict(pairs or ())
     missing = [name for name in names if name not in values]
     return {**values, **{name: value_of(values, name) for name in missing}} if missing else values
 
 
 def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """Return the descriptor in a row of the column `deletionVector`; None without a vector."""
-    # A checkpoint may contain a struct of nulls instead of a null struct.
+    """Return the descriptor in a value of the column `deletionVector`; None without a vector."""
+    # Instead of NULL, a checkpoint may contain a struct whose fields are all NULL.
     if row is None or row["storageType"] is None:
         return None
     missing = [name for name in _DESCRIPTOR_PARTS if row[name] is None]
@@ -425,15 +426,15 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     )
 
 
-# --- explanations of the files that a scan reads
+# --- Explanations of the files that a scan reads
 
 
 class Explanation(str):
-    """The result of `Scan.explain`: a string whose `repr` is the plain text.
+    """The result of `Scan.explain`: a string whose `repr` is the string without quotes.
 
     Args:
         text: the text of the explanation.
-        pruned: the result of pruning that it explains.
+        pruned: the result of pruning that the text explains.
     """
 
     __slots__ = ("_pruned",)
@@ -447,7 +448,7 @@ class Explanation(str):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Numbers of read and skipped files, the reasons for skipping, and the bytes to read.
+        """Return the numbers of read and skipped files, the reasons, and the bytes to read.
 
         Cost: reads the sizes of the remaining files from the log.
         """
@@ -463,15 +464,15 @@ class Explanation(str):
         }
 
     def __repr__(self) -> str:
-        """Return the string itself, so that its lines are readable."""
+        """Return the string without quotes, so that its lines are readable."""
         return str(self)
 
     def __str__(self) -> str:
-        """Return the plain string."""
+        """Return the string as a plain `str`."""
         return str.__str__(self)
 
     def _repr_html_(self) -> str:
-        """Return the notebook card."""
+        """Return the explanation as HTML for notebooks."""
         title, *rest = str(self).split("\n")
         return card(title, plain("\n".join(rest)))
 

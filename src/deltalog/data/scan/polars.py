@@ -1,8 +1,8 @@
 """A version of a table as a lazy frame of Polars.
 
 This module implements the interface that Polars requires of a source: columns, a filter, a number
-of rows. The parts of the filter that have exactly the same meaning in deltalog prune files. Polars
-also applies the filter to each batch, with its own semantics of nulls and NaN.
+of rows. Files are pruned by the parts of the filter that have exactly the same meaning in deltalog.
+Polars also applies the whole filter to each batch, with its own semantics of nulls and NaN.
 
 Protocol: none
 """
@@ -59,11 +59,11 @@ def lazy_frame(
 
 @dataclass(frozen=True, slots=True)
 class PolarsSource:
-    """A source of Polars with the rows of one version; picklable.
+    """A source for Polars that returns the rows of one version; picklable.
 
     Args:
         snapshot: the version.
-        columns: for each column name in Polars, the column for `plan_scan`.
+        columns: for each column name in Polars, the column name for `plan_scan`.
         predicate: a resolved condition; only rows for which it is true are returned.
     """
 
@@ -78,13 +78,13 @@ class PolarsSource:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows for which a filter is true, in frames.
+        """Yield the rows for which the filter is true, as data frames.
 
         Args:
-            with_columns: the requested columns, in this order; None means all.
-            predicate: the filter.
+            with_columns: the names of the requested columns, in order; None means all.
+            predicate: the filter of Polars, or None.
             n_rows: maximum number of rows; None means all.
-            batch_size: ignored, because scans limit the size of their batches.
+            batch_size: ignored, because scans limit the size of their batches themselves.
         """
         del batch_size
         used = None if with_columns is None else set(with_columns)
@@ -94,7 +94,7 @@ class PolarsSource:
             self.snapshot,
             columns=[asked for name, asked in self.columns if used is None or name in used],
             predicate=self._narrowed(predicate),
-            # With a filter, the limit must be applied after Polars has filtered.
+            # If there is a filter, the limit must be applied after Polars has filtered the rows.
             limit=n_rows if predicate is None else None,
             is_resolved=True,
         )

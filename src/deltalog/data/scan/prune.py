@@ -1,8 +1,8 @@
-"""File pruning: finding the files of a snapshot that may have a matching row.
+"""File pruning: finding the files of a snapshot that may have matching rows.
 
-This module chooses the parts of the log to read for pruning, and explains the result. The
-checkpoint of a large table is read row group by row group, on several cores. A row group is skipped
-if its footer shows that none of its files can match. The cache of row groups has a limit.
+This module decides which parts of the log pruning reads, and explains the result. The checkpoint of
+a large table is read row group by row group, on several cores. A row group is skipped if its footer
+shows that none of its files can match. The size of the cache of row groups is limited.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -41,18 +41,18 @@ _Result = TypeVar("_Result")
 _LARGE_BYTES: Final = 4 << 20  # size of a checkpoint with about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
 MANY_ROWS: Final = 1_000_000_000
-"""The estimated number of rows of a table with a large checkpoint, for rough estimates."""
+"""The estimated number of rows of any table with a large checkpoint."""
 _PIECES_AHEAD: Final = 1  # pieces that are read in advance
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class PruningParts:
-    """The parts of a predicate that pruned files.
+    """The parts of a predicate by which files were pruned.
 
     Args:
-        of_partitions: the parts that partition values decided.
-        of_statistics: the parts that statistics decided, for the remaining files.
+        of_partitions: the parts that were evaluated on partition values.
+        of_statistics: the parts that were evaluated on statistics, for the remaining files.
     """
 
     of_partitions: Expression | None = None
@@ -60,7 +60,7 @@ class PruningParts:
 
     @property
     def number(self) -> int:
-        """The number of parts."""
+        """Return the number of parts."""
         return (self.of_partitions is not None) + (self.of_statistics is not None)
 
     def lines(self, configuration: TableConfiguration) -> tuple[str, ...]:
@@ -81,12 +81,12 @@ class Pruned:
     Args:
         snapshot: the version of the files.
         keep: for each live file, in the order of `snapshot.files`, whether it may match; None means
-            all.
+            that all may match.
         num_files: number of live files.
-        num_by_partition: number of files that partition values pruned.
-        num_by_statistics: number of other files that statistics pruned.
+        num_by_partition: number of files that were pruned by partition values.
+        num_by_statistics: number of further files that were pruned by statistics.
         is_exact: whether every row of every remaining file matches the predicate.
-        parts: the parts of the predicate that pruned files.
+        parts: the parts of the predicate by which files were pruned.
     """
 
     snapshot: Snapshot
@@ -99,7 +99,7 @@ class Pruned:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The conditions that pruned files, as strings."""
+        """Return the conditions by which files were pruned, as strings."""
         return self.parts.lines(self.snapshot.configuration)
 
     def files(self, names: Sequence[str]) -> pa.Table:
@@ -154,7 +154,7 @@ class Pruned:
 
     @property
     def num_left(self) -> int:
-        """The number of remaining files."""
+        """Return the number of remaining files."""
         return self.num_files - self.num_by_partition - self.num_by_statistics
 
     def counted(self) -> Pruned:
@@ -162,7 +162,7 @@ class Pruned:
         return self
 
     def explain(self) -> list[str]:
-        """Explain the result, as lines of a string."""
+        """Return lines that explain the result."""
         lines = [f"files: {self.num_files} in the table, {self.num_left} to read"]
         if self.num_by_partition:
             lines.append(f"pruned by partition values: {self.num_by_partition}")
@@ -173,14 +173,14 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class _PrunedInPieces(Pruned):
-    """The result for a large snapshot, in pieces.
+    """The result for a large snapshot, in pieces of its checkpoint.
 
-    The numbers of files also count adds that later commits replace, unless these adds may match.
+    The numbers of files include adds that later commits replace, unless these adds may match.
 
     Args:
-        predicate: the predicate that pruned.
-        state: the state of the log with the pieces.
-        left: the results of pieces that have remaining files, in order.
+        predicate: the predicate.
+        state: the state of the log that contains the pieces.
+        left: the results of the pieces that have remaining files, in order.
         read: the pieces whose statistics were read.
         skipped: the pieces that were not read.
     """
@@ -203,7 +203,7 @@ class _PrunedInPieces(Pruned):
         )
 
     def explain(self) -> list[str]:
-        """Explain the result, as lines of a string.
+        """Return lines that explain the result.
 
         Cost: if commits after the checkpoint add or remove files, reads all paths, and evaluates
             the statistics that were read again.
@@ -241,7 +241,7 @@ class _PrunedInPieces(Pruned):
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
         def run(state: LogState) -> list[_Result]:
             pruned: _PrunedInPieces = self
-            if state is not self.state:  # a damaged log file was replaced by another
+            if state is not self.state:  # another file has replaced a damaged log file
                 pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
             pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
             found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
@@ -257,8 +257,8 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
         snapshot: the version to prune.
         predicate: a condition, resolved against the snapshot's schema; None returns all files.
 
-    Cost: reads the log's columns that the predicate needs: partition values, and the statistics of
-        its columns. From a large checkpoint, reads only row groups that may match by their footers.
+    Cost: reads the columns of the log that the predicate needs: partition values, and the
+        statistics of its columns. Of a large checkpoint, reads only row groups that may match.
     """
     if predicate is None or snapshot.is_piece:
         return _prune_at_once(snapshot, predicate)
@@ -270,7 +270,7 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
 
 
 def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield columns of all files on request; from a large checkpoint, row group by row group.
+    """Yield columns of all files on request; read a large checkpoint row group by row group.
 
     Cost: reads the requested columns, and does not cache them.
     """
@@ -284,7 +284,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         if not _is_large(state) or begun not in {None, state}:
             return None
         if begun is None and state.checkpoint is not None and state.checkpoint.holds_columns:
-            return None  # all pieces were yielded before
+            return None  # all pieces were already yielded
         begun = state
         pieces = live_pieces(snapshot, state)
         if len(seen) == len(pieces):
@@ -302,8 +302,8 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         seen.append(files)
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
-    if seen:  # a damaged log file was replaced by another
-        root = snapshot.store.root  # another writer may have encoded a path differently
+    if seen:  # another file has replaced a damaged log file
+        root = snapshot.store.root  # the other file may encode paths differently
         known = canonical_paths(pa.concat_tables(seen).column("path"), root)
         paths = canonical_paths(rest.column("path"), root)
         rest = rest.filter(compute.invert(compute.is_in(paths, known)))
@@ -311,7 +311,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
 
 def estimate_rows(snapshot: Snapshot) -> int | None:
-    """Return an estimate of a table's number of rows by the log; None if the log lacks it.
+    """Return an estimate of a table's number of rows from the log; None if the log lacks it.
 
     For a table with a large checkpoint, a fixed large number is returned.
 
@@ -366,16 +366,17 @@ def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
 
 
 def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: bool) -> Pruned:
-    """Prune a piece; only for files that may match, check whether later commits replace them.
+    """Prune a piece; check only for files that may match whether later commits replace them.
 
     Args:
         piece: a piece of a version.
         predicate: see `prune`.
-        bounds_first: whether to read other statistics only if files remain after evaluating bounds.
+        bounds_first: whether to evaluate bounds first, and read other statistics only if files
+            remain.
     """
     if piece.row_group is None:
         return _prune_at_once(piece, predicate)
-    # Cache only columns that are read repeatedly, not the statistics of a few files.
+    # Cache only columns that are read repeatedly, and not the statistics of a few files.
     is_first = bounds_first and not piece.held_bytes
     written = piece.in_checkpoint
     num_files = written.num_files
@@ -404,7 +405,8 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
     skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
     found: list[Pruned] = []
-    # If files are sorted, bounds suffice; if files remain, the other statistics are read, too.
+    # If files are sorted, bounds often exclude all files. Otherwise the other statistics are read,
+    # too.
     bounds_first = True
     results = read_ahead(
         lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
@@ -413,7 +415,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     )
     bound = _bounded(read)
     for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
-        # The piece was not cached before, so keep only its statistics.
+        # The piece was not cached before, so cache only its statistics.
         if is_new:
             piece.forget(statistics=False)
         next(bound)
@@ -437,7 +439,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
 
 
 def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
-    """After each piece was read, drop its cached columns if all pieces exceed the cache's limit."""
+    """Yield after each piece; drop its cached columns if all pieces exceed the cache's limit."""
     held = 0
     for piece in pieces:
         size = piece.held_bytes
@@ -449,7 +451,7 @@ def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
 
 
 def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
-    """Return the kept rows; adjacent kept rows are not copied."""
+    """Return the rows to keep; if they are adjacent, they are not copied."""
     kept = compute.indices_nonzero(keep)
     count = len(kept)
     first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
@@ -460,7 +462,7 @@ def _num_adds(piece: SnapshotPiece) -> int:
     return 0 if piece.row_group is None else piece.row_group.num_actions("add")
 
 
-# --- evaluating a predicate for files
+# --- Evaluating a predicate for files
 
 
 _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
@@ -468,14 +470,14 @@ _BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Which files may match a predicate, according to the log.
+    """The files that may match a predicate, according to the log.
 
     Args:
         by_partition: for each file, whether its partition values may match; None if no condition
             uses partition values.
-        keep: for each file, whether it may have a matching row; None means all.
+        keep: for each file, whether it may have a matching row; None means all files.
         is_exact: whether every row of every kept file matches.
-        parts: the parts of the predicate that pruned files.
+        parts: the parts of the predicate by which files were pruned.
     """
 
     by_partition: pa.BooleanArray | None
@@ -502,9 +504,9 @@ def judge(
         num_files: the number of files.
         partition_values: returns the `partitionValues` of all files.
         stats: returns the statistics of all files, restricted to the leaves of a schema.
-        time_zone: the time zone of partition values without a zone.
-        stats_where: returns the statistics of some files. If given, bounds are read first, and the
-            other statistics only for the remaining files.
+        time_zone: the time zone of partition values that have no zone.
+        stats_where: returns the statistics of some files. If it is given, bounds are evaluated
+            first, and the other statistics are read only for the remaining files.
     """
     partition_columns = set(configuration.partition_columns)
     by_partition: list[Expression] = []
@@ -512,7 +514,7 @@ def judge(
     for part in conjuncts(predicate):
         used = {path[0] for path in columns(part)}
         (by_partition if used and used <= partition_columns else others).append(part)
-    # Conditions on both partition and data columns are evaluated with statistics and typed
+    # Conditions on both partition columns and data columns are evaluated on statistics and typed
     # partition values.
     named = sorted({path[0] for path in columns(predicate)} & partition_columns)
     partitions: pa.Table | None = None
@@ -537,7 +539,7 @@ def judge(
     bounds = skipping.keep(stats(asked), partitions)
     decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
     if stats_where is not None and asked != schema and decided.true_count:
-        # The other statistics count as unknown here; reading them can only rule out more files.
+        # The other statistics are still unknown here. Reading them can only exclude more files.
         of_rest = None if partitions is None else partitions.filter(decided)
         rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))

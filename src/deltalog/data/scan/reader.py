@@ -1,9 +1,9 @@
-"""Reading files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
+"""Reading files as logical batches: open, skip row groups and pages, read, mask, filter, transform.
 
 This module opens files, and distributes the steps to threads; `pieces` reads rows. For a remote
-store, some threads wait for bytes and other threads decode them. The steps are: fetch the
-predicate's columns, decide which rows are kept, fetch the other columns, read the rows. For a local
-file, all of this is one step.
+store, some threads wait for bytes while other threads decode. The steps are: fetch the predicate's
+columns, decide which rows are kept, fetch the other columns, read the rows. For a local file, all
+of this is a single step.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from deltalog.data.scan.pieces import KeptRows, RowParts
     from deltalog.protocol.deletion_vectors import DeletionBitmap
 
-# Pickles of deltalog 0.2 refer to `ReadSpec` in this module.
+# `ReadSpec` is exported because pickles of deltalog 0.2 refer to it in this module.
 __all__ = ["ReadSpec", "ScanTask", "read_pieces", "read_task", "read_tasks"]
 
 _FEW_FILES: Final = 2
-"""Up to this number of local files with few rows are read in the calling thread."""
+"""The maximum number of local files with few rows that are read in the calling thread."""
 _NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
@@ -72,10 +72,10 @@ def read_tasks(
         return
     some = list(islice(tasks, 2))
     if len(some) == 1 and fetches_whole(first.store, first.path):
-        yield from read_task(first)  # there is nothing to run concurrently
+        yield from read_task(first)  # only one file: nothing can run concurrently
         return
     tasks = chain(some, tasks)
-    # A scan that may need only a few rows opens no files and fetches no bytes in advance.
+    # If a scan may need only a few rows, open no files and fetch no bytes in advance.
     depth = MOST_REQUESTS if files_ahead else 0
     opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
     wanted = (FirstFetch.of(piece) for file in opened for piece in file.pieces())
@@ -101,9 +101,9 @@ def _fetch(rows: KeptRows | RowParts) -> KeptRows | RowParts:
 def _read_local(
     tasks: Iterator[ScanTask], files_ahead: int, pieces_ahead: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of local files; read a few rows in the calling thread.
+    """Yield the batches of local files; a few rows are read in the calling thread.
 
-    Passing a file or a piece to another thread takes longer than reading a few rows.
+    Passing a file or a piece to another thread would take longer than reading a few rows.
     """
     most = _FEW_FILES if files_ahead else 1
     some = list(islice(tasks, most + 1))
@@ -129,13 +129,13 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
-    """Return the batches of one task; they are decoded, except large rows."""
+    """Return the batches of one task; they are already decoded, except for large rows."""
     return [piece.read() for piece in _open(task).pieces()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask(FileTask):
-    """A file to read: a data file without the rows that its deletion vector marks."""
+    """A data file to read, without the rows that its deletion vector marks."""
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that match the predicate and are not deleted, in batches.
@@ -146,7 +146,7 @@ class ScanTask(FileTask):
         return read_task(self)
 
     def to_table(self) -> pa.Table:
-        """Return these rows in memory."""
+        """Return the rows that match the predicate and are not deleted, in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
 
@@ -171,7 +171,7 @@ def _open(task: ScanTask) -> OpenTask:
         runs = pruning.rows(groups, paged)
         if marked is not None:
             every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
-            if spec.predicate is None and runs != every:  # long runs of rows are skipped
+            if spec.predicate is None and runs != every:  # long ranges of rows are skipped
                 paged.load_index(groups, leaves)
         return OpenTask(
             task=task,
@@ -186,7 +186,7 @@ def _open(task: ScanTask) -> OpenTask:
 
 
 def _tail_bytes(task: ScanTask) -> int:
-    """Return the number of bytes to fetch when a file is opened; a small file is fetched whole."""
+    """Return the number of bytes that opening a file fetches; a small file is fetched whole."""
     return tail_bytes(task.store, task.path, task.size_bytes or 0)
 
 
@@ -202,7 +202,7 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
-    """Return the projection of columns that are not in the table's schema, without mapping."""
+    """Return the projection of columns that are not in the table's schema, by their own names."""
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
         wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
@@ -220,7 +220,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 def _with_rows(
     groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
-    """Return the row groups that have live rows; with `only_deleted`, deleted rows."""
+    """Return the row groups that have live rows or, with `only_deleted`, deleted rows."""
     starts = reader.row_group_starts
 
     def has_rows(group: int) -> bool:

@@ -1,11 +1,11 @@
-"""Pruning within a file: the row groups, and the rows in them, that may match a predicate.
+"""Pruning within a file: finding the row groups, and rows in them, that may match a predicate.
 
-`may_hold_matches` prunes the row groups of a checkpoint.
+`may_hold_matches` prunes row groups of a checkpoint instead.
 
-The bounds in the Parquet footer and column index are used like the statistics in the log: without a
-bound, rows may match. Pages of different columns begin at different rows, so rows are divided into
-runs that lie in one page of every column. Bounds of floating-point columns are not used, because
-writers exclude NaN from bounds, and NaN is the largest value in Spark.
+Bounds in the Parquet footer and column index are used like statistics in the log: if a bound is
+missing, rows may match. Pages of different columns begin at different rows. So rows are divided
+into ranges, each of which is within one page of every column. Bounds of floating-point columns are
+not used, because writers exclude NaN from bounds, and NaN is the greatest value in Spark.
 
 Protocol: none (Parquet column statistics and page index)
 """
@@ -55,9 +55,9 @@ class FooterPruning:
     """Pruning of a file by its footer and page index.
 
     Args:
-        predicate: a resolved condition; only conditions on data columns prune.
+        predicate: a resolved condition; only its conditions on data columns are used.
         data_columns: the logical columns to read from the file.
-        leaf_of: for each column that is a leaf in the file, the number of the leaf.
+        leaf_of: for each logical column that is a single leaf in the file, the number of the leaf.
         reader: the file's reader.
     """
 
@@ -74,7 +74,7 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        # Cache plans, because most files have the same columns, and planning a long IN list is
+        # Cache the plans: most files have the same columns, and planning a long IN list is
         # slow.
         plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
         if data_columns not in plans:
@@ -90,14 +90,14 @@ class FooterPruning:
 
     @property
     def leaves(self) -> list[int]:
-        """The file's leaves whose bounds are used."""
+        """Return the leaves of the file whose bounds are used."""
         return sorted(self._leaves.values())
 
     def row_groups(self, paged: PagedReader) -> tuple[int, ...]:
         """Return the numbers of the row groups that may have a matching row.
 
         Args:
-            paged: a reader of the file; pages that it has loaded before are used at once.
+            paged: a reader of the file; if it has loaded page bounds, they are used here.
 
         Cost: for a local file, one read of the footer; for a remote file, no request. Some
             microseconds per row group and column of the predicate.
@@ -112,14 +112,14 @@ class FooterPruning:
         return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[RowRange]:
-        """Return the rows of row groups that may match, by the bounds of their pages.
+        """Return the rows of some row groups that may match, by the bounds of their pages.
 
         Args:
             groups: numbers of row groups, ascending.
-            paged: a reader of the file, which has loaded the page index, if there is one.
+            paged: a reader of the file that has loaded the page index, if there is one.
 
         Cost: some microseconds per page and column of the predicate, unless `row_groups` has
-        inspected these pages before.
+            already used these pages.
         """
         starts = self._reader.row_group_starts
         every = [(starts[group], starts[group + 1]) for group in groups]
@@ -141,12 +141,12 @@ class FooterPruning:
     def _judge(
         self, skipping: Skipping, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
     ) -> list[RowRange]:
-        """Return the runs of rows that may match; each run lies in one page of every column.
+        """Return the row ranges that may match; each range is within one page of every column.
 
         Args:
-            skipping: the plan of the predicate.
+            skipping: the plan for the predicate.
             groups: numbers of row groups, ascending.
-            known: row groups whose page bounds are used; for other row groups, the footer is used.
+            known: the row groups whose page bounds are used; for the others, the footer is used.
             paged: a reader of the file.
         """
         kept_facts = self._reader.footer.page_facts
@@ -164,7 +164,7 @@ class FooterPruning:
     def _cells(
         self, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
     ) -> tuple[list[RowRange], dict[int, list[ColumnChunk]]]:
-        """Return runs of rows that lie in one page of each column, with their statistics."""
+        """Return row ranges that are within one page of every column, and their statistics."""
         starts, leaves = self._reader.row_group_starts, self.leaves
         of_groups = self._reader.column_chunks(leaves) if leaves else ()
         groups = [group for group in groups if starts[group] < starts[group + 1]]
@@ -195,7 +195,7 @@ class FooterPruning:
         counts: Sequence[int],
         chunks: Mapping[int, Sequence[ColumnChunk]],
     ) -> pa.Table:
-        """Return the statistics of runs of rows: number of rows, and bounds of each column."""
+        """Return the statistics of row ranges: number of rows, and bounds of each column."""
         found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
         for path, kind in leaves_of_schema(skipping.stats_schema):
             values: pa.Array[Any] | None = None
@@ -210,7 +210,7 @@ class FooterPruning:
 
 
 def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
-    """Return a plan for skipping rows of a file, by the conditions on these columns only."""
+    """Return a plan for skipping rows of a file, from the conditions on these columns only."""
     known = set(data_columns.names)
     parts = tuple(
         part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
@@ -223,7 +223,7 @@ def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
 def _of_cells(
     cells: Sequence[RowRange], pages: Pages, bounds: Sequence[ColumnChunk]
 ) -> Iterator[ColumnChunk]:
-    """Yield the statistics of each cell: those of the page in which it lies."""
+    """Yield the statistics of each cell: those of the page that contains it."""
     for start, end in cells:
         page = pages.around((start, end))[0]
         found, page_rows = bounds[page], pages.rows[page + 1] - pages.rows[page]
@@ -235,7 +235,7 @@ def _of_cells(
 
 @dataclass(frozen=True, slots=True)
 class _FileFacts:
-    """The file's logical columns as the schema of an unpartitioned, unmapped table."""
+    """The logical columns of a file, as the schema of a table without partitions and mapping."""
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class _FileFacts:
 
 
 def _stats(found: Sequence[tuple[tuple[str, ...], pa.Array[Any]]], count: int) -> pa.Table:
-    """Return statistics as a table with one row per run of rows."""
+    """Return statistics as a table with one row per row range."""
     shown = schema_of_leaves([(path, values.type) for path, values in found])
     by_path = dict(found)
     arrays = [_nested(field, (field.name,), by_path) for field in shown]
@@ -270,7 +270,7 @@ def _part_of(
     leaf: int,
     kind: pa.DataType,
 ) -> pa.Array[Any] | None:
-    """Return one statistic of each run of rows; None if the file lacks it for the column."""
+    """Return one statistic of each row range; None if the file lacks it for the column."""
     try:
         if part == "nullCount":
             return pa.array([chunk.null_count for chunk in chunks], kind)
@@ -286,7 +286,7 @@ def _part_of(
         return None
 
 
-# --- skipping row groups of a checkpoint
+# --- Skipping row groups of a checkpoint
 
 
 _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
@@ -295,12 +295,12 @@ _PLACES: Final = {MIN_VALUES: 0, MAX_VALUES: 1}
 def may_hold_matches(
     predicate: Expression, configuration: TableConfiguration, groups: Sequence[PartialCheckpoint]
 ) -> list[bool]:
-    """Return for each row group whether a file in it may have rows for which `predicate` is true.
+    """Return, for each row group, whether a file in it may have rows for which `predicate` is true.
 
     Args:
         predicate: a condition, resolved against the table's schema.
         configuration: the table's configuration.
-        groups: parts of a checkpoint with one row group each.
+        groups: parts of a checkpoint that have one row group each.
 
     Cost: reads the footers that were not read yet.
     """
@@ -329,7 +329,7 @@ def may_hold_matches(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The table's columns; none is exact, because a row group has many partition values."""
+    """The table's columns; none is exact, because a row group has several partition values."""
 
     schema: StructType
     column_mapping_mode: Mode
@@ -357,5 +357,5 @@ def _sources(
 
 
 def _is_read_alike(kind: Any) -> bool:
-    """Whether all writers parse strings of this type equally; False for times without a zone."""
+    """Whether all writers parse strings of this type equally, unlike times without a zone."""
     return pt.is_integer(kind) or pt.is_date(kind) or pt.is_decimal(kind) or pt.is_string(kind)

@@ -1,6 +1,6 @@
 """Conversions of rows to batches, tables, data frames and Arrow streams.
 
-Scans and change feeds share these conversions. Some methods have the names of those of
+Scans and change feeds use these conversions. Some methods have the names of methods of
 `pyarrow.RecordBatchReader`. Data-frame libraries are imported only when they are used.
 
 Protocol: none
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 class Rows:
     """Base class of results that can be read any number of times.
 
-    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: the object has one
+    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: the object has one current
     position.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Use the subclass's name in errors about arguments."""
+        """Show the subclass's name in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Return the Arrow schema of the rows."""
         raise InvalidInputError(f"{type(self).__name__} has no schema")
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -98,17 +98,17 @@ class Rows:
         return self._position.read_next_batch()
 
     def close(self) -> None:
-        """Reset `read_next_batch` to the start, and release its resources."""
+        """Reset `read_next_batch` to the first batch, and release its resources."""
         held = self.__dict__.pop("_position", None)
         if held is not None:
             held.close()
 
     def __enter__(self) -> Self:
-        """Return itself; `close` is called at the end."""
+        """Return this object; `close` is called at the end of the `with` block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Call `close`."""
         self.close()
 
 
@@ -141,11 +141,11 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
         ) from error
 
 
-# --- rows as pandas data frames
+# --- Rows as pandas data frames
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
-"""The kind of dtypes of a data frame, as named in pandas' readers."""
+"""The kind of dtypes of a data frame, named as in pandas' readers."""
 
 _NULLABLE: Final = {
     pa.bool_(): "BooleanDtype",
@@ -197,7 +197,7 @@ def to_frame(
 
 
 def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
-    """Return a description of the column that pandas cannot represent, or of all columns."""
+    """Return the name of the first column that pandas cannot represent, or of all columns."""
     for place, name in enumerate(table.column_names):
         try:
             table.select([place]).to_pandas(**options)
@@ -210,10 +210,11 @@ def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:
     """Return a function from Arrow types to dtypes that represent their values and NULL exactly.
 
     Args:
-        dtype_backend: `pyarrow`: an Arrow dtype for every type. `numpy_nullable`: masked dtypes of
-            pandas for numbers, booleans and strings, NumPy dtypes for timestamps, and Python
-            objects for other types, as in pandas' readers. Nested types have Arrow dtypes, because
-            NumPy would convert integers to floating-point numbers if there is a NULL.
+        dtype_backend: `pyarrow` returns an Arrow dtype for every type. `numpy_nullable` returns
+            masked dtypes of pandas for numbers, booleans and strings, NumPy dtypes for timestamps,
+            and Python objects for other types, as in pandas' readers. Nested types have Arrow
+            dtypes, because NumPy would convert integers to floating-point numbers if there is a
+            NULL.
 
     Raises:
         InvalidInputError: the backend is unknown.

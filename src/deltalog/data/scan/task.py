@@ -50,26 +50,26 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
-"""Columns with one value for all rows of a file: names, and arrays with that value.
+"""Columns with one value for all rows of a file: each name, and an array with the value.
 
-Arrow's scalars are not used: they are pickled as Python values, which lack some types.
+Scalars of Arrow cannot be used: they are pickled as Python values, which lack some types.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSpec:
-    """The settings that all tasks of one scan share.
+    """The settings that all tasks of a scan share.
 
     Args:
-        table: location, for messages.
+        table: the table's location, for error messages.
         data_columns: logical columns to read from the files, with only the required nested fields.
         partition_columns: logical columns whose values are in the log.
         metadata_columns: names of `METADATA_COLUMNS`.
-        output: schema of the batches; its columns are of the three kinds above.
+        output: the schema of the batches; its columns are data, partition or metadata columns.
         predicate: a resolved condition; only rows for which it is true are returned.
         mode: the table's column mapping mode.
         physical_names: the physical names of the partition columns, by logical name.
-        time_zone: the time zone of partition values without a zone.
+        time_zone: the time zone of partition values that have no zone.
         row_id_column: the materialized row id column, in which rewritten files store row ids.
         row_commit_version_column: the materialized column of row commit versions.
         reads_change_type: whether the files are change files, which have the column `_change_type`.
@@ -100,7 +100,7 @@ class ReadSpec:
         )
 
     def with_columns(self, names: Sequence[str]) -> ReadSpec:
-        """Return the same read with only these columns of `output`, in this order."""
+        """Return the same read with only some columns of `output`, in the given order."""
         paths = columns(self.predicate) if self.predicate is not None else ()
         used = {*names, *(path[0] for path in paths), *(".".join(path) for path in paths)}
         return replace(
@@ -113,20 +113,20 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """The description of a `ScanTask`: a data file without the rows of its deletion vector.
+    """The description of a `ScanTask`: a data file without the rows that its deletion vector marks.
 
     Args:
         path: the decoded path.
         partition_values: serialised values by physical column name.
         base_row_id: the file's `baseRowId`.
-        only_deleted: return only the rows that `deletion_vector` marks and `without` does not; for
-            the change data feed, and for changes of rows by position.
-        without: marks rows to remove from `deletion_vector`.
-        constants: columns with one value for all rows, which are appended to the other columns.
+        only_deleted: whether to return only the rows that `deletion_vector` marks and `without`
+            does not mark; for the change data feed, and for changing rows by position.
+        without: marks rows that are excluded from `deletion_vector`.
+        constants: columns with one value for all rows, which follow the other columns.
         along: the number of bytes of table columns that may be read in addition to metadata and
             constants. When it is used up, batches have no table columns. None means no limit.
-        footers: cache of footers, for files that will be read again.
-        most_rows: the number of rows without the predicate; None if it is unknown or was not
+        footers: a cache of footers, for files that will be read again.
+        most_rows: the number of rows before the predicate is applied; None if unknown or not
             requested.
         size_bytes: the size of the file.
     """
@@ -149,7 +149,7 @@ class FileTask:
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Return the Arrow schema of the rows."""
         schema = self.spec.output
         for name, value in self.constants:
             schema = schema.append(pa.field(name, value.type))
@@ -157,7 +157,7 @@ class FileTask:
 
 
 class Allowance:
-    """A thread-safe budget of bytes of table columns for a search of row positions.
+    """A thread-safe budget for the bytes of table columns that a search of row positions may read.
 
     Args:
         num_bytes: the initial budget.
@@ -173,7 +173,7 @@ class Allowance:
         return self._left <= 0
 
     def take(self, num_bytes: int) -> bool:
-        """Subtract bytes, down to zero; return whether the budget was sufficient."""
+        """Subtract bytes, down to zero; return whether the remaining budget was sufficient."""
         with self._lock:
             is_enough = num_bytes <= self._left
             self._left -= min(num_bytes, self._left)
@@ -190,7 +190,7 @@ def noting(task: FileTask) -> Iterator[None]:
         raise
 
 
-# --- the columns that a read needs from files and from the log
+# --- The columns that a read needs from files and from the log
 
 
 def read_spec(
@@ -202,15 +202,16 @@ def read_spec(
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
     is_resolved: bool = False,
 ) -> ReadSpec:
-    """Resolve columns and predicate against the table's schema.
+    """Resolve the columns and the predicate against the table's schema.
 
     Args:
         snapshot: the version to read.
         columns: see `plan_scan`.
         predicate: see `plan_scan`.
-        hidden: names of `METADATA_COLUMNS` to append to the output. They are valid even if the
-            table has a column `_metadata`, which hides these names in `columns` and `predicate`.
-        more_columns: types of the columns in `FileTask.constants`.
+        hidden: names of `METADATA_COLUMNS` that are appended to the output. They are valid even if
+            the table has a column `_metadata`, which hides these names in `columns` and
+            `predicate`.
+        more_columns: types of the columns in `FileTask.constants`, by name.
         is_resolved: see `plan_scan`.
 
     Raises:
@@ -262,7 +263,7 @@ def _output(
     asked: Sequence[str],
     metadata: Mapping[str, pa.DataType],
 ) -> pa.Schema:
-    """Return the Arrow schema of the requested columns, without duplicates, in this order."""
+    """Return the Arrow schema of the requested columns, in this order and without duplicates."""
     fields = {field.name: field for field in to_arrow_schema(shown)}
     fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
     order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
@@ -270,7 +271,7 @@ def _output(
 
 
 def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -> pa.Schema:
-    """Return the schema with metadata columns at its end, for any columns of the table."""
+    """Append metadata columns to the schema; raise if a column of the table has such a name."""
     for name in hidden:
         if name in snapshot.configuration.schema.names:
             raise InvalidInputError(
@@ -293,7 +294,7 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
     return found
 
 
-# --- runs of physical rows
+# --- Ranges of physical rows
 
 
 _GAP_ROWS: Final = 1024
@@ -301,7 +302,7 @@ _MOST_RUNS: Final = 512
 
 
 def merged(runs: Iterable[RowRange]) -> list[RowRange]:
-    """Return ascending runs of rows, with adjacent runs joined."""
+    """Return ascending row ranges; adjacent ranges are joined."""
     found: list[RowRange] = []
     for start, end in runs:
         if found and found[-1][1] == start:
@@ -312,16 +313,16 @@ def merged(runs: Iterable[RowRange]) -> list[RowRange]:
 
 
 def positions(runs: Sequence[RowRange]) -> pa.Array[Any]:
-    """Return the numbers of the rows, ascending."""
+    """Return the numbers of the rows in the ranges, ascending."""
     parts = [arrow.arange(start, end) for start, end in runs]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[RowRange]:
-    """Yield the runs, divided at the starts of row groups.
+    """Yield the row ranges, split at the starts of row groups.
 
     Args:
-        runs: the runs to divide.
+        runs: the row ranges to split.
         starts: the first row of each row group, followed by the number of rows.
     """
     for first, end in runs:
@@ -335,12 +336,12 @@ def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[R
 def live_runs(
     runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
 ) -> Sequence[RowRange]:
-    """Return the runs without long sequences of deleted rows.
+    """Return the row ranges without long sequences of deleted rows.
 
     Args:
-        runs: the runs that may match.
+        runs: the row ranges that may match.
         marked: the rows that the deletion vector marks.
-        only_deleted: whether to return the marked rows instead of the other rows.
+        only_deleted: whether to return the marked rows instead of the others.
     """
     if not runs:
         return runs
@@ -367,15 +368,15 @@ def live_runs(
 def hits(
     runs: Sequence[RowRange], mask: pa.BooleanArray, starts: Sequence[int]
 ) -> tuple[Sequence[RowRange], pa.BooleanArray]:
-    """Return the runs around the kept rows, and a mask over their rows.
+    """Return row ranges around the kept rows, and a mask over the rows of these ranges.
 
     Args:
-        runs: the runs that were read.
-        mask: the rows of the runs to keep, at least one.
+        runs: the row ranges that were read.
+        mask: for each of these rows, whether to keep it; at least one row is kept.
         starts: the first row of each row group, followed by the number of rows.
     """
     places = _near_places(mask)
-    if places is None:  # kept rows are on nearly all pages, so skip only whole row groups
+    if places is None:  # nearly all pages have kept rows: skip only row groups
         cut = list(within_groups(runs, starts))
         ends = list(accumulate(end - start for start, end in cut))
         every = zip([0, *ends[:-1]], ends, strict=True)
@@ -392,7 +393,7 @@ def hits(
 
 
 def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
-    """Return runs of positions near true values; None if they cover nearly the whole mask."""
+    """Return ranges of positions near true values; None if they cover nearly the whole mask."""
     if mask.true_count > len(mask) // 2:
         return None
     kept: Any = compute.indices_nonzero(mask)
@@ -403,7 +404,7 @@ def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
 
 
 def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Join ascending numbers with short gaps to runs; return the starts and ends of the runs."""
+    """Join ascending numbers with short gaps to ranges; return the ranges' starts and ends."""
     count = len(numbers)
     steps = compute.subtract(numbers.slice(1), numbers.slice(0, max(0, count - 1)))
     lasts = compute.indices_nonzero(compute.greater(steps, gap))
@@ -418,7 +419,7 @@ def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[RowRange]:
 
 
 def _common(some: Sequence[RowRange], others: Sequence[RowRange]) -> list[RowRange]:
-    """Return the rows that are in both lists of runs."""
+    """Return the rows that are in both lists of ranges."""
     found: list[RowRange] = []
     position = 0
     for start, end in some:

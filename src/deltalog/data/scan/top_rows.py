@@ -1,7 +1,7 @@
-"""Reading the first rows of a sort order, without reading files that cannot contain such rows.
+"""Reading the first rows of a sort order, without files that cannot contain such rows.
 
-Files are read in the order of their bounds. After each step, the last of the best rows so far
-becomes a condition, with which pruning skips the remaining files.
+Files are read in the order of their bounds. After each group of files, the last of the best rows so
+far becomes a condition, by which pruning skips further files.
 
 Protocol: Per-file Statistics
 """
@@ -65,10 +65,10 @@ def first_rows(
         limit: the number of rows, 1 or more.
         pruned: the files that may have rows for `spec`.
         names: the log's columns that `tasks` needs.
-        tasks: makes the tasks of some files.
+        tasks: returns the tasks of some files.
 
-    Cost: reads files that may contain such a row, the best bounds first. Memory for a few times
-        `limit` rows.
+    Cost: reads files that may contain such a row, those with the best bounds first. Memory for a
+        few times `limit` rows.
     """
     best = _Best(spec, keys, limit)
     waiting = _by_bound(pruned, names, keys[0])
@@ -115,7 +115,7 @@ class _Best:
         return arranged(rows, self._keys, columns).slice(0, self._limit)
 
     def bound(self) -> Expression | None:
-        """Return a condition that is true for all rows before the last of the best rows."""
+        """Return a condition that is true for rows that sort before the last of the best rows."""
         rows = self.rows()
         self._keep(rows)
         if rows.num_rows < self._limit:
@@ -134,7 +134,7 @@ def _values(rows: pa.Table, key: SortKey) -> Any:
 
 
 def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
-    """Return the files with `numRecords`, in the order of their bounds, the best files first."""
+    """Return the files with `numRecords`, sorted by their bounds, the best files first."""
     files = pruned.files(names)
     files = files.append_column("numRecords", pruned.num_records())
     bounds = _bounds(pruned, files, key)
@@ -146,7 +146,7 @@ def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
 
 
 def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
-    """Return for each file a bound of its first value, or NULL; None if no file has bounds."""
+    """Return, for each file, a bound of its first value, or NULL; None if no file has bounds."""
     configuration = pruned.snapshot.configuration
     path = physical_path(configuration.schema, key.path, configuration.column_mapping_mode)
     if key.path[0] in configuration.partition_columns:
@@ -181,6 +181,6 @@ def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
 
 
 def _files_for(files: pa.Table, limit: int) -> int:
-    """Return the number of first files that probably contain `limit` rows."""
+    """Return how many of the first files probably contain `limit` rows."""
     rows = compute.cumulative_sum(compute.fill_null(files.column("numRecords"), 1))
     return int(compute.sum(compute.less(rows, limit)).as_py() or 0) + 1

@@ -1,9 +1,9 @@
-"""Transforming physical batches into logical batches.
+"""Converting physical batches to logical batches.
 
-This module matches the columns of a data file to the table's columns (by name, physical name or
+This module matches the columns of a data file with the table's columns (by name, physical name or
 field id), selects the Parquet leaves to read, and makes the logical arrays: missing columns and
-nested fields are NULL, widened types are promoted, old calendars are rebased, shredded variants are
-reassembled.
+nested fields are NULL, narrower types are cast to widened types, dates of the old calendar are
+rebased, and shredded variants are reassembled.
 
 Protocol: Column Mapping (Reader Requirements for Column Mapping), Type Widening, Variant Shredding
 """
@@ -64,15 +64,15 @@ _MOST_KEPT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class FileProjection:
-    """Which leaves of a file to read, and how to make logical columns of them.
+    """The leaves to read of a file, and the functions that convert them to logical columns.
 
     Args:
         leaves: indices of the Parquet leaf columns, ascending.
-        columns: for each logical column, its name in the file (None if missing), and the function
-            that converts its arrays (None if not needed).
+        columns: for each logical column, its name in the file (None if it is missing), and the
+            function that converts its arrays (None if none is needed).
         schema: the schema of the logical columns.
-        leaf_of: the number of the file's leaf for each logical column whose values have the
-            footer's bounds: columns with a single leaf, without rebasing.
+        leaf_of: for each logical column to which the bounds in the footer apply, the number of its
+            leaf in the file. Such a column has a single leaf and is not rebased.
     """
 
     leaves: tuple[int, ...]
@@ -81,7 +81,7 @@ class FileProjection:
     leaf_of: Mapping[str, int]
 
     def apply(self, table: pa.Table) -> list[pa.ChunkedArray[Any]]:
-        """Make the logical columns from a physical table that has the columns of `leaves`."""
+        """Convert a physical table, which has the columns of `leaves`, to the logical columns."""
         found: list[pa.ChunkedArray[Any]] = []
         for (name, adapter), column in zip(self.columns, self.schema, strict=True):
             if name is None:
@@ -98,9 +98,9 @@ class FileProjection:
 def kept_projection(
     columns: StructType, reader: ParquetReader, mode: Mode, path: str, time_zone: str
 ) -> FileProjection:
-    """Return `project_file` for an open file, cached with its footer.
+    """Return `project_file` for an open file; the result is cached with the file's footer.
 
-    `time_zone` is used for files that do not contain the writer's time zone.
+    `time_zone` is used if the file does not state the time zone of its writer.
     """
     known, key = reader.footer.projections, (columns, mode, path, time_zone)
     found: FileProjection | None = known.get(key)
@@ -118,7 +118,7 @@ def kept_projection(
 
 
 class _RecentProjections:
-    """Cache of projections without conversions, for files with the same columns.
+    """A cache of projections without conversions, which files with the same columns share.
 
     Most files of a table have the same columns, and matching thousands of columns by name takes
     longer than comparing two schemas.
@@ -131,7 +131,7 @@ class _RecentProjections:
         """Return the cached projection of these columns for files with this schema, or None."""
         for known_columns, known_mode, known_schema, projection in self._kept:
             is_same = known_mode is mode and known_columns == columns
-            # The metadata contains field ids.
+            # Compare the metadata, too, because it contains the field ids.
             if is_same and known_schema.equals(schema, check_metadata=True):
                 return projection
         return None
@@ -139,7 +139,7 @@ class _RecentProjections:
     def keep(
         self, columns: StructType, mode: Mode, schema: pa.Schema, found: FileProjection
     ) -> None:
-        """Cache a projection without conversions, which would contain the file's path."""
+        """Cache a projection that has no conversions; conversions would contain the file's path."""
         if all(adapter is None for _, adapter in found.columns):
             self._kept = ((columns, mode, schema, found), *self._kept[: _MOST_KEPT - 1])
 
@@ -155,14 +155,14 @@ def project_file(
     path: str,
     rebase: Rebase | None = None,
 ) -> FileProjection:
-    """Match the table's `columns` to the columns of the file at `path`.
+    """Match the table's `columns` with the columns of the file at `path`.
 
     Args:
         columns: the requested logical columns, with only the requested nested fields.
         file_schema: the schema of the Parquet file, with field ids in the fields' metadata.
-        mode: the table's column mapping.
-        path: for messages.
-        rebase: the rebasing, for a file in the hybrid calendar.
+        mode: the table's column mapping mode.
+        path: the file's path, for error messages.
+        rebase: the settings for rebasing, if the file uses the hybrid calendar.
 
     Raises:
         DataFileUnreadableError: a column's type cannot be read as the table's type, two columns of
@@ -203,7 +203,7 @@ def project_file(
 
 
 class _Fields:
-    """An index of the fields of one level of a file."""
+    """An index of the fields on one level of a file's schema."""
 
     def __init__(self, fields: Iterable[pa.Field[Any]]) -> None:
         self._by_folded_name: dict[str, list[pa.Field[Any]]] = {}
@@ -225,7 +225,7 @@ class _Fields:
 
 @dataclass(slots=True)
 class _ColumnMatcher:
-    """Matches columns, makes functions that convert their arrays, and collects their leaves."""
+    """Matches columns, makes the functions that convert their arrays, and collects their leaves."""
 
     mode: Mode
     path: str
@@ -280,7 +280,7 @@ class _ColumnMatcher:
         promote = promotion(found, wanted)
         if self.rebase is None:
             return promote
-        # Rebase a date as a date, even if the column's type was widened to a timestamp.
+        # Rebase a date before it is cast, even if the column's type was widened to a timestamp.
         if pt.is_date32(found):
             old = self.rebase.adapter(leaf, found)
             steps = (old, promote)
@@ -312,8 +312,8 @@ class _ColumnMatcher:
             inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
             parts.append((match.name, inner))
         if len(self.leaves) == before and fields:
-            # The file has none of the requested fields; read any leaf to determine which structs
-            # are NULL.
+            # No requested field is in the file. Read any leaf, which shows which structs are
+            # NULL.
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
@@ -325,7 +325,7 @@ class _ColumnMatcher:
     def _map(self, name: str, wanted: MapType, found: Any, first: int) -> Adapter | None:
         key_type, item_type = found.key_type, found.item_type
         keys = self.adapt(f"{name}.key", wanted.key_type, key_type, first)
-        # Read all leaves of the key; otherwise Arrow would read the map as a list.
+        # Read all leaves of the key, because otherwise Arrow would read the map as a list.
         self._take(key_type, first)
         items = self.adapt(
             f"{name}.value", wanted.value_type, item_type, first + _num_leaves(key_type)
@@ -408,7 +408,7 @@ class _MapAdapter:
 
 
 def with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
-    """Return lists or maps with other values, and the same validity and offsets."""
+    """Return lists or maps with other values, but the same validity and offsets."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         kind, len(array), [validity, offsets], -1, array.offset, children=[child]
@@ -443,7 +443,7 @@ def _first_leaf_type(kind: Any) -> Any:
     return kind
 
 
-# --- conversions of leaf values to the table's current type
+# --- Conversions of leaf values to the table's current type
 
 
 def promotion(found: Any, wanted: Any) -> Adapter | None:
@@ -462,7 +462,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    # An extension type that another library has registered.
+    # This is an extension type that another library has registered.
     if isinstance(found, pa.BaseExtensionType):
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
@@ -484,15 +484,13 @@ def _then(array: Any, adapter: Adapter | None) -> pa.Array[Any]:
 
 
 def _timestamps(found: Any, wanted: Any) -> Adapter:
-    # The file's zone does not matter: timestamps with and without a zone are stored as if in UTC.
+    # The file's zone is irrelevant: timestamps with and without zone are stored as if in UTC.
     naive = pa.timestamp(found.unit)
     target_unit = pa.timestamp(wanted.unit)
 
     def adapt(array: Any) -> pa.Array[Any]:
         plain = array.view(naive)
-        if (
-            naive.unit == "ns" and wanted.unit != "ns"
-        ):  # Spark and the protocol have only microseconds
+        if naive.unit == "ns" and wanted.unit != "ns":  # the table has microseconds, so round down
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)
@@ -504,8 +502,8 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
 
 def _is_promotion(found: Any, wanted: Any) -> bool:
     if pt.is_integer(found):
-        # Narrowing is possible, because some writers do not annotate small integers; the cast
-        # checks values.
+        # Narrowing is allowed, because some writers do not annotate small integers. The cast checks
+        # the values.
         return pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_decimal(wanted)
     if pt.is_floating(found):
         return pt.is_floating(wanted)
@@ -518,7 +516,7 @@ def _is_promotion(found: Any, wanted: Any) -> bool:
     return False
 
 
-# --- dates and timestamps of the hybrid Julian/Gregorian calendar, rebased to the ISO calendar
+# --- Rebasing dates and timestamps of the hybrid Julian/Gregorian calendar to the ISO calendar
 
 
 _VERSION: Final = b"org.apache.spark.version"
@@ -526,22 +524,22 @@ _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 _ZONE: Final = b"org.apache.spark.timeZone"
 _FIRST_ISO_DAY: Final = -141_427
-"""1582-10-15 in days since 1970; from this day on, both calendars are equal."""
+"""1582-10-15 in days since 1970; from this day on, both calendars are the same."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900-01-01 in microseconds; before it, Java's old time zone API has only standard offsets."""
+"""1900-01-01 in microseconds; before, Java's old time zone API has only standard offsets."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The settings for rebasing the values of one file.
+    """The settings for rebasing the values of a file.
 
     Args:
         datetimes: whether dates and INT64 timestamps are in the hybrid calendar.
         int96: whether INT96 timestamps are in the hybrid calendar.
         zone: the writer's time zone.
-        int96_leaves: indices of the Parquet leaf columns that are INT96.
+        int96_leaves: numbers of the Parquet leaf columns that are INT96.
     """
 
     datetimes: bool
@@ -550,7 +548,7 @@ class Rebase:
     int96_leaves: frozenset[int]
 
     def adapter(self, leaf: int, kind: Any) -> Adapter | None:
-        """Return a function that rebases arrays of a leaf; None if not needed.
+        """Return a function that rebases arrays of a leaf; None if no rebasing is needed.
 
         `kind` is a date or a timestamp in microseconds. A timestamp without a zone is not rebased.
         """
@@ -563,7 +561,7 @@ class Rebase:
 
 
 def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
-    """Return the rebasing that the footer requires; None for nearly every file.
+    """Return the settings for rebasing that the footer requires; None for nearly every file.
 
     Args:
         metadata: the footer's metadata.
@@ -589,13 +587,13 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Return major and minor version of Spark, which may be followed by any suffix."""
+    """Return major and minor version of Spark; any suffix is ignored."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
 def rebase_dates(dates: Any) -> pa.Array[Any]:
-    """Rebase dates: keep year, month and day of the hybrid calendar."""
+    """Rebase dates, preserving year, month and day of the hybrid calendar."""
     days = dates.view(pa.int32())
     if not _any_before(days, _FIRST_ISO_DAY):
         return dates  # type: ignore[no-any-return]  # an array
@@ -605,11 +603,11 @@ def rebase_dates(dates: Any) -> pa.Array[Any]:
 
 
 def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
-    """Rebase instants: keep the local date and time of the hybrid calendar in `zone`.
+    """Rebase instants, preserving the local date and time of the hybrid calendar in `zone`.
 
     Args:
-        instants: microseconds, UTC.
-        zone: the zone of the writer, as named in Java.
+        instants: microseconds since 1970 in UTC.
+        zone: the writer's time zone, as named in Java.
     """
     micros = instants.view(pa.int64())
     if not _any_before(micros, _FIRST_JAVA_US):
@@ -617,7 +615,7 @@ def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
     fixed = _fixed_offset_us(zone)
     offset_us = _winter_offset_us(zone) if fixed is None else fixed
     shown = compute.add(micros, offset_us)
-    # Floor division, unlike Arrow's `divide`, returns the date for times before 1970, too.
+    # Arrow's `divide` truncates, which is wrong before 1970. This cast rounds down.
     days = shown.view(pa.timestamp("us")).cast(pa.date32(), safe=False).view(pa.int32())
     shown = compute.add(shown, compute.multiply(_shift(days), _DAY_US))
     moved = compute.subtract(shown, offset_us) if fixed is not None else _instants(shown, zone)
@@ -631,7 +629,7 @@ def _any_before(values: Any, first: int) -> bool:
 
 
 def _shift(days: Any) -> Any:
-    """Return for each day of the hybrid calendar the number of days to add to rebase it."""
+    """Return, for each day of the hybrid calendar, the number of days that rebasing adds."""
     shift = pa.scalar(2, pa.int64())
     for first, later in _switches():
         shift = compute.if_else(compute.greater_equal(days, first), later, shift)
@@ -640,10 +638,10 @@ def _shift(days: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _switches() -> tuple[tuple[int, int], ...]:
-    """Return the days at which the hybrid calendar's offset to ISO changes, and the new offsets.
+    """Return the days on which the hybrid calendar's offset to ISO changes, with the new offsets.
 
-    The days ascend. The hybrid calendar has a 29 February in years such as 1500, which changes the
-    offset by one day.
+    The days are ascending. In the hybrid calendar, years such as 1500 have a 29 February, which
+    changes the offset by one day.
     """
     found = []
     for century in range(1, 16):
@@ -656,7 +654,7 @@ def _switches() -> tuple[tuple[int, int], ...]:
 
 
 def _fixed_offset_us(zone: str) -> int | None:
-    """Return the offset of a zone that is a fixed offset; None for a named zone."""
+    """Return a zone's offset if it is fixed; None for a named zone."""
     if zone in {"UTC", "GMT", "UT", "Z", "Etc/UTC", "Zulu"}:
         return 0
     found = _FIXED_ZONE.fullmatch(zone)
@@ -687,7 +685,7 @@ def _instants(shown: Any, zone: str) -> Any:
     return compute.subtract(shown, offset)
 
 
-# --- deletion vectors
+# --- Deletion vectors
 
 
 def load_bitmap(
@@ -698,8 +696,8 @@ def load_bitmap(
     Args:
         store: the table's store.
         descriptor: the vector's descriptor.
-        num_rows: number of physical rows of the data file, from the footer or `numRecords`. None if
-            unknown; then the file's reader must check the positions.
+        num_rows: the number of physical rows of the data file, from the footer or `numRecords`. If
+            it is None, the caller must check the positions.
 
     Raises:
         DataFileMissingError: the file of the deletion vector does not exist.

@@ -1,20 +1,20 @@
-"""Writing rows to data files, and returning their add actions; used by workers of every write.
+"""Writing rows to data files, and returning add actions for them; all workers of writes use this.
 
 `write_files` runs these steps:
 
 - `source`: opens rows of any kind as Arrow batches.
 - `enforce`: completes and checks rows; `fit` matches columns, `rules` evaluates SQL rules.
+- `enforce`: completes and checks rows. `fit` matches columns, `rules` evaluates SQL rules.
 - `encode`: converts logical rows to the columns of data files.
 - `rows_to_files`, `open_files`: write batches to Parquet files, and collect statistics.
 
-Other files:
+Other modules:
 
-- `files`: `write_files`, `FileWriter`, and writes for several callers together.
-- `options`: Parquet options and `WriteSpec`, the settings of a write.
+- `files`: `write_files`, `FileWriter`, and writes of several callers together.
+- `options`: Parquet options, and `WriteSpec`, the settings of a write.
 - `written`: the result, `WrittenFiles`.
 - `spliced_files`, `patched_groups`, `copied_stats`: copy row groups of existing files.
-- `adopted_files`: describes files that another writer has made.
-- `changes`, `deletion_vectors`: write change data files, and deletion vectors of existing files.
+- `adopted_files`: describes files that another writer has written.
 
 `WrittenFiles` can be pickled or serialised as JSON, and committed by another process. Until the
 commit, the files do not belong to the table. This package does not depend on transactions.

@@ -1,4 +1,4 @@
-"""Describing local data files of another writer, so that they can be committed.
+"""Describing local data files that another writer has written, so that they can be committed.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
     """Return complete files of a staging directory as `WrittenFiles`.
 
-    `take_staged` must move the files before the commit.
+    `take_staged` must move the files to the table before the commit.
 
     Args:
         spec: the write spec. The table must not have partition columns or column mapping.
-        files: files of one staging directory with the table's columns, from a writer that does not
-            truncate bounds. Files without rows are left out.
+        files: files of one staging directory. They have the table's columns, and their writer does
+            not truncate bounds. Files without rows are left out.
 
     Raises:
         DataFileUnreadableError: a file is damaged, or has other columns than the table.
 
-    Cost: reads the footers, concurrently; decodes columns without exact bounds, one column of one
-        row group at a time; syncs the files to the disk, if the store syncs.
+    Cost: reads the footers concurrently; decodes columns without exact bounds, one column of one
+        row group at a time; syncs the files to the disk if the store syncs.
     """
     layout = Layout(spec.configuration)
     plan = FilePlan(spec=spec, layout=layout)
@@ -112,6 +112,6 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
 def _is_same(found: Leaf, expected: Leaf, *, is_int96: bool) -> bool:
     if found[:2] != expected[:2]:
         return False
-    if is_int96:  # INT96 has no logical type, and is always a timestamp with a zone
+    if is_int96:  # INT96 has no logical type; it is always a timestamp with zone
         return expected.type == pa.timestamp("us", "UTC")
     return found.type == expected.type

@@ -1,4 +1,4 @@
-"""Writing changed rows to change data files, and writing the new rows of `replaceWhere`.
+"""Writing changed rows to change data files, and writing the new rows of a `replaceWhere`.
 
 Protocol: Change Data Files, Add CDC File
 """
@@ -94,13 +94,13 @@ _EXAMPLES: Final = 5
 def write_where(
     spec: WriteSpec, rows: pa.RecordBatchReader, predicate: Expression, *, tells_changes: bool
 ) -> WrittenFiles:
-    """Write rows like `write_files`, and raise if a row does not match the predicate.
+    """Write rows like `write_files`; raise if a row does not match the predicate.
 
     Args:
         spec: the table's write spec.
         rows: the rows, which are read once.
         predicate: a condition, resolved against the table's schema.
-        tells_changes: whether to write change data files, too.
+        tells_changes: whether to also write change data files.
 
     Raises:
         ConstraintViolationError: a row does not match, or violates a constraint of the table.
@@ -125,7 +125,8 @@ def _matching(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches; raise if a row does not match.
 
-    NULL is not a match: the next overwrite with this predicate would not replace such a row.
+    NULL is not a match, because the next overwrite with this predicate would not replace such a
+    row.
     """
     from deltalog.expressions import filter_mask, to_sql  # noqa: PLC0415  # few writes need them
 

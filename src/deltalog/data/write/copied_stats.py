@@ -1,9 +1,9 @@
 """Computing Delta statistics of existing row groups.
 
-The row groups are copied into another file, or their file is added to a table. Exact bounds in the
-footer are used. Other columns are decoded: strings that may be truncated or have a collation,
-floating-point numbers (footers ignore NaN), geometries (bounding boxes need all values), lists and
-maps (footers count elements).
+The row groups are copied into another file, or their file is added to a table. If the footer has
+exact bounds, they are used. Other columns are decoded: strings that may be truncated or have a
+collation, floating-point numbers (bounds ignore NaN), geometries (bounding boxes need all values),
+lists and maps (footers count elements).
 
 Protocol: Per-file Statistics
 """
@@ -41,7 +41,7 @@ def collect_copied(
     segments: Segments | None = None,
     cuts_nothing: bool = False,
 ) -> frozenset[tuple[int, int]]:
-    """Add the statistics of some row groups of a file.
+    """Collect the statistics of some row groups of a file.
 
     Args:
         stats: the collector.
@@ -49,8 +49,8 @@ def collect_copied(
         footer: the file's footer.
         groups: numbers of the row groups.
         schema: the schema of the file, with the types of the table.
-        segments: the fetched column chunks of these row groups; None fetches chunks to decode.
-        cuts_nothing: whether all bounds are exact; otherwise the footer's flags are used.
+        segments: the fetched column chunks of these row groups; None fetches the chunks to decode.
+        cuts_nothing: whether all bounds are exact. If False, the flags in the footer are used.
 
     Returns:
         Row group and leaf column of each column chunk that was decoded.
@@ -121,7 +121,7 @@ def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
 
 
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
-    """Return a leaf column from which the NULLs of a list, map or variant can be determined."""
+    """Return a leaf column that shows which lists, maps or variants of a column are NULL."""
     return next(n for n, path in enumerate(paths) if path[: len(column)] == column)
 
 
@@ -135,7 +135,7 @@ def _known(
     has_bounds: bool,
     cuts_nothing: bool,
 ) -> tuple[pa.Array[Any], int] | None:
-    """Return the smallest and largest value, and the number of NULLs; None if unknown."""
+    """Return an array of the smallest and largest value, and the number of NULLs, or None."""
     null_count = chunk.null_count
     if null_count is None:
         return None
@@ -156,7 +156,7 @@ def _known(
 def _stored_bounds(
     footer: StoredFooter, chunk: StoredChunk, physical: str, *, cuts_nothing: bool
 ) -> list[bytes | None] | None:
-    """Return the stored bounds, if they are values of the column."""
+    """Return the stored bounds; None if they may not be values of the column."""
     found = {number: value for number, (_, value) in chunk.statistics.items()}
     low, high = found.get(_MIN), found.get(_MAX)
     flags = (found.get(_MIN_IS_EXACT), found.get(_MAX_IS_EXACT))

@@ -1,6 +1,6 @@
-"""Writing deletion vectors of existing files: one file for all vectors of a commit, or inline.
+"""Writing deletion vectors of existing files: inline, or in one file for all vectors of a commit.
 
-This module decides where vectors are stored, and updates the add actions.
+This module decides where vectors are stored, and updates the add actions of their files.
 
 Protocol: Deletion Vectors, Deletion Vector Descriptor Schema, Per-file Statistics (`tightBounds`)
 """
@@ -34,8 +34,8 @@ class MaskedFiles:
 
     Args:
         files: the files to add again, with their new vectors (schema `FILE_SCHEMA`).
-        paths: paths of the vector files, which no commit references yet.
-        num_bytes: total size of the vector files.
+        paths: the paths of the vector files, to which no commit refers yet.
+        num_bytes: the total size of the vector files.
     """
 
     files: pa.Table
@@ -48,9 +48,9 @@ class StoredVectors:
     """Stored deletion vectors, ready for a commit.
 
     Args:
-        descriptors: the descriptor of each vector, in the same order.
-        paths: paths of the vector files, which no commit references yet.
-        num_bytes: total size of the vector files.
+        descriptors: the descriptors of the vectors, in the order of the vectors.
+        paths: the paths of the vector files, to which no commit refers yet.
+        num_bytes: the total size of the vector files.
     """
 
     descriptors: tuple[DeletionVectorDescriptor, ...]
@@ -61,12 +61,12 @@ class StoredVectors:
 def store_vectors(
     store: Store, bitmaps: Sequence[DeletionBitmap], *, prefix: str = ""
 ) -> StoredVectors:
-    """Store deletion vectors: in one file, or inline if they are few and small enough.
+    """Store deletion vectors in one file, or inline if they are few and small enough.
 
     Args:
         store: the table's store.
         bitmaps: the deleted rows of each file.
-        prefix: directory for the vector file, in tables with random file prefixes.
+        prefix: the directory for the vector file, in tables with random file prefixes.
 
     Cost: one request, or none if the vectors are inline.
     """
@@ -91,9 +91,9 @@ def write_deletion_vectors(
         store: the table's store.
         files: rows of `snapshot.files` with all columns.
         bitmaps: for each file, all deleted rows, including the rows of its old vector.
-        num_records: the number of physical rows of each file; `numRecords` is required with a
-            vector.
-        prefix: directory for the vector file, in tables with random file prefixes.
+        num_records: the number of physical rows of each file, because a file with a vector must
+            have `numRecords`.
+        prefix: the directory for the vector file, in tables with random file prefixes.
 
     Cost: one request, or none if the vectors are few and small enough to be inline.
     """

@@ -1,6 +1,6 @@
 """Converting logical rows to the physical columns of data files.
 
-This module owns physical names and field ids at every depth, and the storage of variants as two
+This module determines physical names and field ids at every depth, and stores variants as two
 binary fields. Files have no partition columns (unless a feature requires them) and no void columns,
 but may have hidden columns of row tracking.
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import DataType, Field
 
-# Features that require partition columns in data files, after the other columns.
+# Features that require partition columns in data files, at the end of the other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
@@ -51,7 +51,7 @@ def physical_arrow_schema(
 ) -> pa.Schema:
     """Return the Arrow schema of a table's new data files.
 
-    Every column is nullable, as in Delta Spark, because NOT NULL may be dropped later.
+    Every column is nullable, as in Delta Spark, because a NOT NULL constraint may be dropped later.
 
     Args:
         configuration: the table's configuration.
@@ -72,7 +72,7 @@ def to_physical(
     Args:
         batch: rows in the table's logical schema.
         configuration: the table's configuration.
-        row_ids: row ids to preserve, NULL for new rows; None leaves the hidden columns out.
+        row_ids: row ids to preserve, NULL for new rows; None omits the hidden columns.
         row_commit_versions: row commit versions to preserve, NULL for changed rows.
 
     Cost: copies only variants, and structs with void fields.
@@ -89,11 +89,11 @@ class _Column(NamedTuple):
 
 
 class Layout:
-    """The physical columns of a table's data files; can be used for many batches.
+    """The physical columns of a table's data files; may be used for many batches.
 
     Args:
         configuration: the table's configuration.
-        extra: additional columns, after all other columns.
+        extra: additional columns, which follow all other columns.
 
     Raises:
         InvalidInputError: Parquet cannot store the schema: all columns are void, or a list or map
@@ -138,7 +138,7 @@ class Layout:
         return pa.schema([*self._plain, *self._hidden])
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield for each leaf column its logical path, and Parquet's dotted path."""
+        """Yield the logical path and Parquet's dotted path of each leaf column."""
         for column in self._columns:
             yield from _leaves(column.source, column.field.type, (column.name,), column.field.name)
 
@@ -158,7 +158,7 @@ class Layout:
         arrays += extra
         with_row_ids = row_ids is not None or row_commit_versions is not None
         if with_row_ids:
-            # Row ids of the draft specification have no commit versions.
+            # Tables with row ids by the draft specification have no row commit versions.
             kept = (row_ids, row_commit_versions)[: len(self._hidden)]
             arrays += [_hidden_array(values, batch.num_rows) for values in kept]
         return pa.RecordBatch.from_arrays(
@@ -167,7 +167,7 @@ class Layout:
 
 
 def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
-    """Return a column's values; in a partition column, "" and b"" become NULL, as in the log."""
+    """Return a column's values; in partition columns, "" and b"" become NULL, as in the log."""
     values: Array = batch.column(column.name)
     if not column.is_partition or column.source not in {STRING, BINARY}:
         return values
@@ -178,7 +178,7 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
 def is_materialising(configuration: TableConfiguration) -> bool:
     """Return whether data files also contain the partition columns."""
     return (
-        # This feature is active if the protocol lists it; the other features also need a property.
+        # To be active, this feature must only be in the protocol; the others also need a property.
         configuration.supports("materializePartitionColumns")
         or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True
@@ -201,7 +201,7 @@ def _physical_type(
             raise InvalidInputError(
                 f"cannot write column {path!r}: a list or map cannot have void elements"
             )
-        # IcebergCompatV2 and V3 require field ids of elements, keys and values as well.
+        # IcebergCompatV2 and V3 also require field ids of elements, keys and values.
         here = f"{path}.{name}"
         arrow_type = _physical_type(inner, mode, nested_ids, here)
         return pa.field(name, arrow_type, nullable, parquet_id_metadata(nested_ids.get(here)))
@@ -237,7 +237,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
     if isinstance(source, PrimitiveType):
         return _physical_values(array, source, target)
     if not _needs_copy(source):
-        # Only names and ids differ, so the buffers can be shared.
+        # Only names and field ids differ, so the result can share the buffers.
         return array.view(target)
     match source:
         case VariantType():
@@ -290,7 +290,7 @@ def _variant_parts(array: Array) -> Array:
 
 
 def _needs_copy(data_type: DataType) -> bool:
-    """Whether a physical array needs a copy: for void fields, variants and special file types."""
+    """Whether a conversion copies the array: for void fields, variants and special file types."""
     match data_type:
         case StructType():
             return any(_needs_copy(field.type) for field in data_type)
@@ -347,14 +347,14 @@ def _leaves(
             yield path, dotted
 
 
-# --- values of nested columns, and paths that must not be NULL
+# --- Values of nested columns, and paths that must not be NULL
 
 
 Path = tuple[str, ...]
 
 
 def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
-    """Return the values at a path below a column, and the row of each value.
+    """Return the values at a path below a column, and the row number of each value.
 
     A field of a NULL struct is NULL. A NULL or empty list or map has no values.
 
@@ -363,7 +363,7 @@ def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
         path: the path below the column, with `element`, `key` and `value` for lists and maps.
 
     Returns:
-        The values, and their row numbers, or None if there is one value per row.
+        The values; and their row numbers, or None if each row has exactly one value.
     """
     rows: Array | None = None
     for name in path:
@@ -388,7 +388,7 @@ def not_null_paths(schema: StructType) -> Iterator[Path]:
 
 def field_of(array: Array, name: str) -> Array:
     """Return the field of a struct; NULL where the struct is NULL."""
-    # Use the index, because Arrow would parse a name such as `.x` as a path.
+    # Use the field's index, because Arrow would parse a name such as `.x` as a path.
     return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
@@ -408,7 +408,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
 def _entries(maps: Array) -> Array:
     """Return maps as lists of structs, without a copy."""
-    # `view` would fail for NULL variants, whose two fields are not nullable.
+    # `view` would fail for NULL variants, because their two fields are not nullable.
     entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
     return pa.Array.from_buffers(
         pa.list_(entries.type),
@@ -420,9 +420,9 @@ def _entries(maps: Array) -> Array:
 
 
 def _parents(lists: Array) -> Array:
-    """Return for each value of `lists.flatten()` the index of its list.
+    """Return, for each value of `lists.flatten()`, the index of its list.
 
-    Arrow's kernel `list_parent_indices` also counts hidden values of NULL lists.
+    Arrow's kernel `list_parent_indices` cannot be used: it also counts hidden values of NULL lists.
     """
     lengths: Array = pc.fill_null(pc.list_value_length(lists), pa.scalar(0, pa.int32()))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))

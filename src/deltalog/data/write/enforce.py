@@ -1,8 +1,8 @@
 """Completing new rows, and checking them against the table's constraints.
 
-This module owns the order of steps. First, columns are matched (`fit`). Then defaults, identity
-values and generated columns are added. Then NOT NULL, lengths, invariants and CHECK constraints are
-checked. `rules` evaluates the constraints and expressions that are SQL.
+This module defines the order of the steps. First, columns are matched (`fit`). Then defaults,
+identity values and generated columns are added. Then NOT NULL, lengths, invariants and CHECK
+constraints are checked. `rules` evaluates the constraints and expressions that are SQL.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
 """
@@ -43,24 +43,24 @@ class Enforcer:
     """Completes and checks the rows of a write, batch after batch.
 
     Args:
-        configuration: the table's configuration.
-        source: schema of the data.
-        table: location of the table, for messages.
-        time_zone: zone for converting `timestamp_ntz` values to `timestamp` columns.
-        identity_starts: identity column → first value to assign, instead of the next value.
+        source: the schema of the data.
+        table: the table's location, for error messages.
+        time_zone: the zone for converting `timestamp_ntz` values to `timestamp` columns.
+        identity_starts: for each identity column, the first value to assign, instead of the value
+            that follows the high water mark.
         now_ms: the value of `current_timestamp()` in defaults and rules; None means the current
             time.
-        keeps_identities: whether the rows were in the table before, so that identity values are
-            preserved.
-        has_partitions: whether the data must have all partition columns; only MERGE leaves out
-            columns on purpose.
-        casts: whether columns are cast, see `fit.Fit`.
-        as_before: columns whose values were not changed, and may therefore violate NOT NULL.
+        keeps_identities: whether identity values in the data are preserved, because the rows were
+            in the table before.
+        has_partitions: whether the data must have all partition columns; False only for MERGE,
+            which omits columns on purpose.
+        casts: whether columns are cast; see `fit.Fit`.
+        as_before: columns whose values were not changed, so that they may violate NOT NULL.
 
     Attributes:
         schema: the schema of the batches that `apply` returns.
-        identity_marks: identity column → the last value assigned so far.
-        identity_starts: identity column → the first value assigned so far.
+        identity_marks: for each identity column, the last value that was assigned.
+        identity_starts: for each identity column, the first value that was assigned.
         sources: for each column of the table, the number of the data's column, if `apply` returns
             all columns unchanged; None if it adds, converts or checks anything.
 
@@ -111,7 +111,7 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Imported on demand: few tables have rules, and the SQL evaluator is slow to import.
+            # Import on demand: few tables have rules, and importing the SQL evaluator is slow.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(
@@ -124,8 +124,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Unchanged rows may be older than a rule, or their writer may have interpreted NOT NULL of
-        # a struct's field differently.
+        # Unchanged rows may be older than NOT NULL, or their writer may have interpreted NOT NULL
+        # for a struct's field differently.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
@@ -150,7 +150,8 @@ class Enforcer:
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's schema, completed and checked.
 
-        Call this with the batches in order, because identity values continue from batch to batch.
+        Call this method with the batches in order, because identity values continue in the next
+        batch.
 
         Raises:
             SchemaMismatchError: a value cannot be stored in its column.
@@ -158,7 +159,7 @@ class Enforcer:
             InvalidInputError: an expression fails for a row (overflow, a failed cast), or an
                 identity column has no values left.
 
-        Cost: one pass of kernels per rule; columns of the right type are not copied.
+        Cost: one pass of kernels per rule; a column that already has the right type is not copied.
         """
         if self.sources is not None:
             columns = [batch.column(number) for number in self.sources]
@@ -186,10 +187,10 @@ class Enforcer:
 
     @property
     def identity_next(self) -> Mapping[str, int]:
-        """The next value of each identity column that the data lacks."""
+        """Return the next value of each identity column that is missing in the data."""
         return self._next
 
-    # --- used by the constructor
+    # --- Used by the constructor
 
     def _check_explicit(
         self, identities: Mapping[str, IdentityColumn], *, keeps_identities: bool
@@ -205,7 +206,7 @@ class Enforcer:
                 f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
             )
 
-    # --- for each batch
+    # --- Used for each batch
 
     def _number(self, column: IdentityColumn, num_rows: int) -> Array:
         first = self._next[column.name]
@@ -225,8 +226,9 @@ class Enforcer:
                 continue
             is_null: Array = pc.is_null(values)
             if rows is not None:
-                # As in Delta Spark, if a field is NOT NULL, its struct is NOT NULL, too. But Delta
-                # Spark does not check NOT NULL for elements of a list.
+                # Outside of lists, a NOT NULL field implies that its struct is NOT NULL, as in
+                # Delta Spark. An element of a list may be a NULL struct, because Spark does not
+                # check it.
                 parents, _ = values_at(column, path[1:-1])
                 if pa.types.is_struct(parents.type):
                     is_null = pc.and_(is_null, pc.is_valid(parents))
@@ -262,7 +264,7 @@ def _generated(configuration: TableConfiguration) -> dict[str, str]:
 
 
 def _defaults(configuration: TableConfiguration) -> dict[str, str]:
-    """Return the defaults of top-level columns; as in Delta Spark, fields of structs have none."""
+    """Return the defaults of top-level columns; Delta Spark allows no defaults in structs."""
     if not configuration.supports("allowColumnDefaults"):
         return {}
     found = default_expressions(configuration.schema)

@@ -1,6 +1,6 @@
-"""Writing rows to new data files, and returning their add actions.
+"""Writing rows to new data files, and returning add actions for the files.
 
-Workers use this module. It never commits, and a failed write deletes its files.
+Workers use this module. It never commits. A failed write deletes its files.
 
 Protocol: Add File and Remove File
 """
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
-    """Write rows to data files, for a later commit.
+    """Write rows to data files, which are committed later.
 
-    Rows are completed and checked. The data may be larger than memory.
+    The rows are completed and checked. The data may be larger than memory.
 
     Args:
         spec: the table's write spec.
@@ -44,8 +44,8 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
         UnsupportedFeatureError: deltalog cannot evaluate an expression of the table.
         StorageError: the store failed. After any error, the files of this call are deleted.
 
-    Cost: one pass over the data; memory for some row groups; on object stores, one request per
-    file.
+    Cost: one pass over the data; memory for a few row groups; one request per file on object
+        stores.
     """
     reader = open_batches(data)
     with FileWriter(spec) as writer:
@@ -62,7 +62,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
 
 class FileWriter:
-    """Writes checked rows; after an error, the context manager deletes its files.
+    """Writes checked rows to files; after an error, the context manager deletes its files.
 
     Args:
         spec: the table's write spec.
@@ -100,7 +100,7 @@ class FileWriter:
         self._parts.write(physical, batch)
 
     def splice(self, *, with_row_ids: bool) -> SplicedFiles:
-        """Return the writer for copying row groups; all calls return the same writer.
+        """Return the writer for copied row groups; every call returns the same writer.
 
         Args:
             with_row_ids: whether these files have the hidden columns of row tracking.
@@ -122,7 +122,7 @@ class FileWriter:
     ) -> None:
         """Add rows of one partition to files with copied row groups; call `splice` first.
 
-        `values` are the partition's values; the other arguments are those of `write`.
+        `values` are the serialised partition values; see `write` for the other arguments.
         """
         if self._spliced is None:
             raise InternalError("write_spliced was called before splice")
@@ -133,7 +133,7 @@ class FileWriter:
 
     @property
     def copied(self) -> CopiedGroups:
-        """Counts of the copied row groups."""
+        """Return counts of the copied row groups."""
         from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
 
         return CopiedGroups() if self._spliced is None else self._spliced.copied
@@ -147,7 +147,8 @@ class FileWriter:
         """Close all files, and return their add actions.
 
         Args:
-            identity_marks: the last assigned identity values, for the columns' high water marks.
+            identity_marks: the last assigned identity values, from which the high water marks
+                follow.
             identity_starts: the first assigned identity values.
         """
         if self._spliced is not None:
@@ -185,7 +186,7 @@ def written_files(
     Args:
         spec: the write's spec.
         parts: the files.
-        identity_marks: the last assigned identity values, for the columns' high water marks.
+        identity_marks: the last assigned identity values, from which the high water marks follow.
         identity_starts: the first assigned identity values.
     """
     configuration = spec.configuration
@@ -213,13 +214,13 @@ def _add(spec: WriteSpec, part: FinishedFile) -> AddFile:
 
 
 def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | None]:
-    """Return a file's `partitionValues`: physical column name → serialised value."""
+    """Return a file's `partitionValues`: serialised values by physical column name."""
     columns = spec.configuration.physical_partition_columns
     return dict(zip(columns, part.values, strict=True))
 
 
-# --- writing the rows of several callers together; invalid rows cause an error only for their
-# caller
+# --- Writing the rows of several callers together: a caller whose rows are invalid gets an error;
+# the others succeed
 
 
 def write_parts(
@@ -229,7 +230,7 @@ def write_parts(
 
     Args:
         spec: the table's write spec.
-        parts: rows; a part is written completely or not at all.
+        parts: the rows of each caller; a part is written completely or not at all.
 
     Returns:
         The new files, and for each part its error, or None if the part was written.
@@ -237,8 +238,8 @@ def write_parts(
     Raises:
         StorageError: the store failed; the files of this call are deleted.
 
-    Cost: that of one write of all rows; if a part is invalid, adjacent parts with the same columns
-        are checked again.
+    Cost: one write of all rows; if a part is invalid, adjacent parts with the same columns are
+        checked again.
     """
     errors: list[Exception | None] = []
     with FileWriter(spec) as writer:
@@ -269,7 +270,7 @@ def _write_run(
 
 
 class _Rules:
-    """Completes and checks the rows of parts; identity values continue in the next part."""
+    """Completes and checks the rows of parts; identity values continue from part to part."""
 
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
@@ -287,7 +288,7 @@ class _Rules:
         try:
             batches = rows.combine_chunks().to_batches()
             return [enforcer.apply(batch) for batch in batches if batch.num_rows]
-        finally:  # do not reuse the identity values of invalid rows
+        finally:  # identity values of invalid rows are not reused
             self._next.update(enforcer.identity_next)
             self.identity_marks.update(enforcer.identity_marks)
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}

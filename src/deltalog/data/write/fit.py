@@ -1,8 +1,8 @@
 """Matching the columns of data with the columns of a table.
 
-Columns are matched by name, ignoring case, at every depth. This module owns the allowed type
-conversions, and the errors for missing and unknown columns. `enforce` adds missing columns and
-checks constraints.
+Columns are matched by name, ignoring case, at every depth. This module defines the allowed type
+conversions, and raises the errors for missing and unknown columns. `enforce` adds missing columns
+and checks constraints.
 
 Protocol: Schema Serialization Format
 """
@@ -48,13 +48,13 @@ logger: logging.Logger = logging.getLogger(__name__)
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
-# Prefix of pyarrow's names for pandas indexes without a name.
+# The prefix of pyarrow's names for pandas indexes that have no name.
 _NAMELESS_INDEX: Final = "__index_level_"
 
 
 @dataclass(slots=True)
 class _Problems:
-    """All problems of the data's columns, collected for a single error."""
+    """All problems of the data's columns, which are collected for one error."""
 
     extra: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -102,14 +102,14 @@ class Fit:
         schema: logical schema of the table.
         optional: NOT NULL or partition columns that may be missing in the data, because their
             values are computed.
-        partition_columns: columns that must not be missing in the data.
-        time_zone: zone for converting `timestamp_ntz` values to `timestamp` columns.
-        casts: whether whole columns are cast by ANSI rules: strings to numbers, dates and so on,
-            numbers to strings, and decimals to floating-point numbers and back. A value that
+        partition_columns: partition columns, which the data must have.
+        time_zone: the zone for converting `timestamp_ntz` values to `timestamp` columns.
+        casts: whether top-level columns are cast by ANSI rules: strings to numbers, dates and other
+            types, numbers to strings, and decimals to floating-point numbers and back. A value that
             cannot be cast is an error.
 
     Attributes:
-        missing: columns of the table that are missing in the data, in the table's order.
+        missing: columns of the table that the data lacks, in the table's order.
 
     Raises:
         SchemaMismatchError: columns are unknown, missing, duplicate, or of a type that cannot be
@@ -157,22 +157,22 @@ class Fit:
 
     @property
     def supplied(self) -> tuple[str, ...]:
-        """Columns of the table that are in the data, in the table's order."""
+        """Return the columns of the table that are in the data, in the table's order."""
         return tuple(name for name, *_ in self._columns)
 
     @property
     def sources(self) -> tuple[int, ...] | None:
-        """For each table column, its number in the data; None if any column is converted."""
+        """Return, for each table column, its number in the data; None if a column is converted."""
         is_same = all(self._types[number] == target for _, number, _, target in self._columns)
         return tuple(number for _, number, *_ in self._columns) if is_same else None
 
     def apply(self, batch: pa.RecordBatch) -> dict[str, Array]:
-        """Return the batch's values by column of the table, in the columns' Arrow types.
+        """Return the batch's values by column name of the table, in the columns' Arrow types.
 
         Raises:
             SchemaMismatchError: a value cannot be converted without loss.
 
-        Cost: columns of the right type are not copied.
+        Cost: a column that already has the right type is not copied.
         """
         return {
             name: self._convert(batch.column(number), spelled, target, name)
@@ -201,7 +201,7 @@ class Fit:
 def _casts(
     incoming: StructType, table: StructType, time_zone: str
 ) -> dict[str, tuple[PrimitiveType, PrimitiveType]]:
-    """Return the table columns whose data must be cast, with both types."""
+    """Return the source type and target type of each table column whose data must be cast."""
     known = {name_key(field.name): field for field in table}
     found: dict[str, tuple[PrimitiveType, PrimitiveType]] = {}
     for column in incoming:
@@ -210,8 +210,8 @@ def _casts(
             continue
         one, other = column.type, target.type
         if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
-            # Arrow casts between strings and timestamps in UTC, so these casts require a UTC
-            # session.
+            # Arrow casts strings to timestamps (and back) in UTC, so such casts are only done if
+            # the time zone is UTC.
             has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
             if _is_assignable(one, other) and not has_zone:
                 found[target.name] = (one, other)
@@ -219,7 +219,7 @@ def _casts(
 
 
 def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
-    """Whether a column is cast implicitly, as in Spark's store assignment, or from strings."""
+    """Whether a cast is implicit: from or to strings, or as in Spark's store assignment."""
     kinds = {one.primitive.family, other.primitive.family}
     if STRING in (one, other):
         left = other if one == STRING else one
@@ -240,7 +240,7 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
 
 
 def in_microseconds(array: Array) -> Array:
-    """Return timestamps in microseconds; nanoseconds are truncated."""
+    """Convert timestamps to microseconds; nanoseconds are truncated."""
     return _floored(array).cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
 
 
@@ -250,21 +250,21 @@ def is_finer(array: Array) -> bool:
 
 
 def tell_of_cut(name: str) -> None:
-    """Log that a column's nanoseconds are truncated."""
+    """Log that nanoseconds of a column are truncated."""
     logger.warning(
         "column %r: timestamps are stored in microseconds; nanoseconds were cut off", name
     )
 
 
 def _floored(array: Array) -> Array:
-    # Round in UTC, so the zone does not matter. Unlike a cast, this rounds down before 1970.
+    # Round in UTC, so that the zone is irrelevant. Unlike a cast, this rounds down before 1970.
     plain: Array = array.view(pa.timestamp("ns"))
     floored: Array = compute.floor_temporal(plain, unit="microsecond")
     return floored
 
 
 def _truncated(array: Array, name: str) -> Array:
-    """Return timestamps in microseconds, the precision of a table; log if values change."""
+    """Convert timestamps to microseconds, the precision of a table; log if values change."""
     if is_finer(array):
         tell_of_cut(name)
     return in_microseconds(array)
@@ -279,7 +279,7 @@ def _match_struct(
     *,
     cast_columns: Collection[str] = (),
 ) -> dict[str, int]:
-    """Return for each column name of the table its index in the data."""
+    """Return the index in the data for each column name of the table."""
     places: dict[str, int] = {}
     known = {name_key(field.name): field for field in table}
     for place, column in enumerate(incoming):
@@ -323,9 +323,9 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
 def _check_nested_moments(
     incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
 ) -> None:
-    """Report nested `timestamp_ntz` values for `timestamp` fields, which would be stored as UTC.
+    """Report nested `timestamp_ntz` values for `timestamp` fields, which would be read as UTC.
 
-    The time zone is applied only to top-level columns.
+    The time zone is only applied to top-level columns.
     """
     for column in table:
         place = supplied.get(column.name)
@@ -348,7 +348,7 @@ def _holds(data_type: DataType, *, has_zone: bool) -> bool:
 
 
 def _respelled(arrow_type: Any, table: DataType) -> Any:
-    """Return the Arrow type with nested names as spelled in the table."""
+    """Return the Arrow type with nested names in the spelling of the table."""
     match table:
         case StructType() if pa.types.is_struct(arrow_type):
             known = {name_key(field.name): field for field in table}
@@ -382,7 +382,7 @@ def _named(names: Collection[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-# --- the error for rows that violate a constraint
+# --- The error for rows that violate a constraint
 
 
 _MAX_EXAMPLES: Final = 5
@@ -395,7 +395,7 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
     Args:
         what: the constraint, for the message.
         name: the name of the constraint, or of the column.
-        batch: the columns to show.
+        batch: the columns that the examples show.
         rows: numbers of the rows that violate it.
     """
     count = len(rows)

@@ -1,4 +1,4 @@
-"""Writing consecutive Parquet files in the background.
+"""Writing consecutive Parquet files of a partition in the background.
 
 This module opens, names and closes files, and collects their statistics while they are written.
 `rows_to_files` distributes rows to files.
@@ -50,9 +50,9 @@ class FinishedFile:
     """A complete file.
 
     Args:
-        number: position of the file in the order of opening.
+        number: position of the file in the order in which files were opened.
         path: the decoded path, relative to the root.
-        values: serialised partition values, in the order of partitioning.
+        values: serialised partition values, in the order of the partition columns.
         stats: statistics as JSON; None for change data files.
     """
 
@@ -67,19 +67,19 @@ class FinishedFile:
 
 @dataclass(slots=True)
 class FilePlan:
-    """The settings that all files of one write share, and the list of these files.
+    """The settings that all files of a write share, and lists of these files.
 
     Args:
         spec: the write's spec.
-        layout: physical columns of the files.
-        directory: the directory of the files; empty is the table's root.
-        prefix: the prefix of their names.
-        has_stats: whether to collect statistics.
+        layout: the physical columns of the files.
+        directory: the directory of the files; empty for the table's root.
+        prefix: the prefix of the file names.
+        has_stats: whether statistics are collected.
         row_group_rows: the maximum number of rows of a row group.
 
     Attributes:
         finished: complete files, in any order.
-        opened: paths of all files that were opened, for deletion after a failure.
+        opened: paths of all files that were opened; they are deleted after a failure.
     """
 
     spec: WriteSpec
@@ -109,16 +109,16 @@ class FilePlan:
 
     @property
     def store(self) -> Store:
-        """The store of the table."""
+        """Return the store of the table."""
         return self.spec.store
 
     def look_at(self, rows: pa.Table) -> None:
-        """Choose columns for dictionary encoding by the first rows; call before opening a file."""
+        """Choose columns for dictionary encoding by the first rows; call before opening files."""
         if "use_dictionary" not in self.options:
             self.options["use_dictionary"] = dictionary_leaves(rows, self._leaves)
 
     def next_path(self, values: Values) -> tuple[int, str]:
-        """Return a new file's number and unique path, and record the path as opened."""
+        """Return the number and the unique path of a new file, and record the path in `opened`."""
         number = next(self._numbers)
         name = f"{self.prefix}-{number:05d}-{uuid.uuid4()}-c000{self._suffix}"
         directories = (self.directory, _directory(self.spec.configuration, values))
@@ -140,9 +140,9 @@ class FilePlan:
 
 
 class FileQueue:
-    """Writes rows of one partition to consecutive files, in the order of `put`.
+    """Writes the rows of one partition to consecutive files, in the order of `put`.
 
-    Only one thread may call `put`; any thread may call `run`.
+    `put` may be called by one thread only, `run` by any thread.
 
     Args:
         plan: the write's plan.
@@ -158,18 +158,18 @@ class FileQueue:
         self._values = values
         self._schema = schema
         self._lock = threading.Lock()
-        # None closes the file.
+        # An entry of None closes the file.
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
         self.size_bytes: int = 0
-        # `put` increments this counter without the lock; `run` increments the other with the lock.
-        # A single counter could lose updates.
+        # `put` increments this counter without a lock; `run` increments the other one with a lock.
+        # A single counter could lose increments.
         self._num_put = 0
         self._num_done = 0
 
     @property
     def queued(self) -> int:
-        """The number of pieces of work that are waiting or running."""
+        """Return the number of tasks that are waiting or running."""
         return self._num_put - self._num_done
 
     @property
@@ -178,12 +178,12 @@ class FileQueue:
         return self._file is None and self.queued == 0
 
     def put(self, rows: pa.Table | None) -> None:
-        """Queue rows, or None to close the file; `run` must be called once per `put`."""
+        """Queue rows, or None to close the file; for each `put`, `run` must be called once."""
         self._num_put += 1
         self._work.append(rows)
 
     def run(self) -> None:
-        """Run the next piece of work."""
+        """Run the next task of the queue."""
         with self._lock:
             rows = self._work.popleft()
             try:
@@ -195,7 +195,7 @@ class FileQueue:
                 self._num_done += 1
 
     def abandon(self) -> None:
-        """Discard the queue and the open file."""
+        """Discard the queued tasks and the open file."""
         with self._lock:
             self._work.clear()
             if self._file is not None:
@@ -263,9 +263,9 @@ class _GrowingFile:
 
 
 def _directory(configuration: TableConfiguration, values: Values) -> str:
-    """Return the directory for files of a partition; readers must not parse it.
+    """Return the directory for the files of a partition; readers must not parse its name.
 
-    With column mapping, the name is random, as in Delta Spark, because column names may change.
+    With column mapping, the name is random, as in Delta Spark, because columns may be renamed.
     """
     properties = configuration.properties
     if properties.randomize_file_prefixes or (
@@ -281,12 +281,12 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
 
 
 def random_prefix(properties: TableProperties) -> str:
-    """Return a random directory name, to distribute files over the prefixes of an object store."""
+    """Return a random directory name, which distributes files over prefixes of an object store."""
     return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length))
 
 
 def _moment(text: str | None) -> str | None:
-    """Return a timestamp as in directory names: `2024-01-31 00:00:00.5`."""
+    """Return a timestamp in the form of directory names: `2024-01-31 00:00:00.5`."""
     if text is None:
         return None
     return text.removesuffix("Z").replace("T", " ").rstrip("0").removesuffix(".")
@@ -305,7 +305,7 @@ def _without_void(schema: StructType) -> StructType:
     )
 
 
-# --- rows grouped by the values of their partition columns
+# --- Rows grouped by the values of their partition columns
 
 
 Values = tuple[str | None, ...]
@@ -316,7 +316,7 @@ class Group(NamedTuple):
 
     Args:
         values: serialised partition values, in the order of the partition columns.
-        rows: row numbers in the batch, ascending; None means all.
+        rows: row numbers in the batch, ascending; None means all rows.
     """
 
     values: Values
@@ -328,12 +328,12 @@ def split(batch: pa.RecordBatch, columns: Sequence[Field]) -> list[Group]:
 
     Args:
         batch: rows in the table's logical schema.
-        columns: the partition columns, in the order of partitioning.
+        columns: the partition columns, in order.
 
     Raises:
         InvalidInputError: a value has no serialised form; the message names the column.
 
-    Cost: some kernels per partition column; Python code runs once per distinct value.
+    Cost: a few kernels per partition column; Python code runs once per distinct value.
     """
     if not batch.num_rows:
         return []

@@ -1,6 +1,6 @@
 """Parquet writer options with deltalake's names, and their translation to pyarrow's options.
 
-This module also owns the defaults from table properties.
+This module also determines the defaults from table properties.
 
 Protocol: Table Properties (`delta.parquet.compression.codec`)
 """
@@ -41,7 +41,7 @@ class BloomFilterProperties:
     ndv: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise for a probability out of range."""
+        """Raise if the probability is out of range."""
         if self.fpp is not None and not 0 < self.fpp < 1:
             raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
 
@@ -52,11 +52,11 @@ class ColumnProperties:
 
     Args:
         dictionary_enabled: whether to use dictionary encoding.
-        statistics_enabled: `NONE`, `CHUNK` or `PAGE`: statistics in the Parquet footer, which Delta
-            does not use. Floating-point columns never have them, because Arrow ignores NaN in
+        statistics_enabled: `NONE`, `CHUNK` or `PAGE`, for statistics in the Parquet footer, which
+            Delta does not use. Floating-point columns never have them, because Arrow ignores NaN in
             bounds. Files have a page index unless all columns set `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
-        encoding: the encoding without a dictionary: `PLAIN`, `RLE` (booleans),
+        encoding: the encoding if no dictionary is used: `PLAIN`, `RLE` (booleans),
             `DELTA_BINARY_PACKED`, …
     """
 
@@ -66,7 +66,7 @@ class ColumnProperties:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise for unknown or contradictory options."""
+        """Raise for unknown options, or for options that exclude each other."""
         _check_word("statistics_enabled", self.statistics_enabled, _STATISTICS)
         _check_word("encoding", self.encoding, _ENCODINGS)
         if self.encoding is not None and self.dictionary_enabled:
@@ -78,27 +78,27 @@ class ColumnProperties:
 
 @dataclass(slots=True)
 class WriterProperties:
-    """Options of Parquet files; None uses the table's property or pyarrow's default.
+    """Options of Parquet files; None means the table's property or pyarrow's default.
 
-    Attributes can be changed, and are checked again when files are written.
+    Attributes can be changed; they are checked again when files are written.
 
     Args:
         data_page_size_limit: maximum size of a data page in bytes.
-        dictionary_page_size_limit: maximum size of a dictionary in bytes; further values are
-            encoded without it.
+        dictionary_page_size_limit: maximum size of a dictionary in bytes; values that exceed it are
+            encoded without the dictionary.
         data_page_row_count_limit: maximum number of rows of a data page; 5,000 by default (20,000
             before pyarrow 23).
         write_batch_size: number of values that are encoded at a time.
         max_row_group_size: maximum number of rows of a row group.
-        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; if the
-            codec has levels, the attribute contains the level, too: `ZSTD(3)`.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`. If the
+            codec has levels, the attribute also contains the level: `ZSTD(3)`.
         compression_level: the level for `GZIP` (0 to 10; pyarrow supports 1 to 9), `BROTLI` and
             `ZSTD`.
-        statistics_truncate_length: accepted for compatibility with deltalake, without effect:
-            pyarrow leaves long values out of the footer, and a table property sets the truncation
-            of Delta's statistics.
+        statistics_truncate_length: accepted for compatibility with deltalake, but has no effect:
+            pyarrow omits long values from the footer, and a table property sets the truncation of
+            Delta's statistics.
         default_column_properties: the properties of columns that are not in `column_properties`.
-        column_properties: properties by column name; a dotted path is a field of a struct.
+        column_properties: the properties by column name; a dotted path means a field of a struct.
     """
 
     data_page_size_limit: int | None = None
@@ -113,7 +113,7 @@ class WriterProperties:
     column_properties: Mapping[str, ColumnProperties] | None = None
 
     def __post_init__(self) -> None:
-        """Raise for invalid sizes, and unknown compressions and levels."""
+        """Raise for invalid sizes, and for unknown compressions and levels."""
         if self.compression_level is not None and self.compression is None:
             raise InvalidInputError(
                 "compression_level needs compression, because each codec has its own levels"
@@ -125,7 +125,7 @@ class WriterProperties:
             self.compression_level = level
 
     def check(self) -> None:
-        """Raise InvalidInputError for options out of range."""
+        """Raise InvalidInputError for options that are out of range."""
         for name in _SIZES:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or not 1 <= value <= MAX_LONG):
@@ -137,7 +137,7 @@ class WriterProperties:
 
 
 def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
-    """Return pyarrow's name of the compression of data files.
+    """Return the compression of data files, as named in pyarrow.
 
     Raises:
         InvalidInputError: the table's property is not a supported codec.
@@ -151,7 +151,7 @@ def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
 
 
 def file_suffix(codec: str) -> str:
-    """Return the suffix of data files, which contains the compression, as other engines do."""
+    """Return the suffix of data files; as in other engines, it contains the compression."""
     return f"{_SUFFIXES.get(codec, f'.{codec}')}.parquet"
 
 
@@ -165,8 +165,8 @@ def parquet_options(
     Args:
         writer: options of the caller.
         table: properties of the table.
-        leaves: logical path and Parquet's dotted path of every leaf column, to resolve options of
-            single columns.
+        leaves: logical path and Parquet's dotted path of each leaf column, for options of single
+            columns.
 
     Raises:
         InvalidInputError: an option is for an unknown column, or not supported by pyarrow.
@@ -174,13 +174,13 @@ def parquet_options(
     codec = codec_of(writer, table)
     options: dict[str, Any] = {
         "compression": codec,
-        # The stored Arrow schema would contain names and types that readers must not use.
+        # An Arrow schema in the file would contain names and types that readers must not use.
         "store_schema": False,
-        # Pages with checksums can be copied into other files without decoding them.
+        # If pages have checksums, they can be copied into other files without decoding them.
         "write_page_checksum": True,
-        # Store small decimals as integers, like Spark; every reader supports this.
+        # Like Spark, store small decimals as integers, which every reader supports.
         "store_decimal_as_integer": True,
-        # A page index lets readers decode only the pages with the requested rows.
+        # With a page index, readers can decode only the pages that contain the requested rows.
         "write_page_index": True,
     }
     if LIMITS_PAGE_ROWS:
@@ -207,10 +207,10 @@ def parquet_options(
 
 
 def dictionary_leaves(rows: pa.Table, leaves: Sequence[tuple[Leaf, str]]) -> list[str]:
-    """Return the leaf columns to write with a dictionary, chosen by a sample of the rows.
+    """Return the leaf columns to write with a dictionary, chosen by a sample of their values.
 
-    If nearly all values differ, a dictionary makes files larger, and takes more time than the rest
-    of the encoding.
+    If nearly all values are distinct, a dictionary makes files larger, and building it takes longer
+    than the rest of the encoding.
 
     Args:
         rows: the first rows of a write, with physical names.
@@ -232,7 +232,7 @@ def _differ(values: pa.ChunkedArray[Any]) -> bool:
     count = len(values) - values.null_count
     if count < _MIN_SAMPLE_ROWS:
         return False
-    # `count_distinct` makes a hash table for each chunk, and takes twice as long.
+    # Faster than `count_distinct`, which makes a hash table for each chunk and takes twice as long.
     distinct = values.unique()
     return len(distinct) - distinct.null_count > _MOST_DISTINCT * count
 
@@ -342,11 +342,11 @@ def _upper(text: str | None) -> str | None:
 MAX_LONG: Final = (1 << 63) - 1
 """The largest size in Parquet and Arrow."""
 _DEFAULT_CODEC: Final = "SNAPPY"
-# Readers decode a whole page to get one row. With pyarrow's 20,000 rows per page, files are 0.6 %
-# smaller (Snappy), but a look-up takes 50 % longer.
+# The number of rows per page; readers decode a whole page to get one row. With pyarrow's default
+# of 20,000, files are 0.6 % smaller (Snappy), but a look-up takes 50 % longer.
 _PAGE_ROWS: Final = 5_000
-# Size of the sample. If 90 % of its values are distinct, the column has about 80,000 distinct
-# values, which is about the capacity of a dictionary page.
+# The size of the sample. If 90 % of its values are distinct, the column has about 80,000 distinct
+# values, which is about what fits in a dictionary page.
 _SAMPLE_ROWS: Final = 16_384
 _MIN_SAMPLE_ROWS: Final = 1_000
 _MOST_DISTINCT: Final = 0.9
@@ -376,18 +376,18 @@ _CODECS: Final[Mapping[str, str]] = {
     "GZIP": "gzip",
     "BROTLI": "brotli",
     "ZSTD": "zstd",
-    # Both are raw LZ4 blocks: Parquet deprecated its codec LZ4 with Hadoop's framing.
+    # Both are raw LZ4 blocks. Parquet's own codec LZ4, with Hadoop's framing, is deprecated.
     "LZ4": "lz4",
     "LZ4_RAW": "lz4",
 }
 _LEVELS: Final = {"gzip": (0, 10), "brotli": (0, 11), "zstd": (1, 22)}
-# pyarrow refuses gzip levels that other Parquet writers accept.
+# The gzip levels that pyarrow accepts; other Parquet writers accept more.
 _PYARROW_LEVELS: Final = {"gzip": (1, 9)}
 _DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
 _SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}
 
 
-# --- the settings of a write
+# --- The settings of a write
 
 
 DEFAULT_TARGET_FILE_SIZE_BYTES: Final = 128 * 1024 * 1024
@@ -395,20 +395,20 @@ DEFAULT_TARGET_FILE_SIZE_BYTES: Final = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSpec:
-    """The settings with which a worker writes data files of a table; it can be pickled.
+    """The settings with which a worker writes data files of a table; picklable.
 
     Args:
         store: the table's store.
         configuration: protocol and metadata of the table.
-        time_zone: the time zone of timestamps without a zone.
-        target_file_size_bytes: a file that has reached this size is closed, and a new file is
+        time_zone: the time zone of timestamps that have no zone.
+        target_file_size_bytes: when a file has reached this size, it is closed, and another file is
             opened.
         max_rows_per_file: maximum number of rows per file; None means no limit.
         writer_properties: Parquet options; None uses the table's properties.
-        identity_starts: identity column → the first value to assign, for concurrent workers; other
-            identity columns continue after their high water mark.
+        identity_starts: for each identity column, the first value to assign, so that workers assign
+            different values; other identity columns continue after their high water mark.
         data_change: False if the rows were in the table before.
-        now_ms: the value of `current_timestamp()`; None means the start of the write.
+        now_ms: the value of `current_timestamp()`; None means the time at which the write starts.
         casts: whether to cast columns; see `fit.Fit`.
     """
 
@@ -424,5 +424,5 @@ class WriteSpec:
     casts: bool = False
 
     def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
-        """Return the same settings with other first values of identity columns."""
+        """Return the same settings with other `identity_starts`."""
         return replace(self, identity_starts=dict(identity_starts))

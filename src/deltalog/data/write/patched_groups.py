@@ -1,9 +1,9 @@
-"""Removing rows from row groups, while decoding and encoding as few pages as possible.
+"""Removing rows from row groups while decoding and encoding as few pages as possible.
 
 This module chooses these pages, and computes the statistics of the remaining rows. Pages without
 removed rows are copied. Some columns are decoded and encoded completely, because their pages cannot
-be replaced: columns with a dictionary, whose entries may belong to removed rows; nested columns;
-and columns without an offset index.
+be replaced: columns with a dictionary, which may have entries of removed rows; nested columns; and
+columns without an offset index.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -48,19 +48,20 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.patch import ColumnPages, PatchedLeaf
     from deltalog.storage.parquet.reader import ParquetReader
 
-_BLOCK_ROWS: Final = 5_000  # about a page
+_BLOCK_ROWS: Final = 5_000  # about the rows of a page
 
 
 @dataclass(slots=True)
 class Patching:
-    """The conditions for replacing pages instead of whole row groups; tests change them.
+    """The conditions under which pages are replaced instead of whole row groups; tests change them.
 
     Args:
         is_on: whether to replace pages at all.
         least_rows: minimum number of rows of a row group.
-        most_rows: maximum number of rows of a row group, to limit the memory for columns.
-        most_share: maximum share of rows on pages to replace; above it, all pages are decoded.
-        most_bytes: maximum size of columns that are decoded completely.
+        most_rows: maximum number of rows of a row group, which limits the memory for its columns.
+        most_share: maximum share of rows that are on pages to replace. If the share is greater, all
+            pages are decoded.
+        most_bytes: maximum size of the columns that are decoded completely.
     """
 
     is_on: bool = True
@@ -74,10 +75,10 @@ PATCHING: Final = Patching()
 
 
 def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
-    """Return whether few pages of a row group have removed rows.
+    """Return whether only few pages of a row group have removed rows.
 
     Args:
-        gone: numbers of the removed rows in the file.
+        gone: the numbers of the removed rows in the file.
         rows: the rows of the row group.
 
     Cost: some microseconds for each 5,000 rows; no file is read.
@@ -93,14 +94,14 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
 
 
 def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, codec: int) -> bool:
-    """Return whether pages can be replaced for most of the bytes of a row group.
+    """Return whether most bytes of a row group are in columns whose pages can be replaced.
 
     The other columns are decoded completely in memory.
 
     Args:
         group: the row group.
         schema: the file's schema.
-        created_by: the writer in the file's footer.
+        created_by: the writer that the file's footer states.
         codec: number of the compression codec of new pages.
     """
     apart = whole = 0
@@ -121,8 +122,8 @@ def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, c
 def _are_bounds_whole(chunk: StoredChunk, created_by: str) -> bool:
     """Whether the bounds of pages are exact.
 
-    A file of deltalog may contain copied strings of a writer that truncates bounds; then this is
-    unknown.
+    If a file of deltalog contains copied strings of a writer that truncates bounds, the flags in
+    the footer do not say that they are exact.
     """
     return not chunk.is_text or (chunk.are_bounds_exact and created_by.startswith(CUTS_NOTHING))
 
@@ -135,10 +136,10 @@ class GroupPatch:
         source: the bytes of the file.
         footer: the footer of the file.
         number: the number of the row group.
-        gone: numbers of the removed rows in the file.
+        gone: the numbers of the removed rows in the file.
         schema: the schema of the file, with the types of the table.
         options: options for encoding pages; see `encode_parquet`.
-        segments: the fetched column chunks of the row group; None fetches chunks to decode.
+        segments: the fetched column chunks of the row group; None fetches the chunks to decode.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class GroupPatch:
             DataFileUnreadableError: a page or a column is damaged.
 
         Cost: decodes and encodes the pages with removed rows, and the columns whose pages cannot be
-            replaced; decodes the columns with unknown bounds, and the columns without checksums.
+            replaced; decodes columns with unknown bounds, and columns without checksums.
         """
         paged = self._paged_leaves()
         whole = {leaf.parts[0] for n, leaf in enumerate(self._leaves) if n not in paged}
@@ -256,7 +257,7 @@ class GroupPatch:
         return found
 
     def _hit(self, pages: ColumnPages) -> Iterator[RowRange]:
-        """Yield the ranges of adjacent pages that have removed rows."""
+        """Yield ranges of adjacent pages that have removed rows."""
         first: int | None = None
         for number, (start, end) in enumerate(pairwise(pages.pages.rows)):
             is_hit = self._gone.count_between(self._first_row + start, self._first_row + end) > 0
@@ -273,7 +274,7 @@ class GroupPatch:
         rows: Sequence[RowRange],
         columns: Mapping[int, tuple[ColumnPages, Sequence[RowRange]]],
     ) -> Iterator[tuple[int, PagedLeaf]]:
-        """Decode pages of columns that begin at the same rows, and encode the remaining rows."""
+        """Decode pages that begin at the same rows in all columns; encode the remaining rows."""
         table = self._decoded(rows, {number: pages for number, (pages, _) in columns.items()})
         if table is None:
             return
@@ -301,14 +302,15 @@ class GroupPatch:
                 physical_type=self._reader.metadata.schema.column(number).physical_type,
                 arrow_type=self._leaves[number].type,
             )
-            # Encode a column completely if it would otherwise lose its bounds, which readers need.
+            # A column whose bounds would be lost is encoded completely, because readers need
+            # bounds.
             if leaf.bounds is not None or pages.chunk.is_floating:
                 yield number, leaf
 
     def _decoded(
         self, rows: Sequence[RowRange], columns: Mapping[int, ColumnPages]
     ) -> pa.Table | None:
-        """Return some rows of columns; None for damaged pages, whose error a full read raises."""
+        """Decode some rows of columns; None if pages are damaged, so that a full read raises."""
         chunks = self._reader.column_chunks()[self._number]
         parts = [
             [Part(number, chunks[number], pages.pages, rows, is_repeated=False)]
@@ -329,7 +331,7 @@ class GroupPatch:
         return table if mask is None else table.filter(mask)
 
     def _encoded(self, table: pa.Table) -> Iterator[EncodedLeaf]:
-        """Yield complete columns, encoded with a dictionary if the old column has one."""
+        """Yield completely encoded columns; a column has a dictionary if the old column has one."""
         if not table.num_columns:
             return
         dictionaries = [

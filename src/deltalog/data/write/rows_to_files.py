@@ -1,9 +1,9 @@
-"""Distributing rows to files, by row groups and partitions, within limits on memory.
+"""Distributing rows to files, by partitions and row groups, within limits on memory.
 
-In the background, rows are split by partition, and row groups are encoded, for several files
-concurrently if there are enough rows. If the waiting rows exceed a limit, the partitions with the
-most rows are written. The number of open files is limited. On object stores, open files are in
-memory, so their total size is limited, too.
+Rows are split by partition and encoded as row groups in the background. If there are enough rows,
+several files are written concurrently. If the waiting rows exceed a limit, the partitions with the
+most waiting rows are written. The number of open files is limited. On object stores, open files are
+in memory, so their total size is limited, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("deltalog.data.write")
 _Key = tuple["Values", bool]
 _Rows = tuple["Values", pa.RecordBatch]
 _Gathered = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-_SPLIT_AT_ONCE: Final = 2  # each further split needs memory for three row groups
+_SPLIT_AT_ONCE: Final = 2  # each concurrent split needs memory for three row groups
 _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -42,13 +42,15 @@ class WriteLimits:
 
     Args:
         row_group_bytes: maximum size of a row group in memory.
-        waiting_bytes: maximum size of all rows that wait for their row group to be full.
+        waiting_bytes: maximum size of all rows that wait until their row group is full.
         open_files: maximum number of open files; the least recently written files are closed.
         open_bytes: maximum size of all open files, if they are in memory.
         files_at_once: maximum number of files of one partition that are written concurrently.
-        split_bytes: minimum size of data for writing several files of a partition concurrently.
-        spliced_bytes: from this size on, a file with copied row groups gets no rows of other source
-            files. This keeps bounds narrow, and allows writing several files concurrently.
+        split_bytes: minimum size of the data for which several files of a partition are written
+            concurrently.
+        spliced_bytes: when a file with copied row groups has this size, rows of the next source
+            file are written to another file. This keeps bounds narrow, and allows concurrent
+            writes.
     """
 
     row_group_bytes: int = 64 * 1024 * 1024
@@ -83,12 +85,13 @@ class RowsToFiles:
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
-        self._is_last = False  # whether only one piece of work is left
-        # Files for which `_close` was called, but that are not closed yet.
+        self._is_last = False  # whether only one task is left
+        # Files that `_close` was asked to close, but that are still open.
         self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
         target = max(1, plan.spec.target_file_size_bytes)
-        # Small target sizes need small row groups; otherwise files would greatly exceed the target.
+        # If the target size is small, use small row groups. Otherwise files would greatly exceed
+        # it.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
         self._is_local = is_local(plan.store)
         fitting = limits.files_at_once if self._is_local else limits.open_bytes // target
@@ -108,7 +111,7 @@ class RowsToFiles:
                 self._add((), rows)
 
     def finish(self) -> tuple[FinishedFile, ...]:
-        """Write all waiting rows, close all files, and return the files in the order of opening."""
+        """Write all waiting rows and close all files; return the files in the order of opening."""
         self._split_rest()
         self._is_last = len(self._waiting) == 1 and not self._queues
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
@@ -120,7 +123,7 @@ class RowsToFiles:
         return tuple(sorted(self._plan.finished, key=lambda file: file.number))
 
     def abandon(self) -> None:
-        """Delete all files that were opened; a failure of the store is only logged."""
+        """Delete all files that were opened; if the store fails, only log the failure."""
         self._splitting.cancel()
         self._background.cancel()
         for queue in (*self._closing, *self._all_queues()):
@@ -140,13 +143,13 @@ class RowsToFiles:
         try:
             store.delete_many(paths)
         except UnsafePathError:
-            # A directory of a file is a link, so nothing was written there.
+            # If the directory of a file is a link, nothing was written there.
             for path in paths:
                 with suppress(UnsafePathError):
                     store.delete_many([path])
 
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
-        """Collect rows, to split many rows by partition at once."""
+        """Collect rows, because splitting many rows by partition at once is faster."""
         self._gathered.append((physical, logical))
         self._gathered_rows += physical.num_rows
         self._gathered_bytes += physical.nbytes
@@ -157,7 +160,7 @@ class RowsToFiles:
                 self._add_all(rows)
 
     def _split_rest(self) -> None:
-        """Split the last collected rows, usually few, in this thread."""
+        """Split the last collected rows in this thread, because they are usually few."""
         rest = list(self._split(self._gathered))
         self._gathered = []
         for rows in (*self._splitting.wait(), rest):
@@ -168,7 +171,7 @@ class RowsToFiles:
             self._add(values, some)
 
     def _split(self, gathered: _Gathered) -> Iterator[_Rows]:
-        """Yield the rows of each partition, in their order."""
+        """Yield the rows of each partition; their order is preserved."""
         names = [column.name for column in self._columns]
         for kept in _by_schema([physical for physical, _ in gathered]):
             numbers = [n for n, (physical, _) in enumerate(gathered) if physical.schema == kept]
@@ -218,7 +221,7 @@ class RowsToFiles:
 
     def _queue_for(self, key: _Key, schema: pa.Schema) -> FileQueue:
         queues = self._queues.pop(key, [])
-        self._queues[key] = queues  # the most recently used is last
+        self._queues[key] = queues  # the most recently used entry is last
         if queues and (queues[0].queued == 0 or self._columns):
             return queues[0]
         if not queues or (
@@ -246,7 +249,7 @@ class RowsToFiles:
                 self._close(key)
 
     def _close(self, key: _Key) -> None:
-        """Close the files of a partition; later rows are written to new files."""
+        """Close the files of a partition; further rows are written to new files."""
         for queue in self._queues.pop(key, []):
             self._closing.append(queue)
             self._put(queue, None)
@@ -261,19 +264,19 @@ class RowsToFiles:
 def pieces(
     batch: pa.RecordBatch, *, max_rows: int, max_bytes: int
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield slices of at most one row group, with the number of their first row."""
+    """Yield slices of at most one row group, each with the number of its first row."""
     rows = batch.num_rows
     if not rows:
         return
     most = min(max_rows, max(1, rows * max_bytes // max(1, batch.nbytes)))
-    # Make slices of equal size, instead of full slices and a small rest.
+    # Make slices of equal size instead of full slices and one small slice.
     size = -(-rows // -(-rows // most))
     for start in range(0, rows, size):
         yield batch.slice(start, size), start
 
 
 class WaitingRows:
-    """Waiting rows of one partition."""
+    """The rows of one partition that wait until their row group is full."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -281,7 +284,7 @@ class WaitingRows:
         self.num_bytes: int = 0
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
-        """Add rows, with their size in bytes."""
+        """Add rows; `size` is their size in bytes."""
         self.batches.append(rows)
         self.num_rows += rows.num_rows
         self.num_bytes += size

@@ -59,12 +59,12 @@ class Rules:
 
     Args:
         schema: the table's schema.
-        missing: columns that are missing in the data.
-        defaults: SQL of the defaults of missing columns, by column.
-        generated: SQL of all generated columns, by column.
+        missing: columns that the data lacks.
+        defaults: the SQL default of each missing column that has one, by column.
+        generated: the SQL expressions of all generated columns, by column.
         checks: constraints and invariants.
-        table: location of the table, for messages.
-        time_zone: the write's time zone; if it is not UTC, rules that depend on the zone are
+        table: the table's location, for error messages.
+        time_zone: the time zone of the write. If it is not UTC, rules that depend on the zone are
             errors.
         now_ms: the value of `current_timestamp()`; None means the current time.
 
@@ -90,7 +90,7 @@ class Rules:
         self._table = table
         self._logical = schema
         self._zone = time_zone
-        # Rules of other writers may depend on the current time.
+        # Rules that other writers have defined may depend on the current time.
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {name: self._default(name, text) for name, text in defaults.items()}
@@ -109,14 +109,14 @@ class Rules:
         ]
 
     def defaults(self, num_rows: int) -> dict[str, Array]:
-        """Return `num_rows` values of each missing column that has a default."""
+        """Return `num_rows` values of each missing column that has a default, by column."""
         return {name: pa.repeat(value, num_rows) for name, value in self._constants.items()}
 
     def generate(self, found: dict[str, Array], schema: pa.Schema) -> None:
         """Add missing generated columns to `found`.
 
         Args:
-            found: all other columns.
+            found: all other columns, by name; the result is added to this dictionary.
             schema: the Arrow schema of the table.
         """
         if not self.generated:
@@ -135,7 +135,7 @@ class Rules:
         for rule in self._rules:
             self._check_rule(rule, batch)
 
-    # --- used by the constructor
+    # --- Used by the constructor
 
     def _default(self, name: str, text: str) -> Any:
         """Return the value of a default, which is the same for all rows."""
@@ -164,7 +164,7 @@ class Rules:
             value, computed = Column((name,)), self._parse(text)
             is_same: Expression = value.equals_null_safe(computed)
             if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
-                # Compare bytes: strings must be identical, not only equal by a collation.
+                # Compare bytes, because strings must be identical, not only equal by a collation.
                 is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
             resolved = resolve_predicate(is_same, self._logical, self._session)
             self._check_zone(text, resolved, self._logical)
@@ -183,10 +183,10 @@ class Rules:
         return _Rule(what, check.name, condition)
 
     def _check_zone(self, text: str, resolved: Expression, schema: StructType) -> None:
-        """Raise for a rule that depends on the time zone, unless the zone is UTC.
+        """Raise if a rule depends on the time zone and the zone is not UTC.
 
-        Other engines derive filters from generated columns, and would skip rows if they use another
-        zone.
+        Other engines derive filters from generated columns. With another zone, such filters would
+        skip rows.
         """
         if self._zone not in UTC_NAMES and depends_on_zone(text, resolved, schema):
             raise InvalidInputError(
@@ -197,7 +197,7 @@ class Rules:
     def _parse(self, text: str) -> Expression:
         return parse_rule(text, self._logical)
 
-    # --- for each batch
+    # --- Used for each batch
 
     def _check_rule(self, rule: _Rule, batch: pa.RecordBatch) -> None:
         what = f"{rule.what} of {self._table}"
@@ -220,7 +220,7 @@ def _shortened(what: str) -> str:
 
 @contextlib.contextmanager
 def _naming(table: str, what: str, feature: str) -> Iterator[None]:
-    """Convert a parse error to an UnsupportedFeatureError that contains the rule."""
+    """Convert an error of parsing to an UnsupportedFeatureError that contains the rule."""
     try:
         yield
     except InvalidInputError as error:

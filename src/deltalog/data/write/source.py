@@ -1,7 +1,7 @@
 """Opening data of any supported type as a stream of Arrow batches.
 
-This module owns the types of data that a write accepts. If possible, data is streamed, and is not
-completely in memory. `enforce` matches the columns with the table.
+This module defines the types of data that a write accepts. If possible, data is streamed, so that
+it is never completely in memory. `enforce` matches the columns with the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ACCEPTED = (
 
 
 class Rereadable:
-    """Base class of rows that can be read several times, with the same result."""
+    """Base class of rows that can be read several times with the same result."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class RereadableRows(Rereadable, ABC):
 
     @abstractmethod
     def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader, whose errors are raised unchanged."""
+        """Return the rows as a reader that raises errors of the source unchanged."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
@@ -64,15 +64,15 @@ def open_batches(data: object) -> pa.RecordBatchReader:
             DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
             dict of columns (lists or arrays), a list of dicts (a missing key is NULL), of
             dataclasses or of pydantic models, or an iterable of batches or tables of one schema.
-            Without rows and schema, the reader has no columns. The index of a pandas DataFrame
-            becomes a column (without a name: `__index_level_0__`), unless it is a range without a
-            name.
+            If there are neither rows nor a schema, the reader has no columns. The index of a pandas
+            DataFrame becomes a column (without a name: `__index_level_0__`), unless it is a range
+            without a name.
 
     Raises:
         InvalidInputError: the data is of another type, or values of a column have no common type.
         SchemaMismatchError: the batches have different schemas (raised on reading).
 
-    Cost: reads the first batch of an iterable at once; converts a list of dicts completely.
+    Cost: reads the first batch of an iterable immediately; converts a list of dicts completely.
     """
     data = native_frame(data)
     if (opened := _opened_frame(data)) is not None:
@@ -80,7 +80,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     if isinstance(data, RereadableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
-        # Do not use Arrow's C interface, which would lose the type of errors of the source.
+        # Use the reader itself, because Arrow's C interface would lose the type of the source's
+        # errors.
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
@@ -88,7 +89,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
         batch = pa.record_batch(data)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     for method, then in (("scanner", "to_reader"), ("to_reader", None)):
-        # A Dataset, or a Scanner; pyarrow.dataset itself is slow to import.
+        # A Dataset or a Scanner. Avoid `isinstance`, because importing pyarrow.dataset is slow.
         if hasattr(data, method) and hasattr(data, "to_batches"):
             found: Any = getattr(data, method)()
             reader: pa.RecordBatchReader = found if then is None else getattr(found, then)()
@@ -103,7 +104,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 def is_rereadable(data: object) -> bool:
     """Whether `open_batches` can be called again for the same rows.
 
-    False for unknown types.
+    Returns False for unknown types.
     """
     data = native_frame(data)
     if isinstance(data, _REREADABLE) or _is_pandas(data):
@@ -150,8 +151,8 @@ def _is_pandas(data: object) -> TypeGuard[Any]:
 def _has_keys(index: Any) -> bool:
     """Whether a pandas index contains more than row numbers.
 
-    The keys of `groupby` and `pivot` are only in the index. deltalake also writes them, but not a
-    range with a name.
+    The keys of `groupby` and `pivot` exist only in the index. deltalake also writes them, but it
+    does not write a range with a name.
     """
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
@@ -243,7 +244,7 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
 
 
 def _as_mapping(row: Any) -> Mapping[str, Any] | None:
-    """Return a dataclass or a pydantic model as a dict; None if the row is neither."""
+    """Return a dataclass or a pydantic model as a dict; None if the row is of another type."""
     if is_dataclass(row) and not isinstance(row, type):
         return asdict(row)
     dump = getattr(row, "model_dump", None)
@@ -251,7 +252,7 @@ def _as_mapping(row: Any) -> Mapping[str, Any] | None:
 
 
 def _table_of_dicts(items: Sequence[Any]) -> pa.Table:
-    """Return dicts as a table with the keys of all rows (Arrow uses only the first row's keys)."""
+    """Return dicts as a table with the keys of all rows; Arrow would use only the first row."""
     names: dict[str, None] = {}
     rows = []
     for number, item in enumerate(items):
@@ -278,11 +279,11 @@ def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     )
 
 
-# --- the types of data that writes accept, for type checkers
+# --- The types of data that writes accept, for type checkers
 
 
 class ArrowStream(Protocol):
-    """A table or a stream of any library, such as a Polars data frame or a DuckDB relation."""
+    """A table or stream of any library, such as a Polars data frame or a DuckDB relation."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
         """Return a stream of Arrow's C interface."""
@@ -333,7 +334,7 @@ if TYPE_CHECKING:
     """Any data that `write_deltalake` accepts."""
 
 
-# --- Polars frames as streams of Arrow batches; lazy frames in bounded memory
+# --- Polars frames as streams of Arrow batches; lazy frames with limited memory
 
 
 _WIDE: Final = frozenset({"Int128", "UInt128"})
@@ -376,8 +377,8 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
     Raises:
         InvalidInputError: this release of Polars cannot return batches; see also `open_frame`.
 
-    Cost: the memory of the query, and of a few batches; with a column of Python objects, of all
-        rows.
+    Cost: the memory of the query and of a few batches; with a column of Python objects, the memory
+        of all rows.
     """
     import polars as pl  # noqa: PLC0415  # optional, and there: this is a frame of it
 
@@ -399,7 +400,7 @@ def _collected(frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
 
 
 def exportable(data: Any) -> Any:
-    """Return rows in a form that other libraries can read through Arrow.
+    """Return rows in a form that other libraries can read through Arrow's interfaces.
 
     Raises:
         InvalidInputError: a frame of Polars has values that Arrow does not support.
@@ -422,7 +423,7 @@ def native_frame(data: Any) -> Any:
 
 
 def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with Arrow types for integers of 128 bits and for Python objects."""
+    """Return the frame with Arrow types instead of 128-bit integers and Python objects."""
     import polars as pl  # noqa: PLC0415  # as above
 
     wide = []
@@ -454,7 +455,7 @@ def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _names_of_parts(kind: Any) -> set[str]:
-    """Return the names of a type and of its nested types."""
+    """Return the names of a type and of all types inside it."""
     fields = [part.dtype for part in getattr(kind, "fields", ())]
     inner = getattr(kind, "inner", None)
     parts = [*fields, *([] if inner is None else [inner])]
@@ -466,7 +467,7 @@ def _object_columns(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _without_objects(column: pl.Series) -> pl.Series:
-    """Return the values of a column of Python objects, which Arrow streams only as addresses."""
+    """Convert a column of Python objects, because Arrow streams contain only their addresses."""
     import polars as pl  # noqa: PLC0415  # as above
 
     values = column.to_list()
@@ -480,7 +481,7 @@ def _without_objects(column: pl.Series) -> pl.Series:
             is_null = pa.types.is_null(exact.type)
             if (is_null or pa.types.is_decimal128(exact.type)) and exact.to_pylist() == values:
                 return pl.Series(column.name, exact)
-    except (pa.ArrowException, ValueError, TypeError):  # such as a path that is not Unicode
+    except (pa.ArrowException, ValueError, TypeError):  # for example a path that is not Unicode
         pass
     found = ", ".join(sorted(kind.__qualname__ for kind in kinds))
     raise InvalidInputError(

@@ -1,9 +1,9 @@
-"""Writing files that consist of copied row groups of other files and encoded row groups.
+"""Writing files that consist of copied row groups of other files and of encoded row groups.
 
-Row groups are in the order of the calls. When a file has the target size, another file is opened.
-The caller decides which row groups are copied. Encoding and checking run in the background, for
-several row groups concurrently. Copied column chunks are checked by the checksums of their pages,
-or by decoding them once.
+The row groups are in the order of the calls. When a file has reached the target size, another file
+is opened. The caller decides which row groups are copied. Several row groups are encoded and
+checked concurrently in the background. Copied column chunks are checked by the checksums of their
+pages or, without checksums, by decoding them once.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy
 
-# Number of parts in addition to those of open files, so that the next file can be prepared while a
-# file is synced to the disk.
+# The number of parts in addition to one per open file, so that the next file can be prepared while
+# a file is synced to the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
 """The maximum size of fetched row groups that are in memory at the same time."""
@@ -58,9 +58,9 @@ class SourceFile:
         store: the file's store.
         path: the decoded path.
         size_bytes: the length of the file.
-        footer: the cached footer.
+        footer: the footer from the cache.
         stored: the same footer, parsed for copying.
-        gone: numbers of the rows to leave out.
+        gone: the numbers of the rows that are removed.
     """
 
     store: Store
@@ -71,7 +71,7 @@ class SourceFile:
     gone: DeletionBitmap
 
     def num_gone(self, group: int) -> int:
-        """Return the number of rows of a row group that are left out."""
+        """Return the number of removed rows of a row group."""
         starts = self.footer.row_group_starts
         return self.gone.count_between(starts[group], starts[group + 1])
 
@@ -81,9 +81,9 @@ class CopiedGroups:
     """Counts of the copied row groups.
 
     Attributes:
-        num_groups: number of row groups, including row groups with replaced pages.
-        num_rows: number of rows in them, without rows that were left out.
-        num_bytes: their size in the source files.
+        num_groups: the number of row groups, including row groups with replaced pages.
+        num_rows: the number of their rows, without removed rows.
+        num_bytes: the size of the row groups in the source files.
     """
 
     num_groups: int = 0
@@ -101,7 +101,7 @@ class SplicedFiles:
 
     Attributes:
         copied: counts of the row groups that were copied so far.
-        template: footer of an empty file with this schema.
+        template: the footer of an empty file with this schema.
         schema: the schema of the files.
     """
 
@@ -110,7 +110,7 @@ class SplicedFiles:
         self._limits = limits
         self.schema: pa.Schema = schema
         self._background: Background[None] = Background(limits.files_at_once + _PARTS_AHEAD)
-        # The most recently used is last.
+        # The most recently used file is last.
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []
         self._is_local = is_local(plan.store)
@@ -120,19 +120,19 @@ class SplicedFiles:
         self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
-        """Prepare for the rows of another source file; open a new file if they would be too large.
+        """Prepare for the rows of another source file; open a new file if they do not fit.
 
         Args:
             values: serialised partition values.
-            num_bytes: length of the source file.
+            num_bytes: the length of the source file.
         """
         file = self._files.get(values)
         if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
-            num_bytes = max(num_bytes, self._target)  # forces a new file
+            num_bytes = max(num_bytes, self._target)  # then a new file is opened
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:
-        """Append row groups of a source file, without the rows to leave out."""
+        """Append row groups of a source file, without their removed rows."""
         for part in _parts(source, numbers, min(_PART_BYTES, self._target)):
             groups = [source.stored.groups[number] for number in part]
             size = sum(group.stored_bytes for group in groups)
@@ -147,7 +147,7 @@ class SplicedFiles:
             self.copied.num_bytes += size
 
     def write(self, values: Values, physical: pa.RecordBatch) -> None:
-        """Append rows, with the columns of the files."""
+        """Append rows, which have the columns of the files."""
         file, most = self._file_for(values, 0), self._plan.row_group_rows
         for rows, _ in pieces(physical, max_rows=most, max_bytes=self._max_bytes):
             size, waiting = rows.nbytes, file.waiting
@@ -166,7 +166,7 @@ class SplicedFiles:
         self._background.wait()
 
     def abandon(self) -> None:
-        """Stop and delete open files; the caller must delete closed files."""
+        """Stop, and delete the open files; the caller must delete the closed files."""
         self._background.cancel()
         for file in (*self._closing, *self._files.values()):
             file.abandon()
@@ -203,7 +203,7 @@ class SplicedFiles:
         self._background.submit(lambda: file.run(turn))
 
     def _limit_open_files(self, num_bytes: int) -> None:
-        """Close the least recently used files, if there are too many."""
+        """Close the least recently used files if there are too many."""
         for values in list(self._files):
             held = sum(file.num_bytes for file in self._files.values()) + num_bytes
             is_full = not self._is_local and held > self._limits.open_bytes
@@ -215,7 +215,7 @@ class SplicedFiles:
 def _parts(
     source: SourceFile, numbers: Sequence[int], most_bytes: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield row groups in parts of limited size; a row group with removed rows is its own part."""
+    """Yield parts of limited size; a row group with removed rows is a part of its own."""
     part: list[int] = []
     size = 0
     for number in numbers:
@@ -233,11 +233,11 @@ class _Part(Protocol):
     """A part of a file."""
 
     def prepare(self) -> None:
-        """Run the steps that do not depend on other parts; parts can be prepared in any order."""
+        """Run the steps that do not depend on other parts, for which parts may be in any order."""
         ...
 
     def append_to(self, file: _OpenFile) -> None:
-        """Append this part to the file, after the parts before it."""
+        """Append this part to the file; called after the earlier parts were appended."""
         ...
 
     def release(self) -> None:
@@ -255,10 +255,10 @@ class _OpenFile:
     """One new file.
 
     Attributes:
-        turns: parts that were not appended yet.
-        waiting: rows for the next row group.
-        copied_bytes: size of the row groups that are copied into the file.
-        copied_rows: number of rows in these row groups.
+        turns: the parts that were not appended yet.
+        waiting: the rows for the next row group.
+        copied_bytes: the size of the row groups that are copied into the file.
+        copied_rows: the number of rows of these row groups.
         is_closed: whether the file is complete.
     """
 
@@ -277,12 +277,12 @@ class _OpenFile:
 
     @property
     def num_bytes(self) -> int:
-        """The known length of the file so far."""
+        """Return the length of the file so far, as far as it is known."""
         return max(self._sink.size_bytes, self.copied_bytes)
 
     @property
     def expected_bytes(self) -> int:
-        """The estimated length with the waiting rows, by the average size of copied rows."""
+        """Return the estimated length with the waiting rows, by the average size of copied rows."""
         waiting = self.copied_bytes * self.waiting.num_rows // max(1, self.copied_rows)
         return self.num_bytes + waiting
 
@@ -292,7 +292,7 @@ class _OpenFile:
         return size >= target_bytes or (self.copied_bytes > 0 and size + more_bytes > target_bytes)
 
     def run(self, turn: _Turn) -> None:
-        """Prepare a part, and append all parts whose turn it is."""
+        """Prepare a part, and append all parts that are next."""
         turn.part.prepare()
         with self._lock:
             turn.is_ready = True
@@ -325,7 +325,7 @@ class _OpenFile:
         )
 
     def abandon(self) -> None:
-        """Delete the file, if it is not complete."""
+        """Delete the file unless it is complete."""
         with self._lock:
             for turn in self.turns:
                 turn.part.release()
@@ -335,7 +335,7 @@ class _OpenFile:
 
 
 class _Encode:
-    """A part: rows to encode as a row group."""
+    """A part of a file: rows to encode as one row group."""
 
     def __init__(self, plan: FilePlan, rows: pa.Table) -> None:
         self._rows = rows
@@ -355,7 +355,7 @@ class _Encode:
 
 
 class _Copy:
-    """A part: row groups of another file."""
+    """A part of a file: row groups of another file."""
 
     def __init__(
         self, plan: FilePlan, schema: pa.Schema, source: SourceFile, numbers: tuple[int, ...]
@@ -431,7 +431,7 @@ class _Copy:
 
 
 class _Close:
-    """A part: the end of the file."""
+    """A part of a file: its end."""
 
     def prepare(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Files that were written but not committed, and their serialised form for workers."""
+"""Files that were written but not committed, and a serialised form for workers."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 class WrittenFiles:
     """Data files that are not committed yet.
 
-    `vacuum` deletes files that are never committed. The object can be pickled, or serialised with
-    `to_json`.
+    If the files are never committed, `vacuum` deletes them. The object can be pickled, or
+    serialised with `to_json`.
 
     Args:
         adds: one action per data file.
         cdc: one action per change data file.
-        identity_marks: identity column → the last assigned value.
-        identity_starts: identity column → the first assigned value.
+        identity_marks: for each identity column, the last value that was assigned.
+        identity_starts: for each identity column, the first value that was assigned.
         num_rows: number of rows in the data files.
         num_bytes: size of all files.
         table_id: the id of the table for which the files were written.
         schema_string: the table's `schemaString` at the time of the write.
-        rules: digest of the table's other settings at that time; see `rules_of`. Empty if unknown.
+        rules: a digest of the table's other settings at that time, see `rules_of`; empty if
+            unknown.
     """
 
     adds: tuple[AddFile, ...]
@@ -50,7 +51,7 @@ class WrittenFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The decoded paths of all files."""
+        """Return the decoded paths of all files."""
         return (
             *(action.path for action in self.adds),
             *(action.path for action in self.cdc),
@@ -74,7 +75,7 @@ class WrittenFiles:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Parse the JSON of `to_json`.
+        """Parse the JSON from `to_json`.
 
         Raises:
             MalformedLogError: the string is not the result of `to_json`.
@@ -135,9 +136,9 @@ class WrittenFiles:
 
 
 def rules_of(configuration: TableConfiguration) -> str:
-    """Return a digest of the partition columns, properties and protocol for written files.
+    """Return a digest of partition columns, properties and protocol, which must not change.
 
-    Properties include constraints: if they have changed, the files must not be committed.
+    Properties include constraints. If the digest has changed, the files must not be committed.
     """
     metadata, protocol = configuration.metadata, configuration.protocol
     facts = [
@@ -152,7 +153,7 @@ def rules_of(configuration: TableConfiguration) -> str:
 def _merge_identities(
     parts: Sequence[WrittenFiles],
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the first and last identity values; raise if the ranges of parts overlap."""
+    """Return the first and last identity values; raise if ranges of the parts overlap."""
     starts: dict[str, int] = {}
     marks: dict[str, int] = {}
     if not any(part.identity_marks for part in parts):

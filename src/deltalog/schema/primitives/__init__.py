@@ -3,7 +3,7 @@
 - `row`: the columns of the table; `table`: its rows.
 - `numbers`, `moments`, `strings`, `places`: codecs of numbers, times, strings and geometries.
 
-To add a type, add a row, a codec if no existing one fits, and tests.
+To add a type, add a row, tests and, if no existing codec is suitable, a codec.
 
 Protocol: Primitive Types
 """

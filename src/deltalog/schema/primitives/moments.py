@@ -45,8 +45,8 @@ _BOUND: Final = re.compile(
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
 )
-# In ISO 8601 other years need a sign, which many readers do not support in bounds. So bounds in
-# such years are omitted.
+# ISO 8601 requires a sign for other years, which many readers do not support in bounds. So such
+# bounds are omitted.
 _YEAR_1_US: Final = -62_135_596_800_000_000
 _YEAR_9999_US: Final = 253_402_300_799_999_999
 _LEAST_INT64: Final = -(1 << 63)
@@ -88,12 +88,12 @@ def offset_micros_of(zone: str, wall_clock: int) -> int:
 def instants(wall_clocks: Array, zone: str) -> Array:
     """Convert local times in a zone to timestamps.
 
-    As in Java: if clocks are put back, a repeated local time means the first of the two instants.
-    If they are put forward, a skipped local time is read with the offset before the change.
+    As in Java: if clocks are set back, a repeated local time means the first of its two instants.
+    If clocks are set forward, the offset before the change is used for a skipped local time.
 
     Args:
-        wall_clocks: values of type `timestamp_ntz`.
-        zone: a name or an offset that Arrow supports.
+        wall_clocks: local times, of type `timestamp_ntz`.
+        zone: a name or offset that Arrow supports.
     """
     found = _in_zone(wall_clocks, zone)
     is_there = compute.equal(compute.local_timestamp(found), wall_clocks)
@@ -159,8 +159,9 @@ def values_or_counts(array: Array) -> list[Any]:
     """Return Python values of an array, with numbers for dates and times outside Python's range.
 
     Returns:
-        The result of `to_pylist`. A date before the year 1 or after 9999 is replaced by its days
-            since 1970, and such a timestamp by its microseconds since 1970.
+        The result of `to_pylist`. Instead of a date before the year 1 or after 9999, it contains
+        the
+            days since 1970; instead of such a timestamp, the microseconds since 1970.
     """
     try:
         return list(array.to_pylist())
@@ -196,13 +197,13 @@ def has_nanoseconds(arrow_type: Any) -> TypeGuard[pa.TimestampType[Any, Any]]:
 
 
 def parted_nanos(values: Datum) -> tuple[Datum, Datum]:
-    """Convert nanoseconds since 1970 to microseconds, rounded down, with a mask of exact values.
+    """Convert nanoseconds to microseconds, rounded down; also return whether each value is exact.
 
     Args:
         values: timestamps in nanoseconds: an array, or a constant.
 
     Returns:
-        The microseconds as integers, and booleans that are true if the conversion was exact.
+        The microseconds as integers, and a boolean for each value that is true if it is exact.
     """
     nanos = compute.cast(values, pa.int64())
     micros = compute.divide(nanos, NANOS_OF_MICRO)  # rounds towards zero
@@ -222,7 +223,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _wall_clock_micros(text: str) -> tuple[int, str | None]:
-    """Parse a string to microseconds since 1970 in local time, and the zone in the string."""
+    """Parse a string; return its local time in microseconds since 1970, and its zone."""
     match = _ANY_MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a date and time")
@@ -254,9 +255,9 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
     if not pt.is_timestamp(found):
         return None
     if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # the zone of the local time is unknown
-    # Arrow stores instants in UTC, so changing the zone of the type converts nothing. A time
-    # without a zone is treated as UTC.
+        return None  # the result could be local time or UTC
+    # Arrow stores instants in UTC, so another zone in the type changes no value. A time without
+    # zone is treated as UTC.
     return array.view(pa.timestamp(found.unit)).cast(pa.timestamp(target.unit)).view(target)
 
 
@@ -304,7 +305,7 @@ def _wall_clock(texts: pa.StringArray) -> Array:
 
 
 def _is_count(value: Any, *, per_day: int) -> TypeGuard[int]:
-    """Whether a value is a number that replaces a date or time; see `values_or_counts`."""
+    """Whether a value is a number that represents a date or time; see `values_or_counts`."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return not _YEAR_1_US <= value * (MICROS_PER_DAY // per_day) <= _YEAR_9999_US
@@ -350,22 +351,22 @@ def _read_bounds(texts: Array, to: Any) -> Array:
         return texts.cast(to)
     except pa.ArrowInvalid:
         pass
-    # Parse each distinct string once: a writer uses one format, and many bounds are equal.
+    # Parse each distinct string once: many bounds are equal, and a writer uses only one format.
     encoded = texts.dictionary_encode()
     naive = pt.is_date(to) or to.tz is None
     micros = [_bound_micros(text, naive=naive) for text in encoded.dictionary.to_pylist()]
     moments: Array = pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
-    # A timestamp is not a date, but its day is valid as a bound of a date column.
+    # A bound of a date column may be a timestamp; its day is then the bound.
     days = compute.floor_temporal(moments, unit="day") if pt.is_date(to) else moments.cast("int64")
     return days.cast(to).take(encoded.indices)
 
 
 def _bound_micros(text: str, *, naive: bool) -> int | None:
-    """Return the microseconds since 1970 of an ISO string; without a zone it is UTC.
+    """Return the microseconds since 1970 for an ISO string; a string without zone is in UTC.
 
     Args:
-        text: the string; digits below microseconds are dropped.
-        naive: whether the type has no zone. Some writers append a `Z`, which then has no meaning.
+        text: the string; digits after the microseconds are ignored.
+        naive: whether the type has no zone. Some writers append a `Z`, which is then ignored.
     """
     match = _BOUND.fullmatch(text.strip())
     if match is None:
@@ -404,7 +405,7 @@ def _moment_texts(values: Array) -> Array:
 
 
 def _dated(values: Array, moments: Array) -> Array:
-    """Replace values whose year does not have four digits by NULL."""
+    """Replace values by NULL if their year does not have four digits."""
     micros = moments.cast(pa.int64())
     fits = compute.and_(
         compute.greater_equal(micros, pa.scalar(_YEAR_1_US)),
@@ -447,7 +448,7 @@ INSTANT: Final = ValueCodec(
 WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )
-# The format of bounds with nanoseconds is not specified, so deltalog writes none.
+# deltalog writes no bounds of nanosecond timestamps, because their format is not specified.
 FINE_MOMENT: Final = ValueCodec(conform=_conform_moment)
 
 
@@ -461,13 +462,13 @@ _MONTHS_OF_YEAR: Final = 12
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
-_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no struct of a table has a field with this name
+_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no table has a field with this name
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
-"""The Arrow type of months for engines that have no such type: a struct, to differ from numbers."""
+"""The Arrow type of months for engines without such a type: a struct, so that it is no number."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
-    """Return the names of all intervals over these fields, except the widest one."""
+    """Return the names of all intervals with these fields, except the widest interval."""
     spans = [f"interval {first} to {last}" for first, last in combinations(fields, 2)]
     widest = f"interval {fields[0]} to {fields[-1]}"
     return (*(f"interval {field}" for field in fields), *(one for one in spans if one != widest))
@@ -494,7 +495,7 @@ def time_constant(span: dt.timedelta) -> str:
 def calendar_intervals(values: Array) -> Array:
     """Convert durations to Arrow's intervals of months, days and nanoseconds.
 
-    A day is 24 hours. Without days, more than 292 years in nanoseconds would not fit 64 bits.
+    A day is 24 hours. Nanoseconds alone would not fit in 64 bits for more than 292 years.
 
     Args:
         values: values of `duration[us]`.
@@ -503,7 +504,7 @@ def calendar_intervals(values: Array) -> Array:
     days = compute.divide(micros, _MICROS_OF_DAY)  # rounds towards zero: both have the same sign
     rest = compute.subtract(micros, compute.multiply(days, _MICROS_OF_DAY))
     words = [
-        compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower half is the months
+        compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower half contains the months
         compute.multiply(rest, _NANOS_OF_MICRO),
     ]
     count = len(values)
@@ -512,7 +513,7 @@ def calendar_intervals(values: Array) -> Array:
     row = compute.shift_right(numbers, pa.scalar(1, pa.int64()))
     mixed = pa.concat_arrays(words).take(compute.add(compute.multiply(word, count), row))
     valid = None
-    if values.null_count:  # copy the mask so that it begins at the first bit
+    if values.null_count:  # copy the mask, so that it begins at bit 0
         valid = values.is_valid().take(arrow.arange(0, count)).buffers()[1]
     kind = pa.month_day_nano_interval()
     return pa.Array.from_buffers(kind, count, [valid, mixed.buffers()[1]])

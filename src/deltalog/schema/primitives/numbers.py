@@ -21,12 +21,12 @@ from deltalog.schema.primitives.strings import check_kind, check_match
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
-_MOST_DIGITS: Final = 18  # of a precision or scale; Python cannot parse thousands of digits
+_MOST_DIGITS: Final = 18  # maximum length of precision and scale: int() fails for very long strings
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
 def canonical_decimal(name: str) -> str | None:
-    """Return `decimal(p,s)` without spaces, or None; `decimal` means `decimal(10,0)`.
+    """Return the name as `decimal(p,s)` without spaces, or None; `decimal` is `decimal(10,0)`.
 
     Raises:
         InvalidInputError: precision or scale are out of range.
@@ -55,7 +55,7 @@ def arrow_decimal(precision: str, scale: str) -> pa.DataType:
 
 def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
     """Return precision and scale of the decimal type that can store values of an Arrow decimal."""
-    # Arrow has scales that Delta lacks. 1E3 needs four digits, and 0.001 may have precision 1.
+    # Arrow has scales that Delta does not have: 1E3 needs four digits, 0.001 may have precision 1.
     if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DIGITS:
         return None
     scale = max(arrow_type.scale, 0)
@@ -77,7 +77,7 @@ def _conform_integer(array: Array, target: Any) -> Array | None:
 
 
 def _parse_integer(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
-    check_match(texts, r"[+-]?\d+")  # Arrow also accepts hexadecimal, but no plus sign
+    check_match(texts, r"[+-]?\d+")  # Arrow accepts hexadecimal numbers, but no plus sign
     return compute.ascii_ltrim(texts, "+").cast(arrow_type)
 
 
@@ -95,7 +95,7 @@ def _conform_float(array: Array, target: Any) -> Array | None:
         return None
     result = array.cast(target)
     if pt.is_floating(found) and found.bit_width > target.bit_width:
-        # As in Spark, a double is rounded to the nearest float, but must not become infinite.
+        # As in Spark, a double is rounded to the nearest float. It must not become infinite.
         overflow = compute.and_(compute.is_finite(array), compute.invert(compute.is_finite(result)))
         if compute.any(overflow).as_py():
             raise pa.ArrowInvalid("a value is out of range")
@@ -114,7 +114,7 @@ def _encode_float(value: Any, arrow_type: pa.DataType) -> str:
 
 
 def _shortest(number: float, arrow_type: pa.DataType) -> str:
-    """Return the number with the fewest digits that identify it at the width of the type."""
+    """Return the shortest string that identifies the number in the width of the type."""
     if arrow_type.bit_width == 64:
         return repr(number)
     return str(pa.scalar(number, arrow_type).cast(pa.string()))
@@ -143,7 +143,7 @@ def _float_texts(values: Array) -> Array:
 
 def _conform_decimal(array: Array, target: Any) -> Array | None:
     if pt.is_integer(array.type):
-        # A direct cast would require enough precision for every value of that width.
+        # A direct cast would require that the target can store every integer of that width.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
     return array.cast(target) if pt.is_decimal(array.type) else None
 
@@ -169,7 +169,7 @@ FLOAT: Final = ValueCodec(
     conform=_conform_float,
     parse=_parse_float,
     encode=_encode_float,
-    # Write 0.1 and not 0.10000000149011612.
+    # The stored bound of a float is 0.1, and not 0.10000000149011612.
     bounds=Bounds(texts=_float_texts, stored=lambda low, kind: float(_shortest(low, kind))),
 )
 DECIMAL: Final = ValueCodec(

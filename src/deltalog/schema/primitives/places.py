@@ -1,8 +1,8 @@
 """Geometries and geographies: their names, values, bounding boxes and Arrow metadata.
 
-Owns the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers (4326).
-Values are ISO WKB. Bounding boxes are computed from the coordinates of points. A geography has no
-box, because the shortest line between two of its points may leave the box of the points.
+Contains the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers
+(4326). Values are ISO WKB. Bounding boxes are computed from the coordinates of points. A geography
+has no box, because the shortest line between two of its points may leave the box of the points.
 
 Protocol: RFC Geospatial types
 """
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 WKB: Final = "geoarrow.wkb"
 ALGORITHMS: Final = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _CRS84: Final = "OGC:CRS84"
-# Spark's name for mixed systems. A column cannot have it, so data with it cannot be stored.
+# Spark's name for mixed reference systems. No column can have it, so such data cannot be stored.
 _ANY_SYSTEM: Final = "SRID:ANY"
 _NAME: Final = re.compile(r"(geometry|geography)(?:\(\s*([^(),\s]+)\s*(?:,\s*(\w+)\s*)?\))?")
-# The numbers in SQL that do not mean the EPSG system of the same number, as in Spark.
+# Numbers in SQL that do not mean the EPSG system with the same number, as in Spark.
 _SYSTEMS: Final = {0: "SRID:0", 4326: _CRS84}
 _NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
 
 _HEADER: Final = 5  # the number of bytes of byte order and kind
 _POINT: Final = 21
 _LITTLE_POINT: Final = b"\x01\x01\x00\x00\x00"
-_DIMENSIONS: Final = (2, 3, 3, 4)  # index: kind // 1000, for XY, XYZ, XYM and XYZM
+_DIMENSIONS: Final = (2, 3, 3, 4)  # by kind // 1000: XY, XYZ, XYM, XYZM
 _POINT_KIND, _LINE, _POLYGON = 1, 2, 3
 _COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # multipoint, …, collection
 _PARTS: Final = frozenset({_POINT_KIND, _LINE, _POLYGON}) | _COLLECTIONS
@@ -48,7 +48,7 @@ _MAX_DEPTH: Final = 32
 
 
 def canonical_geometry(name: str) -> str | None:
-    """Return `geometry(<crs>)`, or None. Numbers are those of SQL; the default is `OGC:CRS84`."""
+    """Return `geometry(<crs>)`, or None; SQL's numbers are accepted, the default is `OGC:CRS84`."""
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geometry" or match[3]:
         return None
@@ -58,7 +58,8 @@ def canonical_geometry(name: str) -> str | None:
 def canonical_geography(name: str) -> str | None:
     """Return `geography(<crs>, <algorithm>)`, or None; the default algorithm is `spherical`.
 
-    The case of the algorithm is preserved: Delta Spark writes upper case, the protocol lower case.
+    The case of the algorithm is preserved: Delta Spark writes upper case, the protocol uses lower
+    case.
     """
     match = _NAME.fullmatch(name)
     if match is None or match[1] != "geography":
@@ -80,7 +81,7 @@ def _system(text: str | None) -> str:
 
 
 def name_in_sql(name: str) -> str:
-    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; a system without a number is kept."""
+    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; a system without a number is unchanged."""
     match = _NAME.fullmatch(name)
     if match is None:
         return name.upper()
@@ -143,7 +144,8 @@ def _system_of(document: dict[str, Any]) -> str:
 class WkbExtensionType(pa.ExtensionType):
     """Arrow's extension type `geoarrow.wkb`, which Parquet files store as GEOMETRY or GEOGRAPHY.
 
-    Used only for writing files: elsewhere, rows are plain binaries with the extension in the field.
+    Used only to write files. Elsewhere, rows are plain binaries, and the field states the
+    extension.
 
     Args:
         metadata: the result of `wkb_metadata`.
@@ -159,7 +161,7 @@ class WkbExtensionType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """Return the type for the metadata that a file or message contains."""
+        """Return the type for the metadata in a file or message."""
         del storage_type
         return cls(serialized.decode())
 
@@ -168,11 +170,11 @@ class WkbExtensionType(pa.ExtensionType):
         return type(self), (self._metadata,)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the metadata as well, which pyarrow does not do."""
+        """Compare the metadata as well, because pyarrow does not."""
         return isinstance(other, WkbExtensionType) and other._metadata == self._metadata
 
     def __hash__(self) -> int:
-        """Return one hash for equal types."""
+        """Return the same hash for equal types."""
         return hash((self.extension_name, self._metadata))
 
 
@@ -182,7 +184,7 @@ def stored_wkb(system: str, algorithm: str | None = None) -> pa.DataType:
 
 
 def check_wkb(values: Array) -> None:
-    """Refuse values that do not begin with a valid ISO WKB header.
+    """Raise for values that do not begin with a valid ISO WKB header.
 
     Raises:
         ValueError: a header is invalid; the message shows the value's first bytes or kind.
@@ -195,7 +197,7 @@ def check_wkb(values: Array) -> None:
 
 
 def _kind_of(data: bytes, at: int) -> tuple[str, int, int]:
-    """Return the byte order for `struct`, the kind of geometry, and the number of dimensions."""
+    """Return the byte order (as in `struct`), the kind of geometry, and the dimensions."""
     order = {0: ">", 1: "<"}.get(data[at] if len(data) >= at + _HEADER else -1)
     if order is None:
         raise ValueError(f"expected ISO WKB, found bytes that begin {data[at : at + 5].hex()!r}")
@@ -216,7 +218,7 @@ def box(values: Array) -> Box | None:
         values: geometries as ISO WKB.
 
     Returns:
-        The box; infinite coordinates make it infinite.
+        The box; if a coordinate is infinite, so is the box.
 
     Raises:
         ValueError: a value is malformed.
@@ -237,7 +239,7 @@ def box(values: Array) -> Box | None:
 
 
 def _numbers(axis: Array) -> Array:
-    """Return the numbers without NaN, which marks the coordinates of empty points."""
+    """Return the numbers without NaN, which is the coordinate of empty points."""
     return axis.filter(compute.invert(compute.is_nan(axis)))
 
 
@@ -265,14 +267,14 @@ def _doubles(values: Array, start: int) -> Array:
 
 
 def _compact(part: Array) -> pa.Buffer:
-    """Return the data buffer of a binary array, from its first value."""
+    """Return the data buffer of a binary array, beginning with the array's first value."""
     _, offsets, data = part.buffers()
     first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
     return data.slice(first)  # type: ignore[no-any-return]  # a buffer
 
 
 def _scanned(values: Array) -> tuple[Array, Array]:
-    """Return all X and Y values that determine the box, from values that are read one by one."""
+    """Return the X and Y values that determine the box; values are read one by one."""
     xs, ys = array("d"), array("d")
     for data in values.to_pylist():
         try:
@@ -325,7 +327,7 @@ def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
 
 
 def corner(point: tuple[float, ...]) -> str:
-    """Format a corner of a box as in statistics: `POINT(x y)` of WKT."""
+    """Format a corner of a box as in statistics: `POINT(x y)` in WKT."""
     return f"POINT({' '.join(map(repr, point))})"
 
 

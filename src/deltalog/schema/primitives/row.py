@@ -1,7 +1,7 @@
 """The columns of the table of primitive types.
 
-`table` contains the rows, and the other modules contain the codecs that rows share. Code that
-treats types differently reads these columns instead of comparing names.
+`table` contains the rows; the other modules contain the codecs that rows share. Code that treats
+types differently reads these columns instead of comparing type names.
 
 Protocol: Primitive Types
 """
@@ -37,13 +37,13 @@ class Bounds:
     """The format of minimum and maximum values in a file's statistics.
 
     Args:
-        wire: the Arrow type that `pyarrow.json` reads them as; None for the type itself.
+        wire: the Arrow type as which `pyarrow.json` reads the values; None means the type itself.
         read: converts an array of `wire` to a given Arrow type, with NULL for invalid values; None
             means a cast that returns NULL for values out of range.
-        texts: converts an array to JSON strings, with NULL for values that JSON lacks; None means a
-            cast to string.
+        texts: converts an array to JSON strings, with NULL for values that JSON cannot represent;
+            None means a cast to string.
         stored: converts a minimum or maximum to its JSON value, or to None if it must be omitted.
-            It is given dates and times as days or microseconds, because Python's years end at 9999.
+            Dates and times are passed as days or microseconds, because Python's years end at 9999.
         has_millis: whether writers truncate maxima to milliseconds.
 
     Protocol: Per-file Statistics
@@ -58,18 +58,19 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueCodec:
-    """How values are converted and written; similar types share a codec.
+    """How values are converted and written; similar types have the same codec.
 
     Args:
         conform: converts an array to a given Arrow type. Returns None if the types are
             incompatible; raises ArrowInvalid if a value is out of range.
-        parse: converts strings of partition values to an Arrow type, given the time zone of strings
-            without a zone. Raises ValueError, OverflowError or ArrowInvalid for an invalid string.
-        encode: converts a Python value to the string of a partition value, given the Arrow type.
-            Raises TypeError, ValueError or ArithmeticError for an invalid value.
+        parse: converts strings of partition values to an Arrow type; the third argument is the time
+            zone of strings without a zone. Raises ValueError, OverflowError or ArrowInvalid for an
+            invalid string.
+        encode: converts a Python value to the string of a partition value; the second argument is
+            the Arrow type. Raises TypeError, ValueError or ArithmeticError for an invalid value.
         bounds: the format of bounds in statistics; None if the type has no minimum and maximum.
-        box: for types with coordinates instead of an order, returns the corners of the bounding box
-            of an array, or None if no value has coordinates. Raises ValueError for a malformed
+        box: for types that have coordinates and no order: returns the corners of an array's
+            bounding box, or None if no value has coordinates. Raises ValueError for a malformed
             value.
     """
 
@@ -82,52 +83,54 @@ class ValueCodec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Primitive:
-    """A primitive type, as a row of the table.
+    """A primitive type: a row of the table of primitive types.
 
     Args:
         name: the name in the log, without parameters.
-        arrow: returns the Arrow type of the table's rows for given parameters.
-        takes: one Arrow type of each kind that the type can store, whatever the unit or width.
+        arrow: returns the Arrow type of values in rows, given the type's parameters.
+        takes: the kinds of Arrow types that this type can store, as one example of each kind,
+            whose unit and width are irrelevant.
         parameters_of: returns the parameters for an Arrow type of these kinds, or None if another
             row stores it; None for a type without parameters.
         codec: the codec of its values.
-        family: the group of types whose rules apply.
+        family: the group of types with the same rules.
         large_arrow: the Arrow type with 64-bit offsets, if it is another type.
         canonical: normalises a name with parameters; returns None for an invalid name and raises
             InvalidInputError for parameters out of range. None for a type without parameters.
-        defaults: default values of the parameters, which SQL may omit from the last one on.
+        defaults: default values of the parameters; SQL may omit the last parameters.
         aliases: other names that occur in logs.
         bits: the width of a number.
         has_zone: True for an instant, False for a local time, None for types without a time of day.
         widens_to: names of the types to which a column may be widened; decimals have their own
             rule.
-        stored_in: names of the types whose columns can store values of this type that are in range.
+        stored_in: names of the types whose columns can store values of this type if they are in
+            range.
         feature: the table feature that is required for a column of this type.
-        sql_words: the names in SQL, in capitals; the first name is used in generated SQL. If empty,
-            `name`.
-        suffix: the suffix of a number's literal, such as L in 5L.
-        literal: converts a Python value to the string of a literal such as DATE'…'; returns None
+        sql_words: the names in SQL, in capitals; generated SQL uses the first name. If empty, the
+            name is `name`.
+        suffix: the suffix of a numeric literal, such as L in 5L.
+        literal: converts a Python value to the string in a literal such as DATE'…'; returns None
             for a value of another type. None for a type without such literals.
-        counted: converts a date or time outside of Python's range, given as a number, to the string
-            of such a literal.
+        counted: converts a date or time that Python cannot represent, given as a number, to the
+            string in such a literal.
         spark_name: the name in Spark's JSON of schemas, if it differs from `name`.
-        name_in_sql: converts a name with parameters to the name in SQL; None if SQL has the same
+        name_in_sql: converts a name with parameters to its name in SQL; None if SQL has the same
             parameters.
-        stored_as: converts the parameters to the Arrow type for writing data files, with the same
-            buffers; None means `arrow`.
+        stored_as: returns the Arrow type for writing data files, given the parameters; its values
+            have the same buffers as those of `arrow`. None means `arrow`.
         check: raises ValueError for values that data files must not contain.
-        extension: the name of the Arrow extension type, if the plain Arrow type does not identify
-            the type. The name is in the field's metadata; arrays have the plain type.
+        extension: the name of the Arrow extension type, if the plain Arrow type is ambiguous. The
+            name is in the field's metadata; arrays have the plain type.
         extension_metadata: converts the parameters to the metadata of the extension type.
         of_extension: converts the metadata of the extension type to the name of a type, or to None
             if the metadata is invalid.
-        is_declared: whether only users can choose the type; a schema inferred from data never has
-            it.
+        is_declared: whether only users can choose the type; a schema that is inferred from data
+            never contains it.
         is_opaque: whether expressions return its values unchanged and cannot compute with them.
         is_ordered: for an opaque type, whether its values can be compared, by the order of Arrow
             arrays.
-        written: converts the Python value of a constant to SQL, for types that need an explicit
-            form.
+        written: converts the Python value of a constant to SQL, for types whose constants have an
+            explicit form.
         in_spark: whether deltalog's Spark data source supports data of the type.
 
     Attributes:
@@ -177,10 +180,10 @@ class Primitive:
 
     @property
     def digits(self) -> int:
-        """The maximum number of digits of an integer of this width."""
+        """Return the maximum number of digits of an integer of this width."""
         return len(str(1 << (self.bits - 1)))
 
     @property
     def decimal_digits(self) -> int:
-        """The number of digits before the point that a decimal needs to store every value."""
+        """Return the number of digits before the point that a decimal needs for every value."""
         return 10 if self.bits <= 32 else 20

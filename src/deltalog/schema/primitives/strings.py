@@ -1,4 +1,4 @@
-"""Codecs of strings, binary values and booleans, and checks that all codecs share.
+"""Codecs of strings, binary values and booleans, and checks that all codecs use.
 
 Protocol: Partition Value Serialization, Per-file Statistics
 """
@@ -18,7 +18,7 @@ _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
 
 def check_match(texts: pa.StringArray, pattern: str) -> None:
-    """Check that every string that is not NULL matches a pattern as a whole.
+    """Check that every string that is not NULL matches a pattern completely.
 
     Raises:
         ValueError: a string does not match.
@@ -28,13 +28,13 @@ def check_match(texts: pa.StringArray, pattern: str) -> None:
 
 
 def all_match(texts: pa.StringArray, pattern: str) -> bool:
-    """Return whether every string that is not NULL matches as a whole."""
+    """Return whether every string that is not NULL matches a pattern completely."""
     matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"), min_count=0)
     return matches.as_py() is True
 
 
 def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
-    """Refuse a Python value of another class; True and False do not count as numbers.
+    """Raise for a Python value of another class; True and False do not count as numbers.
 
     Raises:
         TypeError: the value is of another class.
@@ -44,7 +44,7 @@ def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
 
 
 def join(*parts: Any) -> Array:
-    """Concatenate arrays or constants of strings; NULL where one of them is NULL."""
+    """Concatenate arrays or constants of strings; the result is NULL if any of them is NULL."""
     return compute.binary_join_element_wise(*parts, "")
 
 

@@ -1,10 +1,10 @@
 """The table of primitive types: the names, the storage and the rules of each type.
 
 Schemas, Arrow, partition values, statistics, SQL and Spark use these rows. Modules that translate
-for a single engine list the engine's types themselves: `expressions/polars` and `daft`,
+to a single engine contain that engine's types themselves: `expressions/polars` and `daft`,
 `query/native`, `iceberg/metadata`, `spark/reading/native`.
 
-The rows of a family are ordered from narrow to wide: of two types, the later one has all values of
+The rows of a family are ordered from narrow to wide: of two types, the later type has all values of
 both. If several rows accept an Arrow type, the first row without `is_declared` is used.
 
 Protocol: Primitive Types, Type Widening
@@ -37,7 +37,7 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
-# Types of protocol proposals: users must choose them explicitly. Values are only stored and read.
+# Types of protocol proposals. Users must choose them explicitly. Values are only stored and read.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
     _draft,
@@ -162,7 +162,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             arrow=lambda: _WALL_CLOCK,
             takes=(_WALL_CLOCK,),
             parameters_of=lambda kind: () if kind.tz is None else None,
-            aliases=("timestampNtz",),  # some releases of delta-rs wrote it
+            aliases=("timestampNtz",),  # some releases of delta-rs wrote this name
             stored_in=_MOMENTS,
             feature="timestampNtz",
             literal=moments.wall_clock_literal,
@@ -193,7 +193,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         _interval(
             name=moments.YEAR_TO_MONTH,
-            codec=ValueCodec(),  # values are already integers in Arrow
+            codec=ValueCodec(),  # the Arrow values are already integers
             arrow=pa.int32,
             aliases=moments.narrower("year", "month"),
             written=moments.months_constant,
@@ -227,13 +227,13 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
 
 
 def primitive_named(name: str) -> Primitive | None:
-    """Return the type with a name in the log, given without parameters, or None."""
+    """Return the type with the given name in the log, without parameters; None if unknown."""
     row = PRIMITIVES.get(name)
     return row or next((row for row in PRIMITIVES.values() if name in row.aliases), None)
 
 
 def primitive_in_sql(word: str) -> Primitive | None:
-    """Return the type with a name in SQL, in any case, or None."""
+    """Return the type with the given name in SQL, ignoring case; None if unknown."""
     word = word.upper()
     return next((row for row in PRIMITIVES.values() if word in row.sql_words), None)
 
@@ -246,7 +246,7 @@ def primitive_of_arrow(
     Args:
         arrow_type: the Arrow type of the values.
         declared: whether the result may be a type that only users can choose.
-        fine: whether nanoseconds are stored as such; if not, they are truncated to microseconds.
+        fine: whether nanosecond timestamps keep their unit; if not, they become microseconds.
     """
     kind = arrow_type.id
     if fine and moments.has_nanoseconds(arrow_type):
@@ -261,7 +261,7 @@ def primitive_of_arrow(
 
 
 def worded_literal(value: object) -> tuple[Primitive, str] | None:
-    """Return the type and the string of a literal such as DATE'…'; None for other values."""
+    """Return the type and the string for a literal such as DATE'…'; None for other values."""
     for row in PRIMITIVES.values():
         text = None if row.literal is None else row.literal(value)
         if text is not None:
@@ -278,10 +278,10 @@ def type_of_extension(name: str, metadata: str) -> str | None:
     return None
 
 
-# --- Suggestions for invalid types: a type of Python, Arrow, pandas or SQL, or its name
+# --- Suggestions for invalid types, which may be types of Python, Arrow, pandas or SQL
 
 
-# Keys: a class or its name. Python's int has no width, so the widest type is suggested.
+# The keys are classes or their names. For Python's int, the widest integer type is suggested.
 _OF_PYTHON: Final = {
     bool: "boolean",
     int: "long",
@@ -293,10 +293,10 @@ _OF_PYTHON: Final = {
     decimal.Decimal: "decimal(38,18)",
 }
 _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
-# Names that neither Arrow nor SQL uses.
+# Names that are neither Arrow's nor SQL's.
 _OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
 
-# The type stubs of pyarrow accept only constants.
+# The type stubs of pyarrow accept only constant arguments.
 _arrow_type: Any = pa.type_for_alias
 
 

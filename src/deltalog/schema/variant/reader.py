@@ -1,6 +1,6 @@
 """Reading the binary form of variants: metadata (a dictionary of names) and a value.
 
-Owns the bit format of one value. Does not depend on Arrow or shredding.
+Decodes the bits of one value. Does not depend on Arrow or shredding.
 
 Protocol: Variant Binary Encoding (Apache Parquet, VariantEncoding.md)
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Readers = Mapping[int, Callable[[bytes], Any]]
 
 VERSION: Final = 1
-# Basic types, encoded in the lowest two bits of a value's first byte.
+# The basic types, which are in the lowest two bits of a value's first byte.
 PRIMITIVE: Final = 0
 SHORT_STRING: Final = 1
 OBJECT: Final = 2
@@ -70,9 +70,9 @@ def names_of(metadata: bytes) -> tuple[str, ...]:
 def decode(metadata: bytes, value: bytes) -> Any:
     """Return the Python value of a variant.
 
-    Objects become dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC,
-    and `timestamp_ntz` a naive datetime. Nanoseconds are truncated to microseconds, unlike in
-    `to_json`.
+    Objects become dicts, arrays become lists, decimals become `Decimal`, `timestamp` becomes an
+    aware datetime in UTC, and `timestamp_ntz` a naive datetime. Nanoseconds are truncated to
+    microseconds, unlike in `to_json`.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -81,7 +81,7 @@ def decode(metadata: bytes, value: bytes) -> Any:
 
 
 def read(metadata: bytes, value: bytes, readers: Readers) -> Any:
-    """Decode a variant, with `readers` for primitives.
+    """Decode a variant; `readers` decode its primitives.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -135,8 +135,8 @@ def _members(names: Sequence[str], value: bytes) -> Iterator[tuple[str, bytes]]:
     for at in range(count):
         name = names[_uint(value, ids + at * id_width, id_width)]
         first = data + _uint(value, offsets + at * offset_width, offset_width)
-        # Fields are sorted by name, but their values may be in any order, so a value does not end
-        # where the next field's offset is.
+        # Fields are sorted by name, but their values may be in any order. So the offset of the next
+        # field is not the end of this value.
         yield name, _slice(value, first, _size(value, first))
 
 
@@ -153,8 +153,8 @@ def _elements(value: bytes) -> Iterator[bytes]:
         yield _slice(value, data + first, last - first)
 
 
-# Number of bytes of each primitive by type id, including the first byte; 15 and 16 have a length
-# field.
+# The number of bytes of each primitive by type id, including the first byte. Types 15 and 16 are
+# not in this table, because they have a length field.
 _PRIMITIVE_SIZES: Final = dict(
     enumerate((1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5)),
 ) | {17: 9, 18: 9, 19: 9, 20: 17}
@@ -210,7 +210,8 @@ def _decimal_reader(width: int) -> Callable[[bytes], Decimal]:
         if scale > 38:
             raise ValueError(scale)
         unscaled = int.from_bytes(_slice(data, 1, width), "little", signed=True)
-        # Build it from digits, because decimal arithmetic would round to the context's precision.
+        # Build the decimal from its digits, because arithmetic would round to the context's
+        # precision.
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
     return reader
@@ -242,7 +243,7 @@ PLAIN_READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     19: _int64,
     20: lambda data: UUID(bytes=_slice(data, 0, 16)),
 }
-"""Readers of primitives by type id; dates and times are read as the stored integers."""
+"""Decode primitives, by type id; dates and times are returned as the stored integers."""
 
 _PYTHON: Final[dict[int, Callable[[bytes], Any]]] = {
     **PLAIN_READERS,
@@ -263,7 +264,7 @@ def _malformed(what: str) -> DataFileUnreadableError:
 
 
 def to_json(metadata: bytes, value: bytes) -> str:
-    """Return the variant as one line of JSON, with keys in the order of the binary form.
+    """Return the variant as one line of JSON; the keys are in the order of the binary form.
 
     Raises:
         DataFileUnreadableError: the bytes are not a variant.
@@ -297,7 +298,7 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _single(value: float) -> str:
-    # Python's repr is for 64 bits. Find the fewest digits that parse to the same 32 bits.
+    # Python's repr is for 64 bits. Find the fewest digits that identify the same 32-bit number.
     for digits in range(6, 9):
         shortest = f"{value:.{digits}g}"
         if struct.pack("<f", float(shortest)) == struct.pack("<f", value):

@@ -1,7 +1,7 @@
 """Encoding variants, and reading shredded variants.
 
-Owns the conversion of `typed_value` columns to the binary form, so that deltalog returns all
-variants as `struct<metadata, value>`. deltalog does not write shredded variants.
+Converts `typed_value` columns to the binary form, so that deltalog returns every variant as
+`struct<metadata, value>`. deltalog does not write shredded variants.
 
 Protocol: Variant Shredding (Apache Parquet, VariantShredding.md)
 """
@@ -44,7 +44,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
     """Encode a Python value as a variant; return the metadata and the value.
 
     Accepts None, bool, int, float, Decimal, str, bytes, date, time, datetime (aware: `timestamp`,
-    naive: `timestamp_ntz`), UUID, and lists and mappings with string keys of those.
+    naive: `timestamp_ntz`), UUID, lists of such values, and mappings from strings to such values.
 
     Raises:
         InvalidInputError: a value has another type, or is too large.
@@ -62,7 +62,7 @@ def encode(value: Any) -> tuple[bytes, bytes]:
 
 
 def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
-    """Return metadata that contains `names` in this order."""
+    """Return the metadata with `names` in the given order."""
     if not names:
         return EMPTY_METADATA
     parts = [name.encode() for name in names]
@@ -74,7 +74,7 @@ def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
 
 
 def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -> bytes:
-    """Return an object of encoded values; `ids` are the positions of the names in the metadata."""
+    """Encode an object of encoded values; `ids` are the positions of the names in the metadata."""
     ordered = sorted(fields, key=lambda field: field[0].encode())
     parts = [part for _, part in ordered]
     numbers = [ids[name] for name, _ in ordered]
@@ -89,7 +89,7 @@ def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -
 
 
 def encode_array(parts: Sequence[bytes]) -> bytes:
-    """Return an array of encoded values."""
+    """Encode an array of encoded values."""
     ends = _ends(parts)
     width = _width(ends[-1])
     is_large = len(parts) > 255
@@ -99,12 +99,12 @@ def encode_array(parts: Sequence[bytes]) -> bytes:
 
 
 def primitive(kind: int, data: bytes = b"") -> bytes:
-    """Return a primitive with the type id `kind`."""
+    """Encode a primitive with the type id `kind`."""
     return bytes([kind << 2]) + data
 
 
 def encode_text(value: str) -> bytes:
-    """Return a string, in the short form if it has fewer than 64 bytes."""
+    """Encode a string; if it has fewer than 64 bytes, in the short form."""
     data = value.encode()
     if len(data) < 64:
         return bytes([reader.SHORT_STRING | len(data) << 2]) + data
@@ -112,12 +112,12 @@ def encode_text(value: str) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """Return a binary value."""
+    """Encode a binary value."""
     return primitive(15, struct.pack("<I", len(value)) + value)
 
 
 def encode_integer(value: int) -> bytes:
-    """Encode an integer in the narrowest type that fits."""
+    """Encode an integer in the narrowest type that can contain it."""
     for kind, width in ((3, 1), (4, 2), (5, 4), (6, 8)):
         if -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
             return primitive(kind, value.to_bytes(width, "little", signed=True))
@@ -125,7 +125,7 @@ def encode_integer(value: int) -> bytes:
 
 
 def encode_decimal(unscaled: int, scale: int) -> bytes:
-    """Encode the decimal `unscaled * 10 ** -scale` in the narrowest type that fits.
+    """Encode the decimal `unscaled * 10 ** -scale` in the narrowest type that can contain it.
 
     Raises:
         InvalidInputError: the decimal has more than 38 digits.
@@ -185,7 +185,7 @@ def _encode_time(value: dt.time) -> bytes:
     return primitive(17, struct.pack("<q", since_midnight // reader.MICROSECOND))
 
 
-# The order matters, because a bool is an int, and a datetime is a date.
+# The order is important: a bool is also an int, and a datetime is also a date.
 _ENCODERS: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (type(None), lambda _: NULL),
     (bool, lambda value: primitive(1 if value else 2)),
@@ -233,7 +233,7 @@ def unshred(array: Any) -> Any:
             other.
 
     Protocol: Variant Shredding (Reconstructing a Shredded Variant)
-    Cost: without `typed_value` nothing is decoded; with it, each row is decoded in Python.
+    Cost: without `typed_value`, nothing is decoded; with it, Python decodes each row.
     """
     if isinstance(array, pa.ChunkedArray):
         return arrow.chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
@@ -294,7 +294,7 @@ def _put_together(metadata: Any, columns: dict[str, Any], array: Any) -> tuple[A
 
 
 class _NameIds:
-    """The ids of one row's names; names that the metadata lacks are appended to it."""
+    """The ids of one row's names; names that are not in the metadata are appended to it."""
 
     __slots__ = ("_known", "added", "stored")
 
@@ -395,14 +395,14 @@ def _encode_column(typed: Any) -> Rows:
 
 
 def _encode_decimals(typed: Any) -> Rows:
-    # The width depends on the shredded column's precision, not on the value.
+    # The width depends on the precision of the shredded column, not on the value.
     found = typed.type
     kind, width = (8, 4) if found.precision <= 9 else (9, 8) if found.precision <= 18 else (10, 16)
     scale = found.scale
     if not 0 <= scale <= 38:
         raise DataFileUnreadableError(f"cannot read a variant shredded as {found}")
     head = primitive(kind, bytes([scale]))
-    # Viewed with scale 0, a decimal is its unscaled integer.
+    # With scale 0, the view of a decimal is its unscaled integer.
     digits = typed.cast(pa.decimal128(38, scale)).view(pa.decimal128(38, 0)).to_pylist()
     return [
         None if item is None else head + int(item).to_bytes(width, "little", signed=True)

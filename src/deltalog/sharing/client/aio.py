@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class AsyncSharingClient:
-    """A client of one sharing server; a context manager that closes its connections.
+    """A client of one sharing server; as a context manager, it closes its connections at the end.
 
     Arguments and errors are those of `SharingClient`.
     """
@@ -45,38 +45,38 @@ class AsyncSharingClient:
 
     @property
     def profile(self) -> Profile:
-        """The server's address and the recipient's credentials."""
+        """Return the server's address and the recipient's credentials."""
         return self._rest.profile
 
     @property
     def rest(self) -> AsyncRestClient:
-        """The server's endpoints as coroutines."""
+        """Return the client for the server's endpoints, whose methods are coroutines."""
         return self._rest
 
     async def list_shares(self) -> list[Share]:
-        """The shares that this recipient can access."""
+        """Return the shares that this recipient can access."""
         return await self._all_items("list the shares", self._rest.list_shares)
 
     async def get_share(self, share: str) -> Share:
-        """One share by its name."""
+        """Return one share by its name."""
         return await self._rest.get_share(share)
 
     async def list_schemas(self, share: Share | str) -> list[Schema]:
-        """The schemas of a share."""
+        """Return the schemas of a share."""
         name = share.name if isinstance(share, Share) else share
         return await self._all_items(
             f"list the schemas of share {name!r}", partial(self._rest.list_schemas, name)
         )
 
     async def list_tables(self, schema: Schema) -> list[Table]:
-        """The tables of a schema."""
+        """Return the tables of a schema."""
         return await self._all_items(
             f"list the tables of schema {schema.share}.{schema.name}",
             partial(self._rest.list_tables, schema.share, schema.name),
         )
 
     async def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
-        """The tables of a share, or of all shares."""
+        """Return the tables of a share, or of all shares."""
         shares = await self.list_shares() if share is None else [share]
         found = await asyncio.gather(*map(self._tables_of_share, shares))
         return [table for tables in found for table in tables]
@@ -88,7 +88,8 @@ class AsyncSharingClient:
                 f"list the tables of share {name!r}", partial(self._rest.list_all_tables, name)
             )
         except ShareNotFoundError:
-            # Old servers lack the endpoint (SHARE-CLI-02). For an unknown share, this fails, too.
+            # Old servers lack the endpoint (SHARE-CLI-02). If the share is unknown, the next call
+            # fails too.
             found = await asyncio.gather(*map(self.list_tables, await self.list_schemas(name)))
             return [table for tables in found for table in tables]
 
@@ -109,7 +110,7 @@ class AsyncSharingClient:
             # results."
             if not token:
                 return items
-            # Without this check, a faulty server could cause an endless loop.
+            # A faulty server may send the same token forever.
             if token in seen:
                 raise MalformedMessageError("listing: the server sent the same page token twice")
             seen.add(token)
@@ -134,14 +135,14 @@ class AsyncSharingClient:
 
 
 class AsyncRows:
-    """Rows, read in a thread, so that other coroutines can run: `async for batch in rows`."""
+    """Rows that are read in a thread, so that other coroutines run: `async for batch in rows`."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """Return the Arrow schema of the rows."""
         return self.rows.schema
 
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
@@ -216,7 +217,7 @@ class AsyncSharedTable:
 
     @property
     def table_uri(self) -> str:
-        """The server's endpoint and the table's name."""
+        """Return the server's endpoint and the table's name."""
         return self._table.table_uri
 
     version: Final = _in_thread(SharedTable.version)
@@ -231,5 +232,5 @@ class AsyncSharedTable:
     count: Final = _in_thread(SharedTable.count)
 
     def __repr__(self) -> str:
-        """The server and the table."""
+        """Show the server and the table."""
         return f"AsyncSharedTable({self.table_uri!r})"

@@ -1,7 +1,7 @@
 """Complete answers about a table: all pages of a query, converted to commits of a Delta log.
 
-This module owns paging, polling of asynchronous queries, and the check that all pages describe one
-version.
+This module follows page tokens, polls asynchronous queries, and checks that all pages describe the
+same version.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table, EndStreamAction, Asynchronous
 queries
@@ -67,7 +67,7 @@ class VersionHead:
 
     @property
     def configuration(self) -> TableConfiguration:
-        """Protocol and metadata, checked against each other."""
+        """Return protocol and metadata, after checking that they are consistent."""
         return TableConfiguration(self.protocol, self.metadata)
 
 
@@ -77,11 +77,11 @@ class TableAnswer:
 
     Args:
         head: protocol and metadata of the version, or of the first version of the changes.
-        commits: the commit files (JSON lines) by version. A list of files is one commit.
+        commits: the commit files (JSON lines) by version; all files of one version are one commit.
         times_ms: commit times by version, if the server sent them.
         urls: signed URLs of files and deletion vectors, by their paths in `commits`.
         expires_ms: when the first URL expires; None if unknown.
-        refresh_token: token to request new URLs for the same files.
+        refresh_token: the token for requesting new URLs of the same files.
     """
 
     head: VersionHead
@@ -126,7 +126,7 @@ async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery
     head, files, refresh_token = await _all_pages(rest, table, query)
     metadata = table_metadata(head.metadata)
     version = _version_of(head, query.version)
-    # Lines have a version if the query names a version. All files of a snapshot become one commit.
+    # Lines have a version only if the query names one. Combine all files into a single commit.
     actions = [action for some in files.lines.values() for action in some]
     protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
@@ -159,7 +159,7 @@ async def fetch_changes(
     metadata = table_metadata(head.metadata, has_changes=is_feed)
     versions = sorted(version for version in files.lines if version is not None)
     first = _first_known(query.starting_version, head.version, *versions)
-    # The protocol requires a version in lines of changes; `_commit_version` is read from it.
+    # In lines of changes, the protocol requires a version, which becomes `_commit_version`.
     if first is None or None in files.lines:
         raise MalformedMessageError(
             f"changes of shared table {table.full_name}: expected a version in each line"
@@ -188,7 +188,7 @@ async def fetch_changes(
 def _later(
     files: ActionCollector, *, has_changes: bool
 ) -> tuple[dict[int, Protocol], dict[int, Metadata]]:
-    """Return the protocols and the metadata of later versions, by version."""
+    """Return the changed protocols and metadata, by version."""
     protocols, metadatas = {}, {}
     for line in files.later:
         if isinstance(line, DeltaProtocol) and line.version is not None:
@@ -201,7 +201,7 @@ def _later(
 async def _all_pages(
     rest: AsyncRestClient, table: Table, query: TableQuery | ChangesQuery
 ) -> tuple[TableHead, ActionCollector, str | None]:
-    """Return the head, the files of all pages, and the refresh token."""
+    """Return the head of the first page, the files of all pages, and the refresh token."""
     what = f"query shared table {table.full_name}"
     files = ActionCollector()
     head: TableHead | None = None
@@ -220,7 +220,7 @@ async def _all_pages(
         token = page.end.next_page_token
         if not token:
             return head, files, page.end.refresh_token
-        # Without this check, a faulty server could cause an endless loop.
+        # A faulty server may send the same token forever.
         if token in seen:
             raise MalformedMessageError(f"{what}: the server sent the same page token twice")
         seen.add(token)
@@ -297,15 +297,15 @@ def _first_known(*versions: int | None) -> int | None:
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
 _URL_STORAGE: Final = "p"
-# For a catalog-managed table, the server has already asked the catalog for valid commits.
+# This feature does not affect readers: the server has already asked the catalog for the commits.
 _WITHOUT_MEANING: Final = frozenset({"catalogManaged"})
 
 
 class ActionCollector:
-    """Collects the file lines of a page as encoded actions of a log.
+    """Collects the file lines of a page as encoded actions of a Delta log.
 
     Attributes:
-        lines: encoded actions, each with its line end, by the version of the line; None for lines
+        lines: by version, the encoded actions with their line ends. The key is None for lines
             without a version.
         urls: signed URLs, by the path in the action.
         times_ms: commit times by version, for lines that contain them.
@@ -343,7 +343,7 @@ class ActionCollector:
             self.expires_ms = time_ms
 
     def extend(self, page: ActionCollector) -> None:
-        """Add the content of the next page."""
+        """Append the content of the next page."""
         for version, lines in page.lines.items():
             self.lines.setdefault(version, []).extend(lines)
         self.urls.update(page.urls)
@@ -360,7 +360,8 @@ class ActionCollector:
         }
         vector: Any = values.get("deletionVector")
         is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_STORAGE
-        # A malformed deletion vector is not checked here: parsing the log raises an error for it.
+        # Deletion vectors are not validated here: parsing the log raises an error for malformed
+        # ones.
         if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             vector_path = f"vectors/{_path_part(name)}"
@@ -370,12 +371,12 @@ class ActionCollector:
 
 
 def _path_part(name: str) -> str:
-    """Return an id as one part of a path; ids may contain any characters."""
+    """Return an id as one element of a path; ids may contain any characters."""
     return name if name.isalnum() and name.isascii() else quote(name, safe="")
 
 
 def _encoded(path: str) -> str:
-    """Return the path percent-encoded, as in a log; most ids need no escapes."""
+    """Return the path percent-encoded, as in a log; most paths need no encoding."""
     return encode_path(path) if "%" in path else path
 
 
@@ -395,7 +396,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
     Args:
         line: the line of a response.
-        has_changes: whether the response is about changes: then the change data feed is on.
+        has_changes: whether the response is about changes. If so, the change data feed is enabled.
     """
     if isinstance(line, DeltaMetadata):
         metadata = line.metadata
@@ -404,7 +405,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
             id=line.id,
             schema_string=line.schema_string,
             partition_columns=line.partition_columns,
-            # The format `parquet` has only this property, without the prefix.
+            # The format `parquet` has only this property, and omits its prefix.
             configuration={
                 f"delta.{name}" if name == "enableChangeDataFeed" else name: value
                 for name, value in line.configuration.items()
@@ -419,7 +420,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
 
 def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) -> Protocol:
-    """Return the table's Delta protocol; for the format `parquet`, the lowest that suffices."""
+    """Return the table's Delta protocol; for the format `parquet`, the lowest sufficient one."""
     if isinstance(line, ParquetProtocol):
         schema = parse_schema(metadata.schema_string)
         current = Protocol(min_reader_version=1, min_writer_version=2)
@@ -433,7 +434,7 @@ def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) ->
 
 
 def _for_reading(protocol: Protocol) -> Protocol:
-    """Return the protocol without features that are irrelevant here; add missing feature lists."""
+    """Return the protocol with complete feature lists, without features irrelevant here."""
     reader, writer = protocol.reader_features, protocol.writer_features
     if protocol.min_reader_version >= 3:
         reader = _meaningful(reader)
@@ -459,11 +460,12 @@ def commit_bytes(
         lines: encoded actions, each with its line end.
         protocol: protocol of this version, if it changed.
         metadata: metadata of this version, if it changed.
-        time_ms: when it was committed.
+        time_ms: the time of the commit.
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
-        # Change feeds read `_commit_timestamp` from commitInfo, because there are no file times.
+        # Change feeds read `_commit_timestamp` from commitInfo, because log files here have no
+        # times.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

@@ -1,7 +1,7 @@
 """The functions and the client class of the official Python client, `delta_sharing`.
 
-Names and arguments are the official ones. One result differs on purpose: rows are filtered by
-`jsonPredicateHints`, while the official client returns all rows that the server sends.
+Names and arguments are the official ones. One result differs on purpose: this client filters rows
+by `jsonPredicateHints`, while the official client returns all rows that the server sends.
 
 Protocol: REST APIs
 """
@@ -52,32 +52,32 @@ class SharingClient:
 
     @property
     def profile(self) -> Profile:
-        """The server's address and the recipient's credentials."""
+        """Return the server's address and the recipient's credentials."""
         return self._client.profile
 
     @property
     def rest(self) -> AsyncRestClient:
-        """The server's endpoints as coroutines."""
+        """Return the client for the server's endpoints, whose methods are coroutines."""
         return self._client.rest
 
     def list_shares(self) -> list[Share]:
-        """The shares that this recipient can access."""
+        """Return the shares that this recipient can access."""
         return run(self._client.list_shares)
 
     def get_share(self, share: str) -> Share:
-        """One share by its name."""
+        """Return one share by its name."""
         return run(self._client.get_share, share)
 
     def list_schemas(self, share: Share | str) -> list[Schema]:
-        """The schemas of a share."""
+        """Return the schemas of a share."""
         return run(self._client.list_schemas, share)
 
     def list_tables(self, schema: Schema) -> list[Table]:
-        """The tables of a schema."""
+        """Return the tables of a schema."""
         return run(self._client.list_tables, schema)
 
     def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
-        """The tables of a share, or of all shares."""
+        """Return the tables of a share, or of all shares."""
         return run(self._client.list_all_tables, share)
 
     def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:
@@ -89,7 +89,7 @@ class SharingClient:
         run(self._client.close)
 
     def __repr__(self) -> str:
-        """The server."""
+        """Show the server."""
         return f"SharingClient({shown_location(self.profile.endpoint)!r})"
 
 
@@ -110,8 +110,8 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
         version: version of the table, if the server shares its history.
         timestamp: read the version that was current at this time (ISO 8601).
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
-        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
-            the server choose.
+        use_delta_format: whether to request only the format `delta` (True) or only `parquet`
+            (False); if None, the server chooses.
         convert_in_batches: ignored; rows are always converted in batches.
 
     Raises:
@@ -144,8 +144,8 @@ def load_as_arrow(  # the names of `load_as_pandas`
         version: version of the table, if the server shares its history.
         timestamp: read the version that was current at this time (ISO 8601).
         jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
-        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
-            the server choose.
+        use_delta_format: whether to request only the format `delta` (True) or only `parquet`
+            (False); if None, the server chooses.
 
     Raises:
         InvalidInputError: the URL or the hint is malformed.
@@ -177,8 +177,8 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
         ending_version: the last version, instead of `ending_timestamp`; by default the latest.
         starting_timestamp: time of the first version, ISO 8601.
         ending_timestamp: time of the last version, ISO 8601.
-        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
-            the server choose.
+        use_delta_format: whether to request only the format `delta` (True) or only `parquet`
+            (False); if None, the server chooses.
         convert_in_batches: ignored; rows are always converted in batches.
 
     Returns:
@@ -215,7 +215,7 @@ class SharedMetadata:
         version: version of the table.
         size: size of all files in bytes, if the server sends it.
         num_files: number of files, if the server sends it.
-        created_time: milliseconds since 1970, UTC.
+        created_time: the time at which the table was created, in milliseconds since 1970, UTC.
     """
 
     id: str
@@ -232,7 +232,7 @@ class SharedMetadata:
 
 
 def get_table_metadata(url: str, use_delta_format: bool | None = None) -> SharedMetadata:  # noqa: FBT001  # the official signature
-    """Return schema, partitioning, properties and, if the server sends it, size of a table."""
+    """Return a table's schema, partition columns, properties and, if the server sends it, size."""
     head = _table(url, use_delta_format).head
     metadata = head.metadata
     return SharedMetadata(

@@ -1,7 +1,7 @@
 """Following a shared table: first all of its rows, then the rows of later versions.
 
-This module owns how often the server is asked, how many versions are requested at a time, and
-which commits cannot be returned as new rows. `Offset` and `Step` are the classes of
+This module decides how often to ask the server, how many versions to request at a time, and which
+commits cannot be returned as new rows. `Offset` and `Step` are the classes of
 `table.inspect.follow`.
 
 Protocol: Delta Sharing Streaming Specs
@@ -60,16 +60,18 @@ class SharedFollowOptions:
     """Options for following a shared table.
 
     Args:
-        changes: return the change data feed instead of new rows.
+        changes: whether to return the change data feed instead of new rows.
         columns: names of the columns to return; None means all columns.
         predicate: anything that `scan` accepts.
         version_interval_s: minimum number of seconds between two requests for the latest version.
         shortest_interval_s: the smallest valid `version_interval_s`. The protocol requires 30 s;
             today's servers allow 10 s.
         max_versions_per_request: maximum number of versions in one request.
-        ignore_deletes: skip commits that only delete rows.
-        ignore_changes: return all rows of the files that a commit rewrites.
-        skip_change_commits: skip commits that delete or rewrite rows, including rows that they add.
+        ignore_deletes: whether to skip commits that only delete rows.
+        ignore_changes: whether to return all rows of the files that a commit writes when it
+            rewrites files.
+        skip_change_commits: whether to skip commits that delete or rewrite rows, including the rows
+            that they add.
     """
 
     changes: bool = False
@@ -105,11 +107,12 @@ class SharedFollower:
 
     Args:
         view: view of the table.
-        start: the offset of an earlier step; or the first version or time whose changes to return;
-            or `latest` for later changes only. None returns all rows of the table first.
+        start: the offset of an earlier step; or the first version or time whose changes are
+            returned; or `latest` for later changes only. If None, the first step returns all rows
+            of the table.
         options: which rows to return, and how often to ask the server.
-        clock: sleeps between requests; None means the client's clock.
-        until: ignore this version and later versions.
+        clock: waits between requests; None means the client's clock.
+        until: this version and later versions are ignored.
     """
 
     def __init__(
@@ -133,7 +136,7 @@ class SharedFollower:
 
     @property
     def offset(self) -> Offset:
-        """The start of the next step; store it when the rows before it are processed."""
+        """Return the start of the next step; store it after processing the rows before it."""
         return self._offset
 
     def poll(self) -> Step | None:
@@ -144,8 +147,8 @@ class SharedFollower:
             IncompatibleChangesError: the schema changed, or the table was replaced.
             SharingError: the server refuses the request.
 
-        Cost: one request for the latest version, as often as the options allow; one per range of
-            versions.
+        Cost: one request for the latest version, at most once per `version_interval_s`; one for
+            each range of versions.
         """
         if self._offset.is_starting_version:
             return self._starting_rows()
@@ -202,7 +205,7 @@ class SharedFollower:
             return None
         if self._latest < first and self._may_ask():
             self._latest = run(self._view.client.table_version, self._view.table)
-            if self._latest < self._known:  # restored or replaced, or the answer is stale
+            if self._latest < self._known:  # the table was replaced, or the answer is old
                 self._check_same_table(self._newest().head.metadata.id)
             self._known = max(self._known, self._latest)
         if self._latest < first:
@@ -236,7 +239,7 @@ class SharedFollower:
         at = None if is_shown else VersionOrTimestamp(version=version)
         snapshot = self._view.snapshot_for(at=at)
         self._check_same_table(snapshot.metadata.id)
-        # A server that does not share history returns the latest version for any request.
+        # A server that does not share history returns the latest version, whatever was requested.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
         self._shown = snapshot.configuration
@@ -297,7 +300,7 @@ class SharedFollower:
         return self._step(snapshot, files, self._after(last))
 
     def _last_of_schema(self, table: CommitTable, last: int) -> int:
-        """Return the last version before the schema changes."""
+        """Return the last version that still has the schema of the rows."""
         for version, metadata in table.metadatas:
             if self._shown is None or version > last:
                 continue
@@ -349,8 +352,8 @@ class SharedFollower:
 
 
 def _parsed(answer: TableAnswer, last: int) -> CommitTable:
-    # `endingVersion` "is not enforcement. Hence […] the client should still handle the case that it
-    # may receive files after endingVersion."
+    # The server may ignore the end: `endingVersion` "is not enforcement. Hence […] the client
+    # should still handle the case that it may receive files after endingVersion."
     return parse_commits(
         (LogFile(LogFileKind.COMMIT, version, FileInfo(commit_path(version), 0, 0)), data)
         for version, data in answer.commits.items()
@@ -359,7 +362,7 @@ def _parsed(answer: TableAnswer, last: int) -> CommitTable:
 
 
 def _changing(files: pa.Table) -> pa.Table:
-    """Return the files whose actions have `dataChange`."""
+    """Return the files whose actions have `dataChange`, which defaults to true."""
     changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
     return files.filter(changing)
 
@@ -375,7 +378,7 @@ def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
-    """Return the parts of a schema that define the rows' Arrow schema and the columns in files."""
+    """Return what determines the Arrow schema of the rows and the columns of files."""
     mode = configuration.column_mapping_mode
     return [
         (path, physical_name(field, mode), str(field.type), field.nullable)
@@ -432,8 +435,8 @@ def load_changes(
         rest: the server.
         table: a table of a share.
         query: the range of versions.
-        shown: the version whose schema the rows get; with column mapping, the last version of the
-            range.
+        shown: the version that determines the schema of the rows; with column mapping, the last
+            version of the range.
         columns: names of columns of the table or of `CHANGE_COLUMNS`; None means all of them.
         predicate: a condition on these columns.
         time_zone: the zone of partition values that have no zone.
@@ -450,7 +453,7 @@ def load_changes(
         for number, data in commits.items()
     }
     store = store_of_answer(rest, table, query, answer, log)
-    # If the answer has no commits, use an empty range, which ends before it starts.
+    # Without commits, use an empty range, whose end is before its start.
     last = max([answer.head.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     context = TableContext(store=store, time_zone=time_zone)
@@ -494,7 +497,7 @@ def _shown(
     last: int,
     files: Sequence[LogFile],
 ) -> Snapshot:
-    """Return the version whose schema the rows get, chosen as in `open_changes`."""
+    """Return the version that determines the schema of the rows, chosen as in `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
         return snapshot_without_files(context, shown)
     commits = parse_commits((file, context.store.read(file.info.path)) for file in files)

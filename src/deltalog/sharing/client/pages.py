@@ -1,7 +1,7 @@
-"""One response about a table: its lines are checked, and divided into head, file lines and end.
+"""Reading one response about a table: its lines are checked and divided into head, files and end.
 
-This module owns the order of lines, the capabilities that a response may use, and its end. File
-lines are passed to a collector as they arrive.
+This module checks the order of lines, the capabilities that a response uses, and its last line.
+File lines are passed to a collector as they arrive.
 
 Protocol: Read Data from a Table, API Response Format in Parquet, API Response Format in Delta,
 Delta Sharing Capabilities Header
@@ -51,7 +51,7 @@ READER_FEATURES: Final = frozenset(
 
 CAPABILITIES: Final = Capabilities(
     response_formats=(DELTA, PARQUET),
-    # With this list, the server refuses tables with features that this client cannot read.
+    # This list lets the server refuse tables with features that this client cannot read.
     reader_features=READER_FEATURES,
     include_end_stream_action=True,
 )
@@ -72,7 +72,7 @@ class LineList:
     """Collects lines in a list.
 
     Attributes:
-        lines: in the order of the response.
+        lines: the collected lines, in the order of the response.
     """
 
     def __init__(self) -> None:
@@ -117,9 +117,9 @@ class PageReader(Generic[C]):
 
     Args:
         headers: headers of the response.
-        what: description of the request, for errors.
+        what: a description of the request, for error messages.
         files: collects the file lines.
-        asked: the requested capabilities.
+        asked: the capabilities that the client requested.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class PageReader(Generic[C]):
                 case QueryStatus():
                     self._status = line
                 case None:
-                    pass  # a kind of line of a later protocol
+                    pass  # a later protocol may add kinds of lines
                 case _:
                     self._files.take(line)
 
@@ -214,7 +214,7 @@ class PageReader(Generic[C]):
 
 
 def parse_version_header(headers: Mapping[str, str], what: str) -> int | None:
-    """Return the table version in the headers, or None if there is none.
+    """Return the table version in the headers, or None if the header is missing.
 
     Raises:
         MalformedMessageError: the header's value is not a number.

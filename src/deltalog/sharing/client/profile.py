@@ -45,8 +45,8 @@ def read_profile(source: ProfileSource) -> Profile:
     """Return the profile at `source`.
 
     Args:
-        source: path or URL of a profile file (any that fsspec can read), an open file, the profile
-            as a dictionary, or a `Profile`.
+        source: path or URL of a profile file (any URL that fsspec can read), an open file, a
+            dictionary with the profile, or a `Profile`.
 
     Raises:
         InvalidInputError: the file does not exist, or its version or type is unknown.
@@ -73,7 +73,7 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     Raises:
         InvalidInputError: the string has another form.
     """
-    # Split at the last `#`: a profile's path may contain `#`, too (requirement SHARE-CLI-01).
+    # Split at the last `#`, because the path of a profile may also contain `#` (SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
     try:
         if hash_sign and location:
@@ -106,7 +106,7 @@ def _read_file(location: str) -> bytes:
     try:
         with _opened(location) as file:
             data = file.read(_MOST_BYTES + 1)
-    # A file system may raise any error, whose message may contain secrets from the location.
+    # A file system may raise any error. Its message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
         raise InvalidInputError(
             f"cannot read the profile {shown_location(location)!r}: {type(error).__name__}"
@@ -123,7 +123,7 @@ def _opened(location: str) -> BinaryIO:
     if "://" in location or "::" in location:
         opened: BinaryIO = fsspec.open(location, "rb").open()
         return opened
-    # A local path: choosing an fsspec file system takes longer than reading the file.
+    # Open local paths without fsspec: choosing its file system takes longer than reading the file.
     return Path(location).expanduser().open("rb")
 
 

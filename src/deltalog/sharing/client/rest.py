@@ -1,7 +1,7 @@
 """The REST API of a sharing server: every endpoint as a coroutine method.
 
-This module owns URLs, parameters, headers, and the errors of failed responses. `pages` reads the
-lines of a response about a table.
+This module builds URLs, parameters and headers, and raises the errors of failed responses. `pages`
+reads the lines of a response about a table.
 
 Protocol: REST APIs
 """
@@ -73,7 +73,7 @@ class TemporaryTableCredentials:
 
     Args:
         kind: `awsTempCredentials`, `azureUserDelegationSas` or `gcpOauthToken`.
-        values: members of the credentials, by their names in the protocol.
+        values: the members of the credentials, by their names in the protocol.
     """
 
     location: str
@@ -92,7 +92,7 @@ class AsyncRestClient:
     Args:
         profile: the server's address and the recipient's credentials.
         options: options of the connections.
-        clock: current time, to check whether tokens and the profile have expired.
+        clock: the current time, for checking whether tokens and the profile have expired.
         capabilities: capabilities to send with each request about a table.
     """
 
@@ -112,8 +112,8 @@ class AsyncRestClient:
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the profile with its secrets, because the other process must authenticate, too."""
-        # The clock is not pickled: another process uses its machine's clock.
+        """Pickle the profile with its secrets, because the other process must also authenticate."""
+        # The clock is not pickled: the other process uses the clock of its machine.
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
@@ -200,7 +200,7 @@ class AsyncRestClient:
         )
 
         async def read(reply: Reply) -> int:
-            # The body is empty; reading to its end keeps the connection open.
+            # The body is empty. Reading it to the end allows the connection to be reused.
             await reply.read()
             version = parse_version_header(reply.headers, request.what)
             if version is None:
@@ -214,7 +214,7 @@ class AsyncRestClient:
     async def table_metadata(
         self, table: Table, *, version: int | None = None, timestamp_ms: int | None = None
     ) -> TableHead:
-        """Return protocol, metadata and version.
+        """Return protocol, metadata and version of the latest or the requested version.
 
         Protocol: Query Table Metadata
         """
@@ -240,8 +240,8 @@ class AsyncRestClient:
         Args:
             table: a table of a share.
             query: the version or range, hints, and the page.
-            collector: makes an object that collects the file lines. If a connection breaks, the
-                page is requested again, with a new object.
+            collector: returns a new object that collects the file lines. If the connection breaks,
+                the page is requested again, with another object.
             budget: the budget for retries, shared by all pages; None means a new budget for this
                 page.
 
@@ -378,7 +378,7 @@ class AsyncRestClient:
 
         try:
             return await send()
-        # A token may be revoked before it expires: try again once, with a new token.
+        # A token may be revoked before it expires. Try again once, with a new token.
         except SharingAccessError as error:
             if error.status != 401 or not self._authenticator.renew():
                 raise
@@ -410,7 +410,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, AsyncRestClient]] = weakref.Weak
 def shared_client(
     profile: Profile, options: HttpOptions, capabilities: Capabilities = CAPABILITIES
 ) -> AsyncRestClient:
-    """Return the process's client for these arguments; callers share its tokens and connections."""
+    """Return this process's client for these arguments; its callers share its connections."""
     key = profile, options, capabilities
     found = _SHARED.get(key)
     if found is None:
@@ -419,7 +419,7 @@ def shared_client(
 
 
 def _quoted(name: str) -> str:
-    """Return a name as one part of a URL's path (requirement SHARE-GEN-03)."""
+    """Return a name as one element of a URL's path (requirement SHARE-GEN-03)."""
     return quote(name, safe="")
 
 
@@ -509,7 +509,7 @@ def _assertion(credentials: PrivateKeyJwt, clock: Clock) -> str:
         "exp": now_s + _ASSERTION_LIFETIME_S,
         "jti": str(uuid.uuid4()),
         "scope": credentials.scope,
-        # RFC 8707 calls the audience of the requested token its `resource`.
+        # The audience of the requested token is called `resource` in RFC 8707.
         "resource": credentials.audience,
     }
     return _sign({name: value for name, value in claims.items() if value}, credentials)

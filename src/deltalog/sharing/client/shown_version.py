@@ -1,7 +1,7 @@
 """One version of a shared table, and the queries for it.
 
-This module shows the same version as long as the server provides it. It also ensures that hints
-were made from the schema of the version to which the server applies them.
+This module returns the same version as long as the server provides it. It also ensures that the
+schema from which hints were made is the schema of the version to which the server applies them.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -48,7 +48,7 @@ _MOST_ROWS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionOrTimestamp:
-    """A version of a table by number or by time; if both are None, the latest."""
+    """A version of a table, given by number or by time; if both are None, the latest version."""
 
     version: int | None = None
     timestamp_ms: int | None = None
@@ -70,7 +70,8 @@ class Conditions:
     Args:
         given: the caller's conditions; all must be true.
         parameters: values for parameters in SQL conditions.
-        session: provides the same current time for the server's hint and for the rows.
+        session: the current time, which is the same for the server's hint and for filtering the
+            rows.
     """
 
     given: tuple[Any, ...]
@@ -95,7 +96,7 @@ class ShownVersion:
         client: the server.
         table: a table of a share.
         at: the version to show.
-        time_zone: zone of partition values without one.
+        time_zone: the zone of partition values that have no zone.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class ShownVersion:
 
     @property
     def head(self) -> VersionHead:
-        """Version, protocol and metadata.
+        """Return version, protocol and metadata.
 
         Cost: one request, the first time.
         """
@@ -120,12 +121,12 @@ class ShownVersion:
 
     @property
     def configuration(self) -> TableConfiguration:
-        """Protocol and metadata, checked against each other."""
+        """Return protocol and metadata, after checking that they are consistent."""
         return self.head.configuration
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version with all of its files.
+        """Return the version with all of its files.
 
         Cost: one query without hints, the first time.
         """
@@ -147,7 +148,7 @@ class ShownVersion:
             conditions: the conditions of the rows.
             limit: the number of rows that suffices.
             at: the version; None means the shown version.
-            json_hint: a hint for `conditions`; None makes a hint from them.
+            json_hint: a JSON hint for `conditions`; if None, the hint is made from the conditions.
 
         Cost: one query, unless all files are known; with conditions but no hint, also `head`.
         """
@@ -159,7 +160,7 @@ class ShownVersion:
             return self._open(replace(_query(), json_predicate_hints=json_hint), at)
         if conditions is not None and conditions.given:
             return self._open_hinting(conditions, at)
-        # With a predicate, no limit is sent: the server cannot know how many rows match.
+        # With conditions, send no limit: the server cannot know how many rows match.
         return self._open(_query(limit_hint=limit), at)
 
     def _open_hinting(self, conditions: Conditions, at: VersionOrTimestamp) -> Snapshot:
@@ -171,21 +172,21 @@ class ShownVersion:
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
-            configuration = answered  # the schema has changed, so the hint must be made again
+            configuration = answered  # the schema has changed: make a new hint
         return self._open(_query(), at)
 
     def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
         query = _at(query, at)
         answer = run(fetch_file_list, self.client, self.table, query)
         if at == self.at:
-            # The table may have a newer version than at the first request.
+            # The answer may contain a newer version than the first request returned.
             query, answer = self._for_shown_version(query, answer)
         return snapshot_of_files(self.client, self.table, query, answer, time_zone=self.time_zone)
 
     def _for_shown_version(
         self, query: TableQuery, answer: TableAnswer
     ) -> tuple[TableQuery, TableAnswer]:
-        """Return query and answer for the shown version, or for the latest version if refused."""
+        """Return query and answer for the shown version or, if refused, the latest version."""
         known = self._known
         if known is not None and known.version != answer.head.version:
             older = _at(query, VersionOrTimestamp(version=known.version))
@@ -214,11 +215,11 @@ class ShownVersion:
 def as_version(
     *, default: int | None = None, **given: int | str | datetime | None
 ) -> VersionOrTimestamp:
-    """Return the version or time that a caller has passed in one of several arguments.
+    """Return the version or time of a call; it may be given in one of several arguments.
 
     Args:
-        default: the version if none is given; None means the latest.
-        given: the arguments; at most one of them is not None.
+        default: the version number if no argument is given; None means the latest version.
+        given: the values of the arguments; at most one is not None.
     """
     refuse_both(**given)
     version = next((one for one in given.values() if one is not None), default)
@@ -232,7 +233,7 @@ def as_version(
 
 
 def _at(query: TableQuery, at: VersionOrTimestamp) -> TableQuery:
-    """Return the query for a version; servers send refresh tokens only for the latest version."""
+    """Return the query for a version; a refresh token is requested only for the latest version."""
     if at.is_latest:
         return query
     return replace(
@@ -262,14 +263,14 @@ def _hinting(
 
 
 def _zoneless_columns(configuration: TableConfiguration, time_zone: str) -> frozenset[str]:
-    """Return timestamp columns whose partition values may have no zone; the server assumes UTC."""
+    """Return timestamp columns whose partition values may have no zone; servers assume UTC."""
     if time_zone == "UTC":
         return frozenset()
     fields = configuration.partition_schema.fields
     return frozenset(field.name for field in fields if field.type == TIMESTAMP)
 
 
-# --- Predicate hints: the parts of a predicate with which a server can leave out files
+# --- Predicate hints: the parts of a predicate that let a server skip files
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -306,7 +307,7 @@ def json_hint(
 def sql_hints(
     predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return `predicateHints` for the safe parts of a predicate that the protocol's SQL has."""
+    """Return `predicateHints` for the safe parts of a predicate that the protocol supports."""
     texts = (_sql(part) for part in _safe_parts(predicate, schema, unsafe))
     return tuple(text for text in texts if text is not None)
 
@@ -322,14 +323,14 @@ def _safe_parts(
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines sort NaN differently, and a file's bounds may ignore NaN. Servers compare strings by
-    # bytes, which is wrong for columns with another collation.
+    # Engines sort NaN differently, and a file's min and max may ignore NaN. Servers compare strings
+    # by bytes, which is wrong for columns with another collation.
     field = find_field(schema, path)
     return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 
 
 def _sql(node: Expression) -> str | None:
-    """Return the condition in one of the protocol's eight SQL forms; None if it has another."""
+    """Return the condition in one of the protocol's eight SQL forms, or None."""
     match node:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
             sides = [_sql_operand(left), _sql_operand(right)]

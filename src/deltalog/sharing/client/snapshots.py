@@ -78,7 +78,8 @@ def snapshot_of_files(
     store = store_of_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
-    # A compacted file replaces all commits of its range, so the log is complete without them.
+    # A compacted log file replaces all commits of its range, so the log is complete without
+    # commits.
     segment = LogSegment(
         version=version,
         checkpoint=None,
@@ -86,7 +87,7 @@ def snapshot_of_files(
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    # Parse in pieces: parsed lines need much more memory than their bytes.
+    # Parse a few megabytes at a time: parsed lines need much more memory than their bytes.
     parsed = concat_commits(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
@@ -117,22 +118,22 @@ class SharedScan(Scan):
     """A scan of a shared table; each task contains only the URLs of its own files."""
 
     def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
-        """Yield one picklable task per file that may contain rows; the caller applies the limit.
+        """Yield one picklable task per file that may contain rows; the limit is not applied.
 
         A task contains the profile with its secrets, so that its reader can request new URLs.
 
         Args:
-            with_rows: whether to set the maximum number of rows of each task (`most_rows`).
+            with_rows: whether each task states its maximum number of rows (`most_rows`).
         """
         return with_own_urls(self.snapshot, super().tasks(with_rows=with_rows))
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
-        """Yield the tasks at once, not in batches: the log of an answer is small."""
+        """Yield the tasks without batches of files, because the log of an answer is small."""
         return self.tasks()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; small files are fetched in advance."""
-        if self.limit is not None:  # the first file may have enough rows
+        if self.limit is not None:  # do not prefetch: the first file may have enough rows
             return super().to_batches()
         return read_tasks(_prefetching(self.tasks()))
 
@@ -192,7 +193,7 @@ def with_own_urls(snapshot: Snapshot, tasks: Iterable[ScanTask]) -> Iterator[Sca
 
 
 def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:
-    """Return whether one request for a whole file is faster than two, for footer and columns.
+    """Return whether one request for a whole file is faster than two: for the footer and columns.
 
     Args:
         size_bytes: size of the file; None if unknown.

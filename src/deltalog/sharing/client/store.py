@@ -1,7 +1,8 @@
 """A shared table as a `Store`: a small log in memory, and data files behind signed URLs.
 
-This module owns range requests over HTTP and the errors of refused requests. Snapshots, scans and
-change feeds read a shared table through this store, like any other table. The store is read-only.
+This module sends range requests over HTTP and raises the errors of refused requests. Snapshots,
+scans and change feeds read a shared table through this store, like any other table. It is
+read-only.
 
 Protocol: File (`url`), API Response Format in Delta
 """
@@ -49,7 +50,7 @@ _PIECE_BYTES: Final = 8 << 20
 
 
 class _RecentFiles:
-    """Cache of small files that were fetched whole: readers first need the footer, then columns."""
+    """Cache of small whole files: readers first need the footer of a file, then its columns."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -72,7 +73,7 @@ class _RecentFiles:
         return data
 
 
-# All stores share this cache, because every task of a scan has its own store.
+# All stores share this cache, because each task of a scan has its own store.
 _RECENT: Final = _RecentFiles(64 << 20)
 
 
@@ -80,7 +81,7 @@ class SharedStore:
     """The files of one answer of a sharing server.
 
     Args:
-        root: URI of the table, for messages.
+        root: the URI of the table, for error messages.
         http: the HTTP connections.
         urls: URLs of data files and deletion vectors.
         log: content and time (in milliseconds) of the log files, by path.
@@ -103,14 +104,14 @@ class SharedStore:
 
     @property
     def root(self) -> str:
-        """The URI of the table, for messages and absolute paths."""
+        """Return the URI of the table, for error messages and absolute paths."""
         return self._root
 
     def only(self, paths: Sequence[str], *, whole: bool = False) -> SharedStore:
         """Return a store of some data files; its pickle contains only their URLs.
 
         Args:
-            paths: paths of the files: the data file first, then its deletion vectors.
+            paths: the paths of the files: the data file first, then its deletion vectors.
             whole: whether to fetch the whole data file with one request, and cache it.
         """
         found = SharedStore(self._root, self._http, self._urls, {})
@@ -166,7 +167,7 @@ class SharedStore:
         return path == self._whole
 
     def start_prefetch(self) -> None:
-        """Start to fetch the file for which `whole` was set in `only`, if any."""
+        """Start fetching the file if it was selected by `only` with `whole`."""
         if self._whole is not None and _RECENT.get((self._urls.number, self._whole)) is None:
             request = self._request(self._whole, self._urls.url(self._whole))
             self._prefetch = start(_fetch_all(self._http, request))
@@ -180,8 +181,7 @@ class SharedStore:
         """Return the prefetched file; None if no file was prefetched, or if its URL has expired."""
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
-            # Ignore the error: the caller sends a second request, which raises an error if it
-            # fails.
+            # Ignore the error: the caller then sends its own request, whose error it reports.
             with contextlib.suppress(DeltaError, CancelledError):
                 return prefetch.result()
         return None
@@ -214,7 +214,7 @@ class SharedStore:
         raise StorageError(f"cannot change {path!r} of {self._root}: shared tables are read-only")
 
     def _fetch(self, path: str, fetch: Callable[[Http, Request], Awaitable[T]]) -> T:
-        """Fetch from a file's URL; if the store refuses it, request a new URL and try again."""
+        """Fetch from a file's URL; if the URL is refused, request a new URL and try again."""
         url = self._urls.url(path)
         try:
             return run(fetch, self._http, self._request(path, url))
@@ -225,7 +225,7 @@ class SharedStore:
         return run(fetch, self._http, self._request(path, renewed))
 
     def _request(self, path: str, url: str) -> Request:
-        # Request no compression: ranges would then refer to compressed bytes.
+        # Request no compression, because ranges would refer to the compressed bytes.
         return Request(
             what=f"read {path!r} of {self._root}",
             url=url,
@@ -246,7 +246,7 @@ async def _fetch(http: Http, request: Request, read: Callable[[Reply], Awaitable
 
 
 async def _fetch_size(http: Http, request: Request) -> int:
-    """Return the length of a file, from a GET of one byte: URLs are not signed for HEAD."""
+    """Return the length of a file from a GET of one byte, because URLs are not signed for HEAD."""
 
     async def read(reply: Reply) -> int:
         total = reply.headers.get("Content-Range", "").rpartition("/")[2]
@@ -254,7 +254,7 @@ async def _fetch_size(http: Http, request: Request) -> int:
             await reply.read_start(1)
             return int(total)
         async for _ in reply.pieces():
-            pass  # a server that does not support ranges sends the whole file
+            pass  # without support for ranges, the server sends the whole file
         return reply.num_bytes
 
     return await _fetch(http, _ranged(request, 0, 1), read)
@@ -296,7 +296,7 @@ def _ranged(request: Request, start: int, end: int) -> Request:
 
 
 class _BeyondEndError(DeltaError):
-    """The file ends before the range begins."""
+    """The requested range begins after the end of the file."""
 
 
 def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], DeltaError]:
@@ -326,7 +326,7 @@ _NUMBERS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredQuery:
-    """A query that was answered, and that can be sent again.
+    """A query that was answered and can be sent again.
 
     Args:
         version: the version of the answer.
@@ -340,7 +340,7 @@ class AnsweredQuery:
     refresh_token: str | None = None
 
     def answers(self) -> Iterator[TableAnswer]:
-        """Yield answers with new URLs; the first answer most likely lists the same files.
+        """Send the query again in several forms, and yield each answer, which has new URLs.
 
         Raises:
             SharingError: the server refused all queries.
@@ -364,7 +364,7 @@ class AnsweredQuery:
             if self.refresh_token is not None:
                 yield replace(query, refresh_token=self.refresh_token)
             if query.version is None:
-                # If the server shares history, this query returns the same files despite newer
+                # If the server shares history, this query returns the same files even after newer
                 # commits.
                 yield replace(
                     query, version=self.version, timestamp_ms=None, include_refresh_token=False
@@ -376,7 +376,7 @@ class UrlBook:
     """The signed URLs of one answer; safe to use from several threads.
 
     Attributes:
-        number: unique number of the answer in this process.
+        number: the number of the answer, unique in this process.
 
     Args:
         query: the answered query.
@@ -393,7 +393,7 @@ class UrlBook:
 
     @property
     def endpoint(self) -> str:
-        """The URL of the server that listed the files."""
+        """Return the URL of the server that listed the files."""
         return self._query.rest.profile.endpoint
 
     def url(self, path: str) -> str:
@@ -411,7 +411,7 @@ class UrlBook:
         return url
 
     def renew(self, path: str, refused: str) -> str:
-        """Return a new URL for a URL that the store refused; the old URL if there is no new one."""
+        """Return a new URL for a file whose URL was refused; the old URL if there is no new one."""
         with self._lock:
             if self._urls.get(path) == refused:
                 self._request_again(path)
@@ -428,7 +428,7 @@ class UrlBook:
     def _set_expiry(self, expires_ms: int | None) -> None:
         now = self._query.rest.clock.now_ms()
         self._expires_ms = expires_ms
-        # URLs that are valid only for minutes are renewed after four fifths of that time.
+        # URLs with a short lifetime are renewed after four fifths of it.
         self._renew_at_ms = (
             None if expires_ms is None else expires_ms - min(_MARGIN_MS, (expires_ms - now) // 5)
         )
@@ -447,9 +447,9 @@ class UrlBook:
         return url
 
     def _request_again(self, path: str) -> None:
-        """Use the URLs of the first answer that still contains the file."""
+        """Request new URLs, and use those of the first answer that still contains the file."""
         for answer in self._query.answers():
-            # A file has the same id in every response, and so the same path.
+            # The path is made from the file's id, which is the same in every response.
             known = {name: url for name, url in answer.urls.items() if name in self._urls}
             if path in known:
                 self._urls = {**self._urls, **known}
@@ -457,4 +457,4 @@ class UrlBook:
                 if answer.refresh_token is not None:
                     self._query = replace(self._query, refresh_token=answer.refresh_token)
                 return
-        self._renew_at_ms = None  # no answer contains the file, so do not try again
+        self._renew_at_ms = None  # no answer contains the file: do not renew again

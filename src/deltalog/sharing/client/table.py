@@ -1,7 +1,7 @@
 """A shared table with the reading methods of `DeltaTable`.
 
-This module owns names and arguments; `data.scan` plans and reads. The client applies every
-predicate and limit to the response, because the server may ignore hints.
+This module contains the methods' names and arguments; `data.scan` plans and reads. The client
+applies every predicate and limit to the rows, because the server may ignore hints.
 
 Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 """
@@ -67,8 +67,8 @@ class SharedTable:
     """A table of a share, read through a sharing server.
 
     The object shows one version until `update_incremental` is called. If the server does not share
-    the table's history, it returns only the latest version: after a commit, this object shows the
-    new version.
+    the table's history, it returns only the latest version. After a commit, the object then shows
+    the new version.
 
     Args:
         table: `<profile>#<share>.<schema>.<table>`, or `<share>.<schema>.<table>` with `profile` or
@@ -113,17 +113,17 @@ class SharedTable:
 
     @property
     def name(self) -> str:
-        """`share.schema.table`."""
+        """Return the name as `share.schema.table`."""
         return self._shown.table.full_name
 
     @property
     def table_uri(self) -> str:
-        """The server's endpoint and the table's name."""
+        """Return the server's endpoint and the table's name."""
         return table_root(self.client.profile.endpoint, self._shown.table)
 
     @property
     def client(self) -> AsyncRestClient:
-        """The client of the server."""
+        """Return the client of the server."""
         return self._shown.client
 
     def version(self) -> int:
@@ -147,7 +147,7 @@ class SharedTable:
         return self._shown.head.metadata
 
     def protocol(self) -> Protocol:
-        """Return the table's protocol; for the format `parquet`, the lowest that suffices."""
+        """Return the table's protocol; for the format `parquet`, the lowest sufficient one."""
         return self._shown.head.protocol
 
     @property
@@ -184,7 +184,7 @@ class SharedTable:
         timestamp: str | datetime | None = None,
         json_predicate_hints: str | None = None,
     ) -> SharedScan:
-        """Return a scan, which can stream or count rows, explain its plan, or make picklable tasks.
+        """Return a scan, which can stream or count rows, explain its plan, or yield tasks.
 
         Args:
             columns: names in the order of the result; `a.b` selects only the field `b` of the
@@ -203,7 +203,7 @@ class SharedTable:
             SharingError: the server refuses the request, such as time travel without shared
                 history.
 
-        Cost: one query, unless all files are known already. Data files are read when rows are
+        Cost: one query, unless all files are already known. Data files are read when rows are
             requested.
         """
         at = as_version(version=version, timestamp=timestamp)
@@ -234,7 +234,8 @@ class SharedTable:
     ) -> DeltaDataset:
         """Return the table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
-        It shows one version: the client requests all files of this version, and prunes them.
+        The dataset shows one version: the client requests all files of this version, and prunes
+        them.
 
         Args:
             partitions: filter tuples; `''` matches null partition values.
@@ -290,8 +291,8 @@ class SharedTable:
         Args:
             columns: see `scan`.
             filters: a predicate.
-            lazy: return a lazy frame, as in `DeltaTable`. It shows one version: the client requests
-                all files of this version now, and prunes them later.
+            lazy: whether to return a lazy frame, as in `DeltaTable`. It shows one version: the
+                client requests all files of this version now, and prunes them later.
         """
         if not lazy:
             return self._scan(columns, [filters]).to_polars()
@@ -299,7 +300,7 @@ class SharedTable:
         return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """Return the table as a DuckDB relation, which reads only what a query needs."""
+        """Return the table as a DuckDB relation; queries read only the data that they need."""
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -318,8 +319,8 @@ class SharedTable:
     ) -> SharedChanges:
         """Return the changed rows of a range of versions, with change type, version and time.
 
-        Arguments, results and errors are those of `DeltaTable.load_cdf`. Exception: if the server
-        refuses the range, this raises `SharingError`.
+        Arguments, results and errors are those of `DeltaTable.load_cdf`, except that this method
+        raises `SharingError` if the server refuses the range.
 
         Cost: one request for the changes and one for the table's schema.
         """
@@ -329,7 +330,7 @@ class SharedTable:
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._shown.head
-        # The server answers such a range with an error.
+        # The server returns an error for a range after the latest version.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):
@@ -364,12 +365,12 @@ class SharedTable:
         *,
         options: SharedFollowOptions | None = None,
     ) -> SharedFollower:
-        """Return a follower: first all rows, then rows of later versions. Needs shared history.
+        """Return an iterator over all rows, then over later rows. Requires shared history.
 
         Args:
-            start: the offset of an earlier step; or the first version or time whose changes to
-                return; or `latest` for later changes only. None returns all rows of the table
-                first.
+            start: the offset of an earlier step; or the first version or time whose changes are
+                returned; or `latest` for later changes only. If None, the first step returns all
+                rows of the table.
             options: which rows to return, and how often to ask the server.
         """
         begin: Offset | VersionOrTimestamp | Literal["latest"] | None
@@ -392,7 +393,7 @@ class SharedTable:
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
-        """Return partitions that may contain a matching row; values are strings, as in the log."""
+        """Return the partitions that may have a matching row; values are strings, as in the log."""
         predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)
 
@@ -401,7 +402,7 @@ class SharedTable:
         return self.get_add_actions()
 
     def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
-        """Return one row per file, as `DeltaTable` does; paths are made from file ids."""
+        """Return one row per file, as in `DeltaTable`; the paths are made from file ids."""
         return add_actions(self.snapshot, flatten=flatten)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """A request about a table, and its answer: headers, and lines that are made while they are sent.
 
-This module owns the end of the lines: an `endStreamAction` for clients that requested it, even if
-an error occurs after a part of the answer was sent.
+This module sends the last line: an `endStreamAction` for clients that requested it, even if an
+error occurs after a part of the answer was sent.
 
 Protocol: API Response Format, EndStreamAction
 """
@@ -35,7 +35,7 @@ _LOG = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True)
 class Services:
-    """The server's services that answering a request needs."""
+    """The services of the server that are needed to answer a request."""
 
     config: ServerConfig
     sealer: Sealer
@@ -45,7 +45,7 @@ class Services:
     def with_key(self, key: int) -> Services:
         """Return services that use one of the signing keys for signatures and names.
 
-        The key is part of the names of view files: later pages and downloads must use the key of
+        The names of view files depend on the key. So later pages and downloads must use the key of
         the first page.
         """
         if key == 0:
@@ -75,14 +75,15 @@ class TableRequest:
 
     @property
     def url_expiry_ms(self) -> int:
-        """When the URLs in the answer expire."""
+        """Return the time at which the URLs in the answer expire."""
         return self.services.urls.expiry_ms(self.now_ms)
 
     def signer(self, source: ViewFileSource | None = None) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file from its decoded path.
+        """Return a function that returns the URL of a file, given its decoded path.
 
         Args:
-            source: for files of a view, the rows that they contain; this server sends these files.
+            source: for files of a view, the source of their rows; this server sends these files
+                itself.
         """
         urls = self.services.urls
         # Files of views are in the server's cache, not in the table's store.
@@ -135,7 +136,7 @@ def encode_lines(
     except (DeltaError, Fault) as error:
         _LOG.warning("an answer broke off: %s", type(error).__name__)
         if not response_format.ends:
-            raise  # break the connection, so that the client notices that the answer is incomplete
+            raise  # breaks the connection, so that the client notices the incomplete answer
         yield encode_line(EndStreamAction(error_message=fault_of(error).message))
         return
     if end is not None:

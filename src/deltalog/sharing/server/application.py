@@ -119,7 +119,7 @@ def make_server(
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
         query_turns=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
-        # Reads for downloads are short, so one recipient may run more of them at the same time.
+        # One recipient may run more downloads than queries at a time, because each read is short.
         downloads=Turns(
             config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
         ),
@@ -128,7 +128,7 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
-    # Otherwise the first request would wait for imports: pandas (by pyarrow) and the snapshots.
+    # Import now; otherwise the first request would wait for pandas (by pyarrow) and the snapshots.
     pa.array([None])
     import deltalog.log.checkpoints.reader  # noqa: F401, PLC0415
 
@@ -145,9 +145,9 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
 
 
 def check_tables(config: ServerConfig) -> Iterator[tuple[str, str | None]]:
-    """Yield each table's name and the reason why it cannot be shared; None if it can be.
+    """Yield each table's name, with the reason why it cannot be shared or None.
 
-    Cost: the log of each table.
+    Cost: reads the log of each table.
     """
     server = make_server(config, secrets.token_bytes(32))
     for share in config.shares:
@@ -165,7 +165,7 @@ def _problem(server: Server, name: TableName) -> str | None:
         else:
             needed_features(latest)
     except (DeltaError, Fault) as error:
-        # Only the server's operator sees the underlying error, not recipients.
+        # The operator sees the underlying error, which recipients never see.
         return str(error.__context__ or error)
     return None
 
@@ -226,7 +226,7 @@ def operator_routes(current: Callable[[], Server], metrics: Metrics) -> list[Rou
     readiness = Readiness(current)
 
     async def live(request: Request) -> Response:
-        """Answer at once, without a thread, table or store."""
+        """Answer immediately, without a thread, table or store."""
         add_audit_facts(request.scope, action="live")
         return Response(b'{"status":"ok"}', headers=_JSON)
 
@@ -252,9 +252,11 @@ def operator_routes(current: Callable[[], Server], metrics: Metrics) -> list[Rou
 
 def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
     queries, downloads, known = server.query_turns, server.downloads, readiness.is_known_ready
-    ready = Gauge("ready", "Whether the last check found all well.", int(bool(known)))
+    ready = Gauge(
+        "ready", "1 if the last check found that all tables can be read.", int(bool(known))
+    )
     return [
-        *([] if known is None else [ready]),  # no check has ended yet
+        *([] if known is None else [ready]),  # None: no check has finished
         Gauge("working_queries", "Threads that plan queries or write files.", queries.num_working),
         Gauge("waiting_queries", "Queries that wait for a thread.", queries.num_waiting),
         Gauge("working_downloads", "Threads that read files.", downloads.num_working),
@@ -269,7 +271,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
 
 
 def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
-    """Return whether a request has the token; without a token, whether the server is local."""
+    """Return whether a request has the metrics token or, if no token is set, comes to loopback."""
     token = config.metrics_token
     if token is None:
         bound = (request.scope.get("server") or ("",))[0]
@@ -283,7 +285,7 @@ def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
 # --- Readiness: whether this process can answer; load balancers check it
 
 
-# Within this time, requests get the result of the previous check.
+# A check that finished within this time is not repeated.
 _KEEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
 _OPERATOR: Final = Recipient("", None)
@@ -316,7 +318,7 @@ class Readiness:
         self._reported: str | None = None
 
     async def is_ready(self) -> bool:
-        """Whether the tables of `readiness.tables` were read within `readiness.timeoutSeconds`.
+        """Return whether `readiness.tables` were read within `readiness.timeoutSeconds`.
 
         While a check hangs, no other check starts, and the process is not ready.
 
@@ -337,7 +339,7 @@ class Readiness:
             if known is not None and (known.done_s is None or now - known.done_s < _KEEP_SECONDS):
                 return known
             check = self._check = _Check(now)
-        # A daemon thread: waiting for a store must not delay the end of the process.
+        # A daemon thread, because waiting for a store must not delay the end of the process.
         threading.Thread(target=self._look, args=[check], daemon=True).start()
         return check
 
@@ -370,7 +372,7 @@ def _unreadiness(server: Server) -> str | None:
         try:
             server.tables.table(_OPERATOR, TableName(*name.rsplit(".", 2))).latest()
         except (DeltaError, Fault) as error:
-            # The error's message may contain a location.
+            # Show only the error's type: its message may contain a location.
             return f"{name}: {type(error).__name__}"
     return None
 

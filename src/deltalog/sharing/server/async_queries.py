@@ -1,6 +1,6 @@
-"""Asynchronous queries: the client gets an id at once, and the lines when it polls.
+"""Asynchronous queries: the client receives an id at once, and the lines when it polls.
 
-This module owns the ids and the running work. An id is a sealed token that contains the query and
+This module creates the ids and runs the work. An id is a sealed token that contains the query and
 its version, so any process with the signing key can answer a poll. Only writing the files of a view
 takes long: each process that is polled writes the files into its own cache. Queries of other tables
 are ready at once.
@@ -40,7 +40,7 @@ _WAIT_SECONDS: Final = 5
 _LIFETIME_MS: Final = 3600 * 1000
 
 
-# An id is part of a URL; servers and proxies limit URLs to a few kilobytes.
+# The maximum length of an id. It is part of a URL, and proxies limit URLs to a few kilobytes.
 _MOST_CHARACTERS: Final = 4096
 
 
@@ -66,7 +66,7 @@ class AsyncQuery:
 
     @property
     def status(self) -> QueryStatus | None:
-        """The status to send instead of lines; None when the lines are ready."""
+        """Return the status to send instead of lines; None when the lines are ready."""
         if self.work is None:
             return None
         if not self.work.done():
@@ -91,7 +91,7 @@ class _Known:
 
 
 class AsyncQueries:
-    """The asynchronous queries of all recipients; each recipient's oldest are dropped first."""
+    """The asynchronous queries of all recipients; the oldest queries of a recipient are dropped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -100,7 +100,7 @@ class AsyncQueries:
 
     @property
     def num_running(self) -> int:
-        """The number of queries whose files are being written, or wait for a thread."""
+        """Return the number of queries whose files are being written or wait for a thread."""
         with self._lock:
             known = list(self._known.values())
             works = [one.work for own in known for one in own.queries.values()]
@@ -136,12 +136,12 @@ class AsyncQueries:
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole, None)
         if first.until is not None:
-            # Later polls must return the same range.
+            # Set the end of the range, so that later polls return the same range.
             whole = replace(whole, ending_version=first.until)
         expires_ms = request.now_ms + _LIFETIME_MS
         query_id = _seal(request, whole, first.version, expires_ms)
         if len(query_id) > _MOST_CHARACTERS:
-            # Without its optional hints and limit, the query fits into an id.
+            # Omit the optional hints and the limit, so that the id is short enough.
             whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
             query_id = _seal(request, whole, first.version, expires_ms)
             first = answer(whole, first.version)
@@ -154,7 +154,7 @@ class AsyncQueries:
         query_id: str,
         answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Return a query by its id; start it in this process, too, if another process made the id.
+        """Return a query by its id; start it here if another process created the id.
 
         Args:
             request: a recipient's request.
@@ -180,7 +180,7 @@ class AsyncQueries:
         with self._lock:
             own = self._known.setdefault(request.recipient.name, _Known())
             other = own.queries.get(query.id)
-            if other is not None:  # another request has started it in the meantime
+            if other is not None:  # another request started it first
                 return other
             if request.table.config.is_view:
                 query = replace(query, work=self._pool.submit(_write_all, first.chunks))
@@ -208,7 +208,7 @@ class AsyncQueries:
         return found
 
     def _check_number(self, request: TableRequest) -> None:
-        """Raise if the recipient has too many running queries; all recipients share the threads."""
+        """Raise if the recipient has too many running queries; recipients share the threads."""
         with self._lock:
             own = self._known.get(request.recipient.name)
             works = [] if own is None else [one.work for one in own.queries.values()]
@@ -225,7 +225,7 @@ def _seal(request: TableRequest, query: TableQuery, version: int, expires_ms: in
 
 
 def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
-    """Return the query of an id that any process has made.
+    """Return the query in an id that any process has created.
 
     Raises:
         Fault: 404 if the id is not valid.

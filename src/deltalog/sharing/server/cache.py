@@ -1,7 +1,7 @@
 """A cache on local disk for files that are written on demand.
 
-This module owns the size limit: the least recently used files are deleted first. Requests that have
-opened a file can read it after its deletion.
+This module enforces the size limit: the least recently used files are deleted first. A request that
+has opened a file can read it even after its deletion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Limits the memory: files without rows use no disk space, but each has an entry.
+# Limits the memory: each file has an entry, even a file without rows, which uses no disk space.
 _MOST_ENTRIES: Final = 100_000
 _CHECK_SECONDS: Final = 0.5
 
@@ -58,7 +58,7 @@ class _NameLock:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
-        """Wait for the lock; raise `ClientGoneError` if the client disconnects meanwhile."""
+        """Wait for the lock; raise `ClientGoneError` if the client disconnects while waiting."""
         while not self._lock.acquire(timeout=_CHECK_SECONDS):
             check_client()
 
@@ -80,7 +80,8 @@ class FileCache:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
         self._locks: dict[str, _NameLock] = {}
-        # Facts about files that were removed from the cache, and the aliases of files.
+        # Properties of files, including files removed from the cache; and the names of files by
+        # alias.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._aliases: OrderedDict[str, str] = OrderedDict()
         self.size_bytes: int = 0
@@ -88,14 +89,14 @@ class FileCache:
 
     @cached_property
     def _home(self) -> Path:
-        """The cache's own directory, which is deleted with the cache."""
+        """Return the cache's own directory, which is deleted with the cache."""
         home, descriptor = make_owned(self._directory)
         finalize(self, remove_owned, home, descriptor)
         return home
 
     @cached_property
     def store(self) -> Store:
-        """The store of the files."""
+        """Return the store of the files."""
         return open_store(self._home)
 
     def get(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
@@ -107,7 +108,7 @@ class FileCache:
         """
         with self._lock:
             store = self.store  # under the lock, because the first access makes the store
-            # Two concurrent requests for the same file write it only once.
+            # The lock ensures that concurrent requests for a file write it only once.
             own = self._locks.setdefault(name, _NameLock())
             own.num_users += 1
         try:
@@ -124,7 +125,7 @@ class FileCache:
         return found
 
     def describe_or_make(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
-        """Return the facts about a file, even if it was removed; write it if they are unknown.
+        """Return the properties of a file, even if it was removed; write it if they are unknown.
 
         Args:
             name: name of the file.
@@ -135,7 +136,7 @@ class FileCache:
         return self.get(name, make) if found is None else found
 
     def tell(self, alias: str, name: str) -> None:
-        """Record an alias under which recipients know a file."""
+        """Record an alias, which is the name of a file for recipients."""
         with self._lock:
             _remember(self._aliases, alias, name)
 
@@ -151,7 +152,7 @@ class FileCache:
             if found is None:
                 return None
             if found.num_rows and not self.path(name).exists():
-                # Another program may delete temporary files.
+                # Another program has deleted the temporary file.
                 self.size_bytes -= self._files.pop(name).size_bytes
                 return None
             self._files.move_to_end(name)
@@ -162,7 +163,7 @@ class FileCache:
         return self._home / name
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a file, which stays readable after its deletion; return None if it is not cached."""
+        """Open a file for reading, even if it is deleted later; return None if it is not cached."""
         try:
             return self.path(name).open("rb")
         except FileNotFoundError:
@@ -185,14 +186,14 @@ class FileCache:
 
 
 def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
-    """Add an entry, and drop the oldest entries above the limit."""
+    """Add an entry, and drop the oldest entries if there are too many."""
     entries[name] = value
     entries.move_to_end(name)
     while len(entries) > _MOST_ENTRIES:
         entries.popitem(last=False)
 
 
-# --- Directories of one process; if it was killed, the next process removes them
+# --- Directories of processes; the directory of a killed process is removed by the next process
 
 
 _has_locks = True
@@ -201,9 +202,9 @@ try:
 except ImportError:  # pragma: no cover -- Windows
     _has_locks = False
 
-# Differs from the prefix of earlier releases, which did not lock their directories.
+# Differs from the prefix of earlier releases, whose directories have no locks.
 _PREFIX: Final = "deltalog-sharing-cache-"
-# The prefix until a directory is locked; `remove_left_over` looks only for `_PREFIX`.
+# The prefix until the directory has its lock, because `remove_left_over` removes unlocked ones.
 _NEW_PREFIX: Final = "deltalog-new-sharing-"
 
 
@@ -232,7 +233,7 @@ def remove_left_over(directory: Path) -> None:
         return
     for found in directory.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # The directory of temporary files may also contain other users' cache directories.
+            # The directory of temporary files may contain cache directories of other users.
             if found.is_symlink() or found.stat().st_uid != os.geteuid():
                 continue
             descriptor = _lock(found)
@@ -242,7 +243,7 @@ def remove_left_over(directory: Path) -> None:
 
 
 def _lock(directory: Path) -> int | None:
-    """Return a descriptor with the lock; None if another process has it."""
+    """Return a descriptor that has the directory's lock; None if another process has the lock."""
     if not _has_locks:
         return None
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,6 +1,6 @@
 """Answers to `GET …/changes`, and to queries with a starting version: the changes of a range.
 
-This module owns which ranges may be requested, and the order of the lines.
+This module decides which ranges may be requested, and the order of the lines.
 
 Protocol: Read Change Data Feed from a Table, Read Data from a Table (startingVersion)
 """
@@ -67,11 +67,11 @@ class FileBatch(Structural):
 
     @property
     def num_rows(self) -> int:
-        """The number of files."""
+        """Return the number of files."""
         ...
 
     def slice(self, offset: int = 0, length: int | None = None) -> Self:
-        """Return a part of the files."""
+        """Return `length` files from `offset` on."""
         ...
 
 
@@ -99,11 +99,11 @@ class CommitRange:
         table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
-        with_feed: whether to return the change data feed, in which a version's `cdc` files replace
-            its other changes.
+        with_feed: whether to return the change data feed. In it, the `cdc` files of a version
+            replace the version's other changes.
 
     Raises:
-        Fault: 400 if a commit of the range was cleaned up.
+        Fault: 400 if log clean-up has deleted a commit of the range.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class CommitRange:
         self._single: tuple[list[int], CommitTable] | None = None
 
     def check(self) -> None:
-        """Raise for a range that cannot be shared, before any line is sent.
+        """Raise if the range cannot be shared; called before any line is sent.
 
         Raises:
             Fault: 400 with the version in which the change data feed was disabled.
@@ -135,7 +135,7 @@ class CommitRange:
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
             check_client()
-            # Store the commits of a short range, so that `versions` does not read them again.
+            # Store the only batch of a short range, so that `versions` does not read it again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
@@ -176,7 +176,7 @@ class CommitRange:
 
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
         """Return the commit time: the in-commit timestamp, or else the time of the file."""
-        # If in-commit timestamps were enabled within the range, use file times before that version.
+        # If in-commit timestamps were enabled within the range, earlier versions use file times.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -205,9 +205,9 @@ class CommitRange:
                 yield kind, changing
 
     def _with_partition_values(self, removes: pa.Table, version: int) -> pa.Table:
-        """Return removes; take missing partition values from the adds of the same files."""
-        # Removes without `extendedFileMetadata` may have no partition values, but `remove` lines
-        # require them.
+        """Return removes with missing partition values added from the adds of the same files."""
+        # Removes without `extendedFileMetadata` may have no partition values, which `remove` lines
+        # require.
         bare = removes.column("partitionValues").null_count
         if not bare or not self._last.configuration.partition_columns or not version:
             return removes
@@ -304,7 +304,7 @@ class _Lines(Structural):
 
 @dataclass(frozen=True)
 class _Source:
-    """The source of a range's lines: the table's files, or files written for a view.
+    """The source of a range's lines: files of the table, or files that are written for a view.
 
     Args:
         head: protocol and metadata of the first lines.
@@ -366,7 +366,7 @@ class _RangeAnswer:
             facts["files"] = self._num_rows
 
         response_format = source.response_format
-        # The official client writes its own log from the format delta, and needs the version.
+        # With the format delta, the official client writes a log of its own and needs the version.
         has_version = self._with_feed and (self._with_metadata or response_format.is_delta)
         heads = head_lines(
             response_format,
@@ -414,7 +414,7 @@ class _RangeAnswer:
         protocol = self._first.protocol
         for change in source.commits.versions():
             protocol = change.protocol or protocol
-            # The page is full; there is a next page only if a later version has lines.
+            # The page is full. There is a next page only if a later version has lines.
             if self._is_full and (change.parts or change.metadata or change.protocol):
                 self._has_more = True
                 return
@@ -443,7 +443,7 @@ class _RangeAnswer:
     ) -> Iterator[bytes]:
         """Yield lines for the protocol and metadata of a version that changed them."""
         if change.version == self._first.version:
-            return  # the first lines of the answer contain them
+            return  # the head of the answer contains these lines
         if self._with_protocols and response_format.is_delta and change.protocol is not None:
             yield encode_line(DeltaProtocol(protocol=change.protocol, version=change.version))
         if self._with_metadata and change.metadata is not None:
@@ -461,17 +461,17 @@ class _RangeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ViewTasks:
-    """Tasks that read a view's rows from files of the table."""
+    """Tasks that read the rows of a view from files of the table."""
 
     tasks: tuple[ScanTask, ...]
 
     @property
     def num_rows(self) -> int:
-        """The number of files."""
+        """Return the number of files."""
         return len(self.tasks)
 
     def slice(self, offset: int = 0, length: int | None = None) -> ViewTasks:
-        """Return a part of the files."""
+        """Return `length` files from `offset` on."""
         end = None if length is None else offset + length
         return ViewTasks(self.tasks[offset:end])
 
@@ -480,7 +480,7 @@ class ViewCommitRange(CommitRange):
     """The commits of a range, as seen through a view.
 
     Args:
-        view: the view of the version whose schema the rows get.
+        view: the view of the version that determines the schema of the rows.
         table: table of the commits.
         first: snapshot of the first version.
         last: snapshot of the last version.
@@ -506,7 +506,7 @@ class ViewCommitRange(CommitRange):
             yield "cdf", ViewTasks(shown)
 
     def _added_and_removed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
-        """Yield the files, except files that were re-added with the same rows of the view."""
+        """Yield removed and added files, except files that were added again with the same rows."""
         removes, adds = _rows(parts, "remove"), _rows(parts, "add")
         removed = {row["path"]: row for row in removes}
         # A commit that replaces a deletion vector removes and adds the same file. If no row of the
@@ -522,7 +522,7 @@ class ViewCommitRange(CommitRange):
                 yield kind, ViewTasks(shown)
 
     def _shown(self, tasks: tuple[ScanTask, ...]) -> tuple[ScanTask, ...]:
-        """Return the tasks that have rows of the view, in the order of pages."""
+        """Return the tasks whose files contain rows of the view, in the order of pages."""
         found = sorted(tasks, key=self._view.key)
         return tuple(task for task in found if self._view.make_file(task).num_rows)
 
@@ -545,7 +545,7 @@ class ViewCommitRange(CommitRange):
         """Return the view's columns and the columns of the change."""
         view = self._view
         try:
-            # Clients read the commit's version and time from the line, and `_change_type` from the
+            # Clients take the commit's version and time from the line, and `_change_type` from the
             # file.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter)
@@ -567,7 +567,7 @@ class ViewCommitRange(CommitRange):
 
     @cached_property
     def _needed_columns(self) -> StructType:
-        """Return the view's columns and those of its row filter."""
+        """Return the columns of the view and of its row filter."""
         view = self._view
         schema = view.snapshot.configuration.schema
         paths = [canonical_path_of(schema, name) for name in view.columns]
@@ -651,7 +651,7 @@ def encode_view_line(
     change = change or {}
     values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
     if kind in {"file", "add"}:
-        # Other statistics of the table's file would describe hidden rows.
+        # Replace the statistics of the table's file, which describe hidden rows.
         values["stats"] = dumps({"numRecords": file.num_rows}).decode()
     if response_format.is_delta:
         values["dataChange"] = kind != "cdf"

@@ -1,6 +1,6 @@
 """The configuration of a server: shares, recipients and limits.
 
-This module owns the classes and defaults; `config_settings` makes the objects from a file.
+This module contains the classes and defaults; `config_settings` makes the objects from a file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class TableConfig:
         columns: names of the shared columns; None means all.
         row_filter: an SQL condition; only rows for which it is true are shared.
         storage_options: see `DeltaTable`.
-        credentials: settings for temporary credentials for the directory; None issues no
-            credentials.
+        credentials: settings for temporary credentials for the table's directory; None means that
+            no credentials are issued.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ShareConfig:
 
     @property
     def name(self) -> str:
-        """The share's name."""
+        """Return the share's name."""
         return self.share.name
 
 
@@ -103,7 +103,8 @@ class OAuthConfig:
     """An OAuth issuer whose signed tokens are accepted.
 
     Args:
-        jwks_url: URL of the issuer's public keys; None finds it by OpenID Connect Discovery.
+        jwks_url: URL of the issuer's public keys; None means that OpenID Connect Discovery finds
+            it.
         claim: the claim that names the recipient.
     """
 
@@ -132,7 +133,8 @@ class TelemetryConfig:
     """Telemetry about requests, in addition to the log.
 
     Args:
-        opentelemetry: whether to make a span per request, with the process's tracer provider.
+        opentelemetry: whether to create a span for each request, with the process's tracer
+            provider.
         trusts_parents: whether a request's `traceparent` is used as the span's parent. Otherwise it
             is ignored, because recipients are not trusted.
         openlineage_url: URL to which an event is sent for each query; None means no events.
@@ -155,7 +157,7 @@ class RequestLimits:
         header_seconds: time within which a connection must send the head of a request.
         connections: maximum number of open connections of a process that `serve` runs.
         grace_seconds: time for running requests to finish after a signal to end the process.
-        queries_per_recipient: number of the `concurrent_queries` that one recipient may run.
+        queries_per_recipient: how many of the `concurrent_queries` one recipient may use.
         hint_bytes: maximum size of one query's hints; further hints are ignored.
         hint_milliseconds: maximum time to parse one query's hints; further hints are ignored.
     """
@@ -184,10 +186,10 @@ class ServerConfig:
 
     Args:
         endpoint: path prefix of the protocol, without a trailing slash.
-        public_url: URL under which recipients reach the server; None takes it from each request.
-        signing_keys: keys of tokens and URLs. The first key signs; signatures of the other keys are
-            accepted. Without keys, the process makes a random key.
-        metrics_token: bearer token for the metrics; without it, only loopback has access.
+        public_url: URL at which recipients reach the server; None means the URL of each request.
+        signing_keys: keys of tokens and URLs. The first key signs; signatures by the other keys are
+            still valid. Without keys, the process generates a random key.
+        metrics_token: bearer token for the metrics; without a token, only loopback has access.
         url_seconds: how long a signed URL is valid.
     """
 

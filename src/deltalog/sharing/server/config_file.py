@@ -1,8 +1,8 @@
 """The configuration file: secrets from the environment and from files, and reloading on changes.
 
-This module owns `${NAME}`, `${file:PATH}` and reloading. A changed file is loaded when nobody
-writes to it any more. If it has an error, the error is logged and the server continues with its
-previous configuration.
+This module replaces `${NAME}` and `${file:PATH}`, and reloads the file. A changed file is loaded
+when no program is writing to it any more. If it has an error, the error is logged and the server
+continues with its previous configuration.
 """
 
 from __future__ import annotations
@@ -144,20 +144,20 @@ class _FileState:
             found = path.stat()
         except OSError:
             return None
-        # `cp -p` and other tools set the modification time, but nobody can set the change time.
+        # Programs such as `cp -p` set the modification time, but cannot set the change time.
         changed_ns = max(found.st_mtime_ns, found.st_ctime_ns)
         return cls(changed_ns, found.st_size, found.st_ino)
 
     def is_older_than(self, seconds: float) -> bool:
-        """Return whether nobody has written to the file for so many seconds."""
+        """Return whether the file has not been written to for this number of seconds."""
         return now_ms() - self.changed_ns // 1_000_000 >= seconds * 1000
 
 
 class ReloadingServer:
     """Makes a server from a configuration file, and a new server when the file changes.
 
-    A file that is being written may be incomplete. So it is read only if nobody wrote to it for
-    `seconds`, or if it is unchanged since the previous check.
+    A file that is being written may be incomplete. So the server loads it only if it was not
+    written to for `seconds`, or is unchanged since the previous check.
 
     Args:
         path: path of the configuration.
@@ -165,7 +165,7 @@ class ReloadingServer:
 
     Attributes:
         config: the last loaded configuration.
-        after_reload: function that is called with the new configuration after each reload.
+        after_reload: a function that is called with the new configuration after each reload.
     """
 
     def __init__(self, path: str | Path, seconds: float = _SECONDS) -> None:
@@ -190,10 +190,10 @@ class ReloadingServer:
         return self._server
 
     def reload(self, *, now: bool = False) -> None:
-        """Replace the server if the file has changed and nobody writes to it any more.
+        """Replace the server if the file has changed and no program is writing to it any more.
 
         Args:
-            now: replace the server in any case, because the caller knows that the file is complete.
+            now: whether to reload in any case, because the caller knows that the file is complete.
         """
         with self._lock:
             self._next_check_s = time.monotonic() + self._seconds
@@ -218,7 +218,7 @@ class ReloadingServer:
             _LOG.error("the configuration is not reloaded: %s", type(error).__name__)
             return
         if _FileState.of(self._path) != state:
-            return  # somebody wrote to the file meanwhile; try again at the next check
+            return  # the file has changed meanwhile; the next check tries again
         self._loaded = state
         for name in _FIXED:
             if getattr(config, name) != getattr(self.config, name):
@@ -244,12 +244,12 @@ def _warn_of_mode(path: Path) -> None:
 
 
 def settled_server(path: str | Path) -> ReloadingServer:
-    """Wait until nobody writes to a configuration file, and return its server.
+    """Wait until no program is writing to a configuration file, and return its server.
 
     Raises:
         InvalidInputError: the file is wrong.
 
-    Cost: a wait of two seconds if somebody wrote to the file in the last two seconds.
+    Cost: waits up to two seconds if the file was written to in the last two seconds.
     """
     state = _FileState.of(Path(path))
     while state is not None and not state.is_older_than(_SECONDS):
@@ -310,14 +310,15 @@ def _strict_loader() -> Any:
     import yaml  # noqa: PLC0415 -- not needed for TOML
 
     class StrictLoader(yaml.SafeLoader):
-        """Loads plain values; repeated keys are errors."""
+        """Creates lists, mappings and plain values only; a repeated key is an error."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
             seen = set()
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
                 if not isinstance(key, yaml.ScalarNode):
                     raise _fault(key, "a key is not a string")
-                # A mapping's own keys may override the keys that it merges with `<<`.
+                # `<<` merges the keys of another mapping, which the mapping's own keys may
+                # override.
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise _fault(key, f"the key {key.value!r} occurs twice")
                 seen.add(key.value)
@@ -327,10 +328,11 @@ def _strict_loader() -> Any:
             try:
                 return super().construct_object(node, deep=deep)
             except (ValueError, OverflowError):
-                # Examples: the date 2027-13-45, or a number of five thousand digits.
+                # For example the date 2027-13-45, or a number with five thousand digits.
                 raise _fault(node, "a value looks like a time or number, but is invalid") from None
             except (TypeError, AttributeError, KeyError, IndexError):
-                # The value is invalid for its explicit tag: `!!int ""`, `!!timestamp x`.
+                # For example `!!int ""` or `!!timestamp x`: the value does not fit its explicit
+                # tag.
                 raise _fault(node, "a value does not have the form of its type") from None
 
     def _fault(node: Any, problem: str) -> Exception:

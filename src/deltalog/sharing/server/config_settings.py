@@ -2,7 +2,7 @@
 
 The file has the settings of the reference server (`shares` → `schemas` → `tables`), and settings of
 deltalog for recipients, OAuth, limits, readiness, telemetry and views. A setting that is null,
-empty or repeated is an error, because it could be read as "no limit" or as "nothing".
+empty or repeated is an error, because it could be understood as "no limit" or as "nothing".
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # Accept settings of the reference server that have no effect here, so that its files are valid.
+    # These settings of the reference server have no effect here; they are accepted for its files.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -139,7 +139,7 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.child("temporaryCredentials", _credentials),
     )
-    # Credentials would give access to all columns and rows in the directory.
+    # Credentials would make all columns and rows in the directory readable.
     if table.is_view and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
@@ -165,7 +165,7 @@ def _row_filter(section: ConfigSection) -> str | None:
     text = section.optional("rowFilter", str)
     if text is not None:
         try:
-            # Only the syntax is checked here; column names are checked when the table is opened.
+            # Check only the syntax here. Column names are checked when the table is opened.
             parse_sql(text)
         except DeltaError as error:
             raise section.error("rowFilter", str(error)) from None
@@ -190,7 +190,7 @@ def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Recip
 
 
 def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple[str, ...] | None:
-    """Return the names of a recipient's shares; None means all, which must be explicit."""
+    """Return the names of a recipient's shares; None means all, which the file must state."""
     known = {name_key(share.name): share.name for share in shares}
     if section.values.get("shares") == _EVERY_SHARE:
         section.texts("shares")
@@ -232,7 +232,7 @@ def _digest(section: ConfigSection, name: str) -> str | None:
 
 
 def _everybody(section: ConfigSection) -> RecipientConfig:
-    """Return the recipient of the reference server's only token, who can access all shares."""
+    """Return the recipient of the reference server's single token, who can access all shares."""
     section.required("bearerToken", str)
     digest = _digest(section, "bearerToken") or ""
     return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
@@ -249,7 +249,7 @@ def _network(text: str, section: ConfigSection) -> Network:
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms", least=("one", "algorithm"))
     for name in algorithms or ():
-        # With HS256, anybody could sign tokens, using the public key as the secret.
+        # HS256 is refused: anybody could sign tokens with the public key as the secret.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise section.error("algorithms", f"{name!r} is not an algorithm with a private key")
     issuer, jwks_url = section.required("issuer", str), section.optional("jwksUrl", str)
@@ -391,7 +391,7 @@ _WORDS = {str: "a string", bool: "true or false", int: "a whole number"}
 
 
 class ConfigSection:
-    """A mapping of the configuration, whose settings are read one by one.
+    """A mapping of the configuration file, whose settings are read one by one.
 
     Args:
         values: values of the section in the file.
@@ -446,8 +446,8 @@ class ConfigSection:
 
         Args:
             name: name of the setting.
-            least: the minimum number of items, in words, and the name of the items; None accepts an
-                empty list.
+            least: the minimum number of items, in words, and the name of the items; None means that
+                the list may be empty.
         """
         value = self._take(name)
         if value is None:
@@ -474,7 +474,7 @@ class ConfigSection:
             raise self.error(name, problem) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return a mapping unchanged; empty if it is absent."""
+        """Return a mapping unchanged; an empty mapping if the setting is absent."""
         found: dict[str, Any] = {}
         for key, item in (self.optional(name, dict) or {}).items():
             if item is None:
@@ -483,7 +483,7 @@ class ConfigSection:
         return found
 
     def rest(self) -> dict[str, Any]:
-        """Return all settings of this section unchanged, including unknown settings."""
+        """Return all settings of this section unchanged, even unknown settings."""
         return {str(name): self._take(name) for name in self.values}
 
     def child(self, name: str, parse: Callable[[ConfigSection], T]) -> T | None:
@@ -492,7 +492,7 @@ class ConfigSection:
         return None if value is None else _parse(value, self.path(name), parse)
 
     def children(self, name: str, parse: Callable[[ConfigSection], T]) -> tuple[T, ...]:
-        """Return the parsed sections of a list; empty if it is absent."""
+        """Return the parsed sections of a list; no sections if the setting is absent."""
         value = self._take(name)
         items = [] if value is None else value
         if not isinstance(items, list):
@@ -502,7 +502,7 @@ class ConfigSection:
         )
 
     def finish(self) -> None:
-        """Raise for settings that no method has read, because they are unknown."""
+        """Raise for settings that no method has read: they are unknown."""
         for name in self.values:
             if name in self._known:
                 continue
@@ -514,7 +514,7 @@ class ConfigSection:
     def _take(self, name: Any) -> Any:
         self._known.add(name)
         value = self.values.get(name)
-        # YAML reads `shares:` without a value as null, which must not mean "no limit".
+        # YAML reads `shares:` without a value as null, which must not mean "all shares".
         if value is None and name in self.values:
             raise self.error(name, _NULL)
         return value

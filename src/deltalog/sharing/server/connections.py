@@ -1,8 +1,8 @@
 """Connections of the server's process: limits on their number and on idle time.
 
 uvicorn limits neither the number of open connections nor the time within which a request must
-arrive. This module adds both limits, and a filter against flooding of the log. When a connection
-exceeds the limit, the connection that has been idle longest is closed.
+arrive. This module adds both limits, and a filter that prevents flooding of the log. If there are
+too many connections, the connection that has been idle longest is closed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import RequestLimits
 
 BACKLOG: Final = 64
-"""Number of connections in the system's backlog; asyncio may accept all of them at once."""
+"""Number of connections in the system's backlog; asyncio may accept all of them together."""
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Number of file descriptors for other uses: files, tables and stores.
+# Number of file descriptors that are reserved for files, tables and stores.
 _RESERVED_FILES: Final = 64 + BACKLOG
 _LEAST_CONNECTIONS: Final = 8
 
 
 def most_connections(limits: RequestLimits) -> int:
-    """Return the maximum number of open connections, which the limit on open files may lower.
+    """Return the maximum number of open connections; the limit on open files may reduce it.
 
-    This raises the process's limit on open files as far as the system permits.
+    First raises the process's limit on open files as far as the system permits.
     """
     try:
         import resource  # noqa: PLC0415 -- POSIX only
@@ -67,7 +67,7 @@ class GuardedProtocol(H11Protocol):
     header_seconds: ClassVar[Callable[[], int]]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count the connection, and wait for a request."""
+        """Count the new connection, and start the timer for its first request."""
         self._timer: asyncio.TimerHandle | None = None
         self._waits_since_s = time.monotonic()
         super().connection_made(transport)
@@ -87,7 +87,7 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         if self.is_at_work:
             self._stop_timer()
-        elif self._timer is None:  # the first bytes of the next request
+        elif self._timer is None:  # these are the first bytes of a request
             self._start_timer()
 
     def on_response_complete(self) -> None:
@@ -97,7 +97,7 @@ class GuardedProtocol(H11Protocol):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a request has arrived whose response is not complete."""
+        """Whether a request has arrived whose response is not complete yet."""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 
@@ -108,7 +108,7 @@ class GuardedProtocol(H11Protocol):
         if not waiting:
             return False
         oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- its own
-        # Discard it now, not in `connection_lost`: more connections may arrive before that call.
+        # Discard it now: more connections may arrive before `connection_lost` is called.
         self.connections.discard(oldest)
         oldest.transport.abort()
         return True
@@ -139,10 +139,10 @@ def guarded_protocol(limits: Callable[[], RequestLimits], most: int) -> type[Gua
 
 
 class ThrottleFilter(logging.Filter):
-    """Log filter that limits the records of one kind, and later reports how many it dropped.
+    """Log filter that limits the number of similar records, and later reports how many it dropped.
 
     Args:
-        most: maximum number of records of one kind in a period.
+        most: maximum number of similar records in a period.
         seconds: length of a period.
         clock: returns monotonic seconds.
     """

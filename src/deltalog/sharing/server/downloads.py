@@ -1,6 +1,6 @@
 """Downloads of whole files or ranges, through URLs that this server has signed.
 
-This module owns ranges and conditional requests. It also checks that a file is in the table's
+This module handles ranges and conditional requests. It also checks that a file is in the table's
 directory (after following links) and not in the log.
 
 Protocol: RFC 9110 (Range, If-Range, If-None-Match)
@@ -47,7 +47,7 @@ class Download:
 
 
 def check_inside(store: Store, path: str) -> None:
-    """Raise unless a path, after following links, is a data file (requirement SHARE-SEC-02).
+    """Raise unless a path is a data file of the table, after following links (SHARE-SEC-02).
 
     Raises:
         Fault: 404 for any other path.
@@ -91,7 +91,7 @@ def download(
 
 
 def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool) -> Download:
-    """Return an open file, or the requested range of it; close the file after sending."""
+    """Return an open file, or the requested range of it; the file is closed after sending."""
     found = os.fstat(file.fileno())
 
     def read(start: int, end: int) -> bytes:
@@ -122,7 +122,8 @@ def _response(
     *,
     with_body: bool,
 ) -> Download:
-    # Files of a Delta table must not change; size and time detect a file that was replaced.
+    # Files of a Delta table never change. The tag of size and time detects a file that was
+    # replaced.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -148,9 +149,9 @@ def _response(
 
 
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
-    """Return the requested range; None means the whole file, also for an unsupported header."""
+    """Return the requested range; None means the whole file, also if the header is unsupported."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
-    # RFC 9110: ignore ranges of an unknown form, and ranges whose `If-Range` differs.
+    # RFC 9110: ignore a range of unknown form, and a range whose `If-Range` is another version.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]

@@ -1,9 +1,9 @@
 """The endpoints of the protocol: routes, parameters and headers.
 
-This module owns the parameters in URLs and headers. It answers requests for listings and
+This module reads the parameters in URLs and headers. It answers requests for listings and
 credentials; `queries` and `changes` answer all others. `middleware` runs for all requests.
 Names: `request` is the HTTP request, `asked` the `TableRequest`, and `wanted` the query in its
-body. The other modules call the last two `request` and `query`.
+body. Other modules call the `TableRequest` `request`, and the query `query`.
 
 Protocol: REST APIs
 """
@@ -94,7 +94,7 @@ _WORK: Final = "deltalog.work"
 
 @dataclass(frozen=True)
 class Server:
-    """The objects of one configuration; a changed configuration makes a new `Server`."""
+    """The objects of one configuration; a new configuration needs a new `Server`."""
 
     services: Services
     tables: Tables
@@ -115,7 +115,7 @@ class Server:
         if self.services.config.oauth is None:
             found = self.recipients.authenticate(*credentials)
         else:
-            # In a thread: a token with an unknown key may cause a request to the issuer.
+            # Run in a thread: a token with an unknown key may cause a request to the OAuth issuer.
             found = await anyio.to_thread.run_sync(self.recipients.authenticate, *credentials)
         add_audit_facts(request.scope, recipient=found.name)
         self.rates.take(found.name)
@@ -163,7 +163,7 @@ class Server:
     async def in_thread(
         self, request: Request, recipient: Recipient, function: Callable[[], T]
     ) -> T:
-        """Run a function in a thread when it is the recipient's turn, and return its result.
+        """Run a function in a thread when the recipient may use one, and return its result.
 
         Raises:
             ClientGoneError: the client has disconnected.
@@ -253,7 +253,8 @@ def _handler(
             add_audit_facts(request.scope, error=fault.code)
             if fault.recipient is not None:
                 add_audit_facts(request.scope, recipient=fault.recipient)
-            # A 5xx that the server raised itself, such as 503 for a full cache, is no defect.
+            # A 5xx that the server raised on purpose, such as 503 for a full cache, is not a
+            # defect.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
             return fault_response(fault)
@@ -262,40 +263,40 @@ def _handler(
 
 
 async def list_shares(server: Server, request: Request) -> Response:
-    """`GET /shares`."""
+    """Answer `GET /shares`."""
     listings = await server.listings(request)
     return _json(encode_page(listings.shares(request.query_params)))
 
 
 async def get_share(server: Server, request: Request) -> Response:
-    """`GET /shares/{share}`."""
+    """Answer `GET /shares/{share}`."""
     listings = await server.listings(request)
     return _json(encode_share(listings.share(request.path_params["share"])))
 
 
 async def list_schemas(server: Server, request: Request) -> Response:
-    """`GET /shares/{share}/schemas`."""
+    """Answer `GET /shares/{share}/schemas`."""
     listings = await server.listings(request)
     found = listings.schemas(request.path_params["share"], request.query_params)
     return _json(encode_page(found))
 
 
 async def list_tables(server: Server, request: Request) -> Response:
-    """`GET /shares/{share}/schemas/{schema}/tables`."""
+    """Answer `GET /shares/{share}/schemas/{schema}/tables`."""
     listings, names = await server.listings(request), request.path_params
     found = listings.tables(names["share"], names["schema"], request.query_params)
     return _json(encode_page(found))
 
 
 async def list_all_tables(server: Server, request: Request) -> Response:
-    """`GET /shares/{share}/all-tables`."""
+    """Answer `GET /shares/{share}/all-tables`."""
     listings = await server.listings(request)
     found = listings.all_tables(request.path_params["share"], request.query_params)
     return _json(encode_page(found))
 
 
 async def get_version(server: Server, request: Request) -> Response:
-    """`GET …/version`, and `HEAD` of the table itself."""
+    """Answer `GET …/version`, and `HEAD` of the table itself."""
     recipient = await server.recipient(request)
     table = server.table(request, recipient)
     starting_ms = parse_timestamp_parameter(request.query_params, "startingTimestamp")
@@ -313,7 +314,7 @@ async def get_version(server: Server, request: Request) -> Response:
 
 
 async def get_metadata(server: Server, request: Request) -> Response:
-    """`GET …/metadata`."""
+    """Answer `GET …/metadata`."""
     asked, parameters = await server.table_request(request), request.query_params
     version = parse_number_parameter(parameters, "version")
     timestamp_ms = parse_timestamp_parameter(parameters, "timestamp")
@@ -323,7 +324,7 @@ async def get_metadata(server: Server, request: Request) -> Response:
 
 
 async def query(server: Server, request: Request) -> Response:
-    """`POST …/query`."""
+    """Answer `POST …/query`."""
     asked = await server.table_request(request)
     wanted = parse_table_query(await server.body(request))
     if asked.capabilities.asynchronous and server.services.config.asynchronous_queries:
@@ -337,7 +338,7 @@ async def query(server: Server, request: Request) -> Response:
 
 
 async def poll_query(server: Server, request: Request) -> Response:
-    """`POST …/queries/{queryId}`."""
+    """Answer `POST …/queries/{queryId}`."""
     asked = await server.table_request(request)
     page = parse_table_query(await server.body(request))
     query_id = request.path_params["query"]
@@ -354,7 +355,7 @@ async def poll_query(server: Server, request: Request) -> Response:
 
 
 async def get_credentials(server: Server, request: Request) -> Response:
-    """`POST …/temporary-table-credentials`."""
+    """Answer `POST …/temporary-table-credentials`."""
     asked = await server.table_request(request)
     body = await server.body(request)
     issued = await server.in_thread(
@@ -364,7 +365,7 @@ async def get_credentials(server: Server, request: Request) -> Response:
 
 
 async def changes(server: Server, request: Request) -> Response:
-    """`GET …/changes`."""
+    """Answer `GET …/changes`."""
     asked = await server.table_request(request)
     wanted = parse_changes_query(request.query_params)
     return await _lines(server, request, asked, lambda: answer_changes(asked, wanted))
@@ -421,8 +422,8 @@ async def _lines(
 ) -> Response:
     """Return newline-delimited JSON, compressed for clients that accept it.
 
-    The lines of a short answer are made right after planning, in the same thread, because waiting
-    for another thread would take longer. The lines of a long answer are made while they are sent.
+    The lines of a short answer are made in the same thread as the plan, because waiting for another
+    thread would take longer. The lines of a long answer are made while they are sent.
     """
     packs = "gzip" in request.headers.get("accept-encoding", "").lower()
 
@@ -457,7 +458,7 @@ def work_of(request: Request) -> Work:
 
 def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks in gzip; flush each chunk, so that the client can read it at once."""
-    # 31 means the largest window (15) and a gzip header (16).
+    # For zlib, 31 means the largest window (15) and a gzip header (16).
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     for chunk in chunks:
         yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -467,7 +468,7 @@ def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
 # --- Pages of listings: shares, schemas and tables
 
 
-# The reference server's limit and default.
+# The maximum and default of the reference server.
 _MOST_RESULTS: Final = 500
 _LIST: Final = "list"
 _TOKEN_MS: Final = 24 * 3600 * 1000
@@ -520,7 +521,7 @@ class Listings:
     def _page(
         self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
     ) -> ListingPage[T]:
-        """Return a page; its token contains the listing, with names as configured."""
+        """Return a page; its token contains the listing, with names as in the configuration."""
         count = parse_number_parameter(parameters, "maxResults")
         count = _MOST_RESULTS if count is None else count
         if count > _MOST_RESULTS:
@@ -553,7 +554,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
         share=share.name,
         share_id=share.share.id,
         id=table.id,
-        # Send the location only to recipients that can get credentials for it (SHARE-SEC-08).
+        # Only recipients that can get credentials receive the location (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )
@@ -562,7 +563,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
 # --- Temporary credentials for a table's directory, from stores that issue them
 
 
-# AWS's limits for the session of a chained role.
+# AWS's limits for the duration of credentials of a chained role.
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
 
@@ -611,13 +612,13 @@ def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
     except DeltaError:
         raise
     except Exception as error:
-        # The message of the cloud's service may contain names of roles and accounts.
+        # Show only the error's type: the message may contain names of roles and accounts.
         raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
     return made
 
 
 def _inside(wanted: str, location: str) -> str:
-    """Return the requested location, which must be the table's directory or inside of it."""
+    """Return the requested location; raise unless it is the table's directory or inside of it."""
     path = canonical_path(wanted.rstrip("/"), location)
     climbs = any(part == ".." for part in path.split("/"))
     if "://" in path or path.startswith("/") or climbs:

@@ -1,7 +1,7 @@
 """Error responses: status, `errorCode` and message.
 
-This module owns the messages that recipients see. No message contains a storage location, a token
-or another recipient. Messages of deltalog's own errors are only logged.
+This module contains the messages that recipients see. No message contains a storage location, a
+token or another recipient. Messages of deltalog's own errors are only logged.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """
@@ -60,7 +60,7 @@ class Fault(Exception):  # noqa: N818 -- an error response
 
 
 def not_found(what: str = "resource") -> Fault:
-    """Return 404, with the same message whether an object does not exist or is not shared."""
+    """Return 404; the message does not show whether the object exists."""
     return Fault(404, codes.NOT_FOUND, f"the {what} does not exist or is not shared with you")
 
 
@@ -80,7 +80,7 @@ def unsupported(message: str) -> Fault:
 
 
 def unauthenticated(recipient: str | None = None) -> Fault:
-    """Return 401, with the same message for every fault of a token (SHARE-GEN-06)."""
+    """Return 401; the message is the same for every fault of a token (SHARE-GEN-06)."""
     return Fault(
         401,
         codes.UNAUTHENTICATED,
@@ -111,7 +111,7 @@ def internal() -> Fault:
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")
 
 
-# The first match is used; put a subclass before its base class.
+# The first matching class is used, so a subclass must be before its base class.
 _Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
 
 _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
@@ -135,7 +135,7 @@ _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
         lambda: unsupported("the table has files outside of its directory, which are not shared"),
     ),
     (
-        # Before StorageError, the base class of ObjectNotFoundError.
+        # Must be before StorageError, which is the base class of ObjectNotFoundError.
         (ObjectNotFoundError, DataFileMissingError),
         lambda: Fault(404, codes.NOT_FOUND, "a file of the table is gone; query the table again"),
     ),

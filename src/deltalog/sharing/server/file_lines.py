@@ -1,8 +1,8 @@
-"""File lines of an answer, from file columns of the log.
+"""The lines for files in an answer, made from the file columns of the log.
 
-This module owns the members of an action that each format has, and the ids of files. It ensures
-that no file outside of the table gets a URL. It works on batches of columns, because a table may
-have a million files.
+This module selects the members of an action that each format has, and computes the ids of files. It
+ensures that files outside of the table are never given a URL. It works on batches of columns,
+because a table may have a million files.
 
 Protocol: File, Data Change Files, File in Delta Format
 """
@@ -49,13 +49,14 @@ DELTA_COLUMNS: Final = (
     "clusteringProvider",
 )
 
-# Paths that Python must check: with escapes, schemes or `..`, absolute paths, and files of the log.
+# Paths that Python must check: absolute paths, files of the log, and paths with escapes, schemes or
+# `..`.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
 _IS_SUSPECT: Final = re.compile(_SUSPECT).search
 
-# The request header `fileidhash` names the hash. Clients cache files by their ids, so the ids of a
-# hash must never change.
+# The header `fileidhash` of a request names the hash. A hash must always produce the same ids,
+# because clients cache files by their ids.
 _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "sha256": lambda data: hashlib.sha256(data).hexdigest(),
@@ -126,7 +127,7 @@ class FileLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The log's columns from which the lines of added files are made."""
+        """Return the columns of the log from which the lines of added files are made."""
         return DELTA_COLUMNS if self._format.is_delta else PARQUET_COLUMNS
 
     def chunks(
@@ -137,12 +138,12 @@ class FileLines:
         version: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield the lines of some files, many at a time.
+        """Yield the lines of some files in chunks of many lines.
 
         Args:
             files: columns of the log.
             kind: `file`, `add`, `cdf` or `remove`.
-            version: the version to put into each line.
+            version: the version to write into each line.
             timestamp_ms: the commit time of that version.
         """
         change = {} if version is None else {"version": version}
@@ -176,13 +177,13 @@ class FileLines:
         )
 
     def _vector(self, row: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-        """Return the id of a deletion vector's file, and the descriptor with a URL in it."""
+        """Return the id of a deletion vector's file, and the descriptor with the file's URL."""
         descriptor = descriptor_of(row)
         values = {key: value for key, value in row.items() if value is not None}
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
-        # `p`: the descriptor contains a URL instead of a path relative to the table.
+        # Storage type `p`: the descriptor contains a URL instead of a path relative to the table.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
         return self._hash(descriptor.unique_id), values
@@ -192,7 +193,7 @@ class FileLines:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Yield the rows, with maps as dictionaries; missing partition values become `{}`."""
+    """Yield the rows, with maps as dictionaries; NULL partition values become `{}`."""
     names = batch.schema.names
     columns = [batch.column(index).to_pylist() for index in range(len(names))]
     if "partitionValues" in names:

@@ -1,8 +1,8 @@
 """The response format of an answer, and the two lines with which every answer starts.
 
-This module owns the choice of the format: `parquet` supports only plain files, `delta` supports the
-features that the client lists. Two kinds of features are not required of a client and not sent:
-features of checkpoints, and features that a table lists but does not use.
+This module chooses the format: `parquet` supports only plain files, `delta` supports the features
+that the client lists. Two kinds of features are neither required of a client nor sent: features of
+checkpoints, and features that a table lists but does not use.
 
 Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
 """
@@ -62,12 +62,12 @@ class ResponseFormat:
 
     @property
     def is_delta(self) -> bool:
-        """Whether lines wrap actions of the log."""
+        """Whether the lines wrap actions of the Delta log."""
         return self.name == DELTA
 
     @property
     def header(self) -> str:
-        """The answer's header `delta-sharing-capabilities` (SHARE-CAP-08, SHARE-CAP-10)."""
+        """Return the answer's header `delta-sharing-capabilities` (SHARE-CAP-08, SHARE-CAP-10)."""
         return encode_capabilities(
             Capabilities(response_formats=(self.name,), include_end_stream_action=self.ends)
         )
@@ -85,7 +85,7 @@ def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> ResponseFor
 def choose_view_format(
     capabilities: Capabilities, configuration: TableConfiguration
 ) -> ResponseFormat:
-    """Return the format for the files of a view, which needs every feature that the view lists.
+    """Return the format for the files of a view; clients need every feature that it lists.
 
     Raises:
         Fault: 400 if the client cannot read the view in any format that it accepts.
@@ -100,7 +100,8 @@ def choose_range_format(
 ) -> ResponseFormat:
     """Return the format for the changes of a range of versions.
 
-    A feature that the last version does not use may be used in another version of the range.
+    All listed features are needed: an earlier version may use a feature that the last one does not
+    use.
 
     Raises:
         Fault: 400 if the client cannot read the range in any format that it accepts.
@@ -143,7 +144,7 @@ def _choose(
 
 
 def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
-    """Return the reader features that a client must support, as a mapping: name → spelling.
+    """Return the reader features that a client must support: a mapping from name to spelling.
 
     Raises:
         DeltaProtocolError: deltalog itself cannot read the table.
@@ -152,8 +153,8 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if snapshot.configuration.column_mapping_mode is not Mode.NONE:
-        # Reader version 2 has no list of features; some tables list column mapping only as a writer
-        # feature (CM-02).
+        # Reader version 2 has no list of features, and some tables list column mapping only as a
+        # writer feature (CM-02).
         listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
@@ -166,7 +167,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
-        # A table lists a feature even after its property was disabled or its columns were dropped.
+        # A table still lists a feature after its property is disabled or its columns are dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
@@ -209,7 +210,7 @@ def _without_unused(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
 
 
 def _lowered(protocol: Protocol, writer_features: tuple[str, ...]) -> Protocol:
-    """Return a protocol that every reader supports."""
+    """Return the protocol with reader version 1, which every reader supports."""
     if protocol.min_writer_version < 7:
         return replace(protocol, min_reader_version=1)
     return Protocol(min_reader_version=1, min_writer_version=7, writer_features=writer_features)
@@ -261,7 +262,7 @@ def metadata_line(
         description=metadata.description,
         schema_string=schema_without_metadata(metadata.schema_string),
         partition_columns=metadata.partition_columns,
-        # The reference server sends only this property, without the prefix `delta.`
+        # As in the reference server, send only this property, without the prefix `delta.`
         # (SHARE-META-06).
         configuration={"enableChangeDataFeed": "true"} if has_feed else {},
         version=version,
@@ -273,8 +274,8 @@ def metadata_line(
 def _for_recipients(metadata: Metadata) -> Metadata:
     """Return the metadata without storage locations and without in-commit timestamps.
 
-    The official client writes its own log from the answer, and fails if that log has no in-commit
-    timestamps. Lines of changes contain the commit time anyway.
+    The official client writes a log of its own from the answer, and fails if the in-commit
+    timestamps are missing in that log. Lines of changes contain the commit time anyway.
     """
     kept = without_locations(metadata.configuration)
     for name in _COMMIT_PROPERTIES & kept.keys():
@@ -284,7 +285,7 @@ def _for_recipients(metadata: Metadata) -> Metadata:
 
 
 def without_locations(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties or tags without those that contain a storage location (D-77)."""
+    """Return properties or tags except those that contain a storage location (D-77)."""
     return {
         key: value
         for key, value in values.items()

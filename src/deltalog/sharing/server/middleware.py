@@ -1,7 +1,7 @@
 """The outermost layer of the application: request ids, limits, metrics, and the audit log.
 
-This module owns the content of the log: the sender, the request and the status. No log line
-contains a token, a storage location or the message of an error.
+This module decides what is logged: the sender, the request and the status. No log line contains a
+token, a storage location or the message of an error.
 
 Protocol: REST APIs (errors)
 """
@@ -97,7 +97,7 @@ class RequestMiddleware:
 
     def _finish(self, scope: Scope, sent: _SentResponse) -> None:
         facts = scope[_FACTS]
-        facts |= facts.pop("answer", {})  # facts that were added while the answer was sent
+        facts |= facts.pop("answer", {})  # were added while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
@@ -122,7 +122,8 @@ class RequestMiddleware:
             "milliseconds": round(seconds * 1000, 1),
         }
         text = dumps(line).decode()
-        # Names in URLs are not trusted: control characters could change a terminal's display.
+        # Names in URLs are not trusted: control characters could change how a terminal displays the
+        # log.
         if not text.isprintable():
             text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
         _AUDIT.info("%s", text)
@@ -154,8 +155,8 @@ class _SentResponse:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
-            # Answers contain signed URLs, so they must not be cached, and browsers must not guess
-            # types.
+            # Answers contain signed URLs, so they must not be cached. Browsers must not guess
+            # content types.
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):
@@ -174,7 +175,7 @@ def add_audit_facts(scope: MutableMapping[str, Any], **facts: object) -> None:
 
 
 def tell_observers(scope: MutableMapping[str, Any], facts: Mapping[str, Fact]) -> None:
-    """Add facts about a request for telemetry, including facts that must not be logged."""
+    """Add facts about a request for telemetry; they may include facts that must not be logged."""
     work: ObservedWork | None = scope.get(_WATCHED)
     if work is not None:
         work.facts.update(facts)
@@ -209,7 +210,7 @@ async def internal_error(_request: Request, _error: Exception) -> Response:
 
 
 def log_defect(scope: Scope, error: BaseException) -> None:
-    """Log an error's type and position, but not its message, which may contain locations."""
+    """Log an error's type and position. The message is omitted: it may contain locations."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "?"
     request_id = scope.get("deltalog.request_id", "?")
@@ -218,9 +219,9 @@ def log_defect(scope: Scope, error: BaseException) -> None:
 
 
 def _asked(scope: Scope) -> str:
-    """Return the share, schema and table in a request's URL, or else the path.
+    """Return the share, schema and table in a request's URL; for other URLs, return the path.
 
-    The query string is left out, because it may contain signatures and tokens.
+    The query string is omitted, because it may contain signatures and tokens.
     """
     names = scope.get("path_params") or {}
     found = [str(names[kind]) for kind in ("share", "schema", "table") if kind in names]
@@ -233,9 +234,9 @@ def _asked(scope: Scope) -> str:
 
 
 def _framing_fault(scope: Scope) -> Fault | None:
-    """Return a fault if a request's headers define the length of its body in two ways.
+    """Return a fault if a request's headers state the length of its body in two ways.
 
-    A proxy in front of the server may assume another length (request smuggling), so the connection
+    A proxy in front of the server may use the other length (request smuggling), so the connection
     is closed after the answer.
 
     Protocol: RFC 9112, 6.1 (Transfer-Encoding)
@@ -296,12 +297,12 @@ class Metrics:
         self._running = 0
 
     def begin(self) -> None:
-        """Count a request that starts."""
+        """Count a request that has started."""
         with self._lock:
             self._running += 1
 
     def end(self, action: str, status: int, seconds: float, sent_bytes: int, files: int) -> None:
-        """Count a request that ended."""
+        """Count a request that has ended."""
         with self._lock:
             self._running -= 1
             self._requests[action, status] += 1
@@ -401,21 +402,22 @@ class Turns:
 
     @property
     def num_working(self) -> int:
-        """The number of threads at work."""
+        """Return the number of threads that are working."""
         return self.all.borrowed_tokens
 
     @property
     def num_waiting(self) -> int:
-        """The number of requests that wait for a thread, or for their recipient's turn."""
+        """Return the number of requests that wait for a thread or for their recipient's limit."""
         limits = (*self._own.values(), self.all)
         return sum(limit.statistics().tasks_waiting for limit in limits)
 
 
 class Work:
-    """Runs the work for one request in threads, and watches whether the client disconnects.
+    """Runs the work for one request in threads, and notices if the client disconnects.
 
     Args:
-        receive: the request's ASGI `receive`; the body must have been read, or not be needed.
+        receive: the request's ASGI `receive`; the body must have been read, unless it is not
+            needed.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -423,7 +425,7 @@ class Work:
         self._gone = threading.Event()
 
     async def run(self, function: Callable[[], T], turns: Turns, recipient: str) -> T:
-        """Run a function in a thread when it is the recipient's turn, and return its result.
+        """Run a function in a thread when the recipient may use one, and return its result.
 
         Raises:
             ClientGoneError: the client disconnected while the function waited or ran.
@@ -434,8 +436,8 @@ class Work:
             group.start_soon(self._watch, group.cancel_scope)
             _GONE.set(self._gone)  # worker threads get a copy of this context
             try:
-                # Wait first for the recipient's limit: meanwhile, other recipients can use the
-                # threads.
+                # Wait for the recipient's limit first, so that other recipients can use the threads
+                # meanwhile.
                 async with turns.of(recipient):
                     found.append(await anyio.to_thread.run_sync(function, limiter=turns.all))
             except Exception as error:  # noqa: BLE001 -- raised outside of the group, as it is
@@ -455,7 +457,7 @@ class Work:
 
 
 class WorkResponse(Response):
-    """A response whose body is made in chunks, each in a thread within the recipient's limits.
+    """A response whose body is made in chunks; each chunk is made in a thread within the limits.
 
     Args:
         work: work of the request.
@@ -476,7 +478,8 @@ class WorkResponse(Response):
         status_code: int = 200,
         headers: Mapping[str, str],
     ) -> None:
-        # Do not call the base class, which would set a content length: the body does not exist yet.
+        # Do not call the base class: it would set a content length, but the body does not exist
+        # yet.
         self.status_code = status_code
         self.background: Any = None
         self.body = b""
@@ -485,14 +488,14 @@ class WorkResponse(Response):
         self._chunks = chunks
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set the headers unchanged."""
+        """Set the headers without adding any."""
         self.raw_headers: list[tuple[bytes, bytes]] = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in (headers or {}).items()
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response; stop making the body if the client disconnects."""
+        """Send the response; if the client disconnects, stop making the body."""
         del scope, receive
         start: dict[str, Any] = {"type": "http.response.start", "status": self.status_code}
         await send({**start, "headers": self.raw_headers})

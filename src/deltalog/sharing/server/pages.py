@@ -1,7 +1,7 @@
 """Pages of files, and the tokens for requesting the next page or new URLs.
 
 A token is valid only for its recipient, table and version; a page token also only for its query.
-All pages of a query describe one version, even if others are committed meanwhile.
+All pages of a query describe one version, even if newer versions are committed meanwhile.
 
 Protocol: Read Data from a Table (maxFiles, pageToken, refreshToken)
 """
@@ -47,10 +47,10 @@ class PageStart:
     Args:
         version: version of the table, or the last version of a range.
         offset: number of files on the previous pages.
-        after: for views, the key of the last file on the previous page; otherwise empty.
+        after: for views, the key of the last file on the previous page; empty for tables.
         num_read_hints: number of hints that were read for the first page; None if not in the token.
         until_ms: when the token expires; None without a token.
-        key: position of the signing key that was used for the names of the first page's files.
+        key: position of the signing key with which the files of the first page were named.
     """
 
     version: int
@@ -66,13 +66,13 @@ class FilePage:
     """The files of one page, as rows of a table of files.
 
     Args:
-        indices: indices of the rows of all pages, in the order of the answer; None means all rows
+        indices: indices of the files of all pages, in the order of the answer; None means all files
             in their order.
         offset: number of rows on the previous pages.
         num_rows: number of rows on this page.
         total: number of rows on all pages.
-        after: for views, the key after which the next page begins; None if pages are counted by
-            rows.
+        after: for views, the key after which the next page begins; None if the next page begins at
+            a row number.
     """
 
     indices: pa.UInt64Array | None
@@ -83,14 +83,14 @@ class FilePage:
 
     @property
     def next_start(self) -> dict[str, Any] | None:
-        """The values for the token of the next page; None on the last page."""
+        """Return the values for the token of the next page; None on the last page."""
         if self.after is not None:
             return {"a": self.after}
         end = self.offset + self.num_rows
         return {"o": end} if end < self.total else None
 
     def of(self, files: pa.Table) -> pa.Table:
-        """Return the rows of this page."""
+        """Return the files of this page."""
         if self.indices is None:
             return files.slice(self.offset, self.num_rows)
         return files.take(self.indices.slice(self.offset, self.num_rows))
@@ -118,7 +118,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
     _check_shared(request, query, values["v"])
-    # A refresh token lists the files again, so the newest key can be used for their names.
+    # A refresh token starts a new listing, so the newest key is used for the names of the files.
     key = sealed.key if kind == _PAGE else 0
     return PageStart(
         version=values["v"],
@@ -150,16 +150,16 @@ def end_of_page(
     num_read_hints: int | None = None,
     start: PageStart | None = None,
 ) -> Callable[[], EndStreamAction] | None:
-    """Return a function that makes the last line of a page, or None if the client needs none.
+    """Return a function that makes the last line of a page; None if the client needs no such line.
 
     Args:
         request: a recipient's request.
         query: query of the request.
         response_format: response format of the answer.
-        version: version of the tokens: the table's version, or the last one of a range.
+        version: the version for the tokens: the table's version, or the last version of a range.
         page: returns the page; called after its lines were sent.
         num_read_hints: number of hints that were read to select the files.
-        start: the token of the request; None without one.
+        start: the page that the request's token requests; None without a token.
     """
     config, sealer = request.services.config, request.services.sealer
     refreshes = getattr(query, "include_refresh_token", False) or bool(
@@ -168,7 +168,7 @@ def end_of_page(
     is_paged = query.max_files is not None or query.page_token is not None
     if not (response_format.ends or is_paged or refreshes):
         return None
-    # If history is not shared, new tokens must not prolong the access to an old version.
+    # If history is not shared, new tokens must not extend the time for reading an old version.
     is_bound = start is not None and not request.table.config.history_shared
     until_ms = start.until_ms if start is not None and is_bound else None
 
@@ -179,7 +179,7 @@ def end_of_page(
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        # The refresh token has no offset, because it is valid for the files of all pages.
+        # The refresh token has no offset: it is for the files of all pages.
         next_page = refresh = None
         if (next_start := rows.next_start) is not None:
             values = {**owner, "c": _checksum(query), **next_start}
@@ -202,7 +202,7 @@ def _owner(request: TableRequest) -> dict[str, Any]:
 
 
 def _checksum(query: TableQuery | ChangesQuery) -> str:
-    """Return a hash of the parameters that must be the same for all pages."""
+    """Return a hash of the parameters that must be the same for all pages of a query."""
     same: Any = replace(query, page_token=None, max_files=None)
     if isinstance(same, TableQuery):
         same = replace(same, refresh_token=None, include_refresh_token=False, idempotency_key=None)
@@ -212,20 +212,20 @@ def _checksum(query: TableQuery | ChangesQuery) -> str:
 # --- Predicate hints of a query, resolved against the table's columns
 
 
-# A limit, because each hint is evaluated for every file. Ignored hints only make answers longer.
+# Each hint is evaluated for every file. Ignoring further hints only makes the answer longer.
 _MOST_HINTS: Final = 100
-# Number of operations times number of files: about a second of work.
+# The maximum number of operations times files, which takes about a second.
 _MOST_EVALUATIONS: Final = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The part of a query's hints that is evaluated.
+    """The hints of a query that are evaluated.
 
     Args:
         predicate: a condition that is true for all rows that the client wants; None without hints.
         num_read: number of hints that were read, in order, the JSON hint last. All pages of a query
-            must use the same number, so that all pages use the same list of files.
+            must read the same number, so that they contain the same files.
         num_used: number of hints in the predicate.
     """
 
@@ -256,8 +256,8 @@ class _Budget:
             return number < self._agreed
         self._bytes -= len(text.encode("utf-8", "surrogatepass"))
         is_left = self._bytes >= 0 and self._operations > 0
-        # Always read the first hint; otherwise a busy server would answer every query with all
-        # files.
+        # Always read the first hint. Otherwise a busy server would return all files for every
+        # query.
         return is_left and (number == 0 or time.monotonic() < self._end_s)
 
     def take(self, hint: Expression) -> bool:
@@ -273,7 +273,7 @@ def read_hints(
     num_files: int,
     num_read: int | None = None,
 ) -> Hints:
-    """Return the condition from a query's hints, within the budget.
+    """Return the condition from a query's hints, as far as the budget allows.
 
     Args:
         query: the query with its hints.
@@ -311,7 +311,7 @@ def _texts(
 
 
 def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """Return the files that may contain wanted rows; all files if the condition is invalid.
+    """Return the files that may contain wanted rows, or all files if the condition is invalid.
 
     Cost: reads the log's columns that the predicate needs.
     """

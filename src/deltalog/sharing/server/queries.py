@@ -1,7 +1,7 @@
 """Answers to `POST …/query` and `GET …/metadata`: the files of one version.
 
-`view_query` answers queries of views, `changes` queries with a starting version, and
-`async_queries` asynchronous queries.
+`view_query` answers queries about views, `changes` answers queries with a starting version, and
+`async_queries` answers asynchronous queries.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def answer_metadata(
     request: TableRequest, version: int | None = None, timestamp_ms: int | None = None
 ) -> Answer:
-    """Return protocol and metadata of the latest version, or of an older version.
+    """Return protocol and metadata of the latest or the requested version.
 
     Raises:
         Fault: 400 if both a version and a timestamp are given, if the history is not shared, or if
@@ -75,7 +75,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     Args:
         request: a recipient's request.
         query: query of the request.
-        pinned: the version, for an asynchronous query that was started earlier.
+        pinned: the version, if an asynchronous query was started earlier; otherwise None.
 
     Raises:
         Fault: 400 if parameters exclude each other or are invalid for the table.
@@ -108,8 +108,8 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     )
     pruned = prune_by(snapshot, hints.predicate)
     num_sent = len(query.predicate_hints) + (query.json_predicate_hints is not None)
-    # The recipient also filters by hints that the server ignores, and needs enough rows after that.
-    # So use the limit only if all hints are used.
+    # The recipient also filters by hints that the server ignores, so it may need more rows than the
+    # limit. Use the limit only if the server uses all hints.
     limited = query if hints.num_used == num_sent else replace(query, limit_hint=None)
     page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
@@ -152,7 +152,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
 
 
 def _check_together(query: TableQuery) -> None:
-    """Raise for parameters that exclude each other (requirements SHARE-QT-12, SHARE-QT-14)."""
+    """Raise if parameters exclude each other (requirements SHARE-QT-12, SHARE-QT-14)."""
     moments = (query.version, query.timestamp_ms, query.starting_version)
     given = sum(value is not None for value in moments)
     if given > 1:
@@ -166,7 +166,7 @@ def _check_together(query: TableQuery) -> None:
 
 
 def _snapshot_at(request: TableRequest, version: int | None, timestamp_ms: int | None) -> Snapshot:
-    """Return the requested version, if history is shared; by default the latest version."""
+    """Return the requested version if history is shared; by default the latest version."""
     table = request.table
     latest = table.latest()
     if version is not None:
@@ -180,10 +180,10 @@ def _snapshot_at(request: TableRequest, version: int | None, timestamp_ms: int |
 
 
 def _page(query: TableQuery, pruned: Pruned, offset: int, most_files: int) -> FilePage:
-    """Return the page of the files that remain after hints."""
+    """Return the page of the files that remain after evaluating hints."""
     indices = None
     if query.max_files is not None or offset:
-        # Sort by path: a checkpoint may change the order of files in the log between two pages.
+        # Sort by path, because a new checkpoint may change the order of files between two pages.
         indices = compute.sort_indices(pruned.files(["path"]).column("path"))
     indices = _limited(query, pruned, indices)
     left = pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
@@ -199,8 +199,8 @@ def _limited(
 ) -> pa.UInt64Array | None:
     """Return the first files that contain enough rows for the limit, or all files.
 
-    A file without `numRecords` counts as empty. If a condition may be false for rows of a file, the
-    limit is ignored (requirements SHARE-QT-08, SHARE-QT-09).
+    A file without `numRecords` counts as 0 rows. If a condition may be false for rows of a file,
+    the limit is ignored (requirements SHARE-QT-08, SHARE-QT-09).
     """
     if query.limit_hint is None or not pruned.is_exact:
         return indices

@@ -1,7 +1,7 @@
 """Recipients: authentication by token, OAuth subject and address, and limits on their requests.
 
-Only the SHA-256 of a token is stored; it is compared in constant time. Every invalid token causes
-the same error.
+Only the SHA-256 of a token is stored, and it is compared in constant time. Every invalid token
+causes the same error.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Recipients:
         return _recipient(found)
 
     def find(self, name: str) -> Recipient | None:
-        """Return a recipient by name, for a URL that was signed earlier; None if it was removed."""
+        """Return a recipient by name, for a signed URL; None if the recipient was removed."""
         found = self._by_name.get(name)
         return None if found is None else _recipient(found)
 
@@ -115,8 +115,8 @@ class Recipients:
         return entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
-        # JSON Web Tokens have three parts; reject other tokens before a request for the issuer's
-        # keys.
+        # JSON Web Tokens have three parts. Reject other tokens first, because verifying may request
+        # the issuer's keys.
         if self._verify is None or token.count(".") != 2:
             return None
         subject = self._verify(token)
@@ -134,14 +134,14 @@ def _is_inside(address: str | None, config: RecipientConfig) -> bool:
         found = ip_address(address or "")
     except ValueError:
         return False
-    # A server that listens on IPv6 gets the addresses of IPv4 clients as `::ffff:10.1.2.3`.
+    # A server that listens on IPv6 sees the addresses of IPv4 clients as `::ffff:10.1.2.3`.
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return any(found.version == net.version and found in net for net in config.networks)
 
 
 class RateLimit:
-    """Limits the requests of each recipient, by token buckets; safe to use from several threads.
+    """Limits the requests of each recipient by a token bucket; safe to use from several threads.
 
     Args:
         per_minute: maximum number of requests per recipient and minute; 0 means no limit.
@@ -220,7 +220,7 @@ class TokenVerifier:
                 audience=config.audience,
                 issuer=config.issuer,
                 leeway=_LEEWAY_SECONDS,
-                # PyJWT verifies only claims that are present, so require them.
+                # PyJWT verifies a claim only if it is present, so require these claims.
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError):
@@ -240,7 +240,7 @@ class TokenVerifier:
     def _fetch(self, now: float) -> None:
         self._fetched_at = now
         try:
-            # Find the URL again with each request for keys: the issuer may have changed it.
+            # Request the URL again each time: the issuer may have changed it.
             url = self._config.jwks_url or discovered_keys_url(self._config.issuer)
             client = self._jwt.PyJWKClient(
                 url, cache_keys=False, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS

@@ -1,6 +1,6 @@
 """The server process: uvicorn with the application of a configuration file.
 
-This module owns the process's listening address and its log.
+This module configures the process's listening address and its log.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import ServerConfig
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Loggers whose messages clients can cause; the audit log contains each request anyway.
+# Clients can cause any number of messages of these loggers. The audit log contains all requests.
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
-# After the grace period, the process closes its connections for this time, and then ends.
+# The time for closing connections after the grace period; then the process ends.
 _LAST_SECONDS: Final = 5
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
-    """Run the server of a configuration file until the process gets a signal to end.
+    """Run the server of a configuration file until a signal ends the process.
 
-    SIGTERM ends it within `limits.graceSeconds` plus a few seconds. SIGHUP reloads the file and the
-    certificates.
+    SIGTERM ends the process within `limits.graceSeconds` plus a few seconds. SIGHUP reloads the
+    file and the certificates.
 
     Args:
         path: path of the file.
@@ -99,17 +99,17 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
     if hasattr(signal, "SIGHUP"):
 
         def reload(*_: object) -> None:
-            # In a thread: if the main thread is reloading already, it has the lock.
+            # In a thread: the signal may interrupt a reload in the main thread, which has the lock.
             threading.Thread(target=reloading.reload, kwargs={"now": True}, daemon=True).start()
 
         signal.signal(signal.SIGHUP, reload)
-    # uvicorn raises the signal again when it ends. This handler exits normally, so that the cache
-    # is deleted.
+    # uvicorn raises the signal again at its end. This handler exits normally, so that the cache is
+    # deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     handle_exit = server.handle_exit
 
     def end(number: int, frame: Any) -> None:
-        # Then end the process even if a thread still waits for a store.
+        # The timer ends the process even if a thread still waits for a store.
         seconds = reloading.config.limits.grace_seconds + _LAST_SECONDS
         guard = threading.Timer(seconds, os._exit, args=[0])
         guard.daemon = True
@@ -134,7 +134,7 @@ def _log_to_stderr() -> None:
 
 
 def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> None:
-    """Use a configuration's certificates for new connections; failures are logged.
+    """Use a configuration's certificates for new connections; a failure is only logged.
 
     Args:
         context: TLS context of the listening socket; None without TLS.
@@ -146,8 +146,8 @@ def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> N
     if context is None or chain is None:
         return
     try:
-        # Load into a new context first: a failure in the used context could leave a certificate and
-        # a key that do not match.
+        # Try a new context first: a failure halfway would leave the used context with a certificate
+        # and a key that do not match.
         for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
             one.load_cert_chain(chain, key, password=lambda: "")  # do not prompt on the terminal
     except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
 """The shared tables, found by name and opened once.
 
-This module owns the check which versions may be read: the latest, and older versions if the history
+This module checks which versions may be read: the latest version, and older versions if the history
 is shared.
 
 Protocol: Query Table Version, Read Data from a Table
@@ -43,7 +43,7 @@ class TableName:
 
     @property
     def key(self) -> str:
-        """The three names, joined by slashes; names contain no slash."""
+        """Return the three names, joined by slashes, which names cannot contain."""
         return f"{self.share}/{self.schema}/{self.table}"
 
 
@@ -62,7 +62,7 @@ class ServedTable:
     Args:
         name: name in the configuration.
         config: configuration of the table.
-        opened: store and snapshots, which all requests share.
+        opened: the store and the loaded snapshots, which all requests use.
     """
 
     name: TableName
@@ -71,7 +71,7 @@ class ServedTable:
 
     @property
     def store(self) -> Store:
-        """The store of the table's files."""
+        """Return the store of the table's files."""
         return self.opened.store
 
     def latest(self) -> Snapshot:
@@ -88,7 +88,7 @@ class ServedTable:
                 self.opened.older.clear()  # another table has replaced this table at its location
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
-        # The table has no version yet that may be read.
+        # No version of the table may be read yet.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
@@ -96,14 +96,14 @@ class ServedTable:
     def known_latest(self) -> Snapshot:
         """Return the latest version that was loaded, without checking for newer versions.
 
-        Cost: one listing for the first request of a table, otherwise nothing.
+        Cost: one listing for the first request of a table, otherwise none.
         """
         with self.opened.lock:
             known = self.opened.latest
         return self.latest() if known is None else known
 
     def at(self, version: int, latest: Snapshot | None = None) -> Snapshot:
-        """Return a version; callers must check whether it may be read.
+        """Return a version; the caller must check whether it may be read.
 
         Raises:
             Fault: 400 if the version does not exist, or no longer exists.
@@ -127,7 +127,7 @@ class ServedTable:
         return found
 
     def check_history(self, what: str) -> None:
-        """Raise if the history, which a request needs, is not shared (requirement SHARE-QT-10).
+        """Raise if the history is not shared; called by requests that need it (SHARE-QT-10).
 
         Raises:
             Fault: 400 if the history is not shared.
@@ -156,7 +156,7 @@ class ServedTable:
         Raises:
             Fault: 400 for a time before the first version or after the latest version.
         """
-        # The reference server and Delta's time travel also refuse times after the latest version.
+        # Like the reference server and Delta's time travel, refuse times after the latest version.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
         version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
@@ -170,7 +170,8 @@ class ServedTable:
             Fault: 400 if no version was committed since then.
         """
         times = self._commit_times(latest)
-        # Includes a version of exactly this time, which the reference server's kernel path skips.
+        # A version at exactly this time is included; the kernel path of the reference server skips
+        # it.
         version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
         if version is None:
             raise invalid("the timestamp is after the latest version of the table")

@@ -1,7 +1,8 @@
 """Sealed tokens: values that clients return unchanged, such as page tokens.
 
-This module owns the seal (HMAC-SHA256 over kind and content), expiry, and hashes. Anybody can read
-the content of a token, but not change it. A token of one kind is not accepted as another kind.
+This module computes the seal (HMAC-SHA256 over kind and content), expiry, and hashes. Anybody can
+read the content of a token, but only the server can change it. Each kind of token is accepted only
+as that kind.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Sealer:
 
     def __init__(self, key: bytes, *previous: bytes) -> None:
         self._secrets = (key, *previous)
-        # Derived keys, so that the signature of a URL is never a valid seal.
+        # Derive keys for tokens, so that the signature of a URL is never a valid seal.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
 
     def with_key(self, key: int) -> Sealer:
@@ -96,7 +97,7 @@ class Sealer:
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
-        # Include lengths, so that the parts ("a", "bc") and ("ab", "c") have different hashes.
+        # The message contains lengths, so that the parts ("a", "bc") and ("ab", "c") differ.
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._keys[0], message, "sha256").hex()
 
@@ -111,19 +112,19 @@ def encode_base64(data: bytes) -> str:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Decode a string of `encode_base64`; return None for any other string (or with padding)."""
+    """Decode a string from `encode_base64`; return None for any other string."""
     if len(text) > _MOST_CHARACTERS or not text.isascii():
         return None
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # Reject set bits in the unused part of the last character: each value has only one spelling.
+    # Unused bits of the last character must be zero: only one string represents each value.
     return data if encode_base64(data) == text else None
 
 
 def checksum(*parts: object) -> str:
-    """Return a short hash of values, to check that a token belongs to them."""
+    """Return a short hash of values, for checking later that they are the same."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 

@@ -1,8 +1,8 @@
 """Signed URLs for files: URLs of the store if it can sign, otherwise URLs of this server.
 
-This module owns the signature of the server's own URLs: HMAC-SHA256 over method, owner, file and
-expiry. A URL is valid for one file of one table and one recipient, until it expires. It contains
-the path of the file. Before signing, the server checks that the file is in the table.
+This module signs the server's own URLs: HMAC-SHA256 over method, owner, file and expiry. A URL is
+valid for one file of one table and one recipient, until it expires. It contains the path of the
+file. Before signing, the server checks that the file is in the table.
 
 The URL parameters are named `X-Amz-…`, because the official clients recognise pre-signed URLs by
 these names.
@@ -41,7 +41,7 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 
 @dataclass(frozen=True, slots=True)
 class ViewFileSource:
-    """Which rows of a view a file contains.
+    """The source of the rows in a file of a view.
 
     Args:
         version: version of the table.
@@ -54,14 +54,14 @@ class ViewFileSource:
     with_feed: bool = False
 
     def encode(self) -> str:
-        """Return a string for URLs, which `parse` decodes."""
+        """Return the source as a string for URLs; `parse` decodes it."""
         if self.commit is None:
             return str(self.version)
         return f"{self.version},{self.commit},{self.with_feed:d}"
 
     @classmethod
     def parse(cls, text: str) -> ViewFileSource:
-        """Return the source from a string of `encode`."""
+        """Return the source, given the string from `encode`."""
         version, *change = (int(part) for part in text.split(","))
         return cls(version, change[0], bool(change[1])) if change else cls(version)
 
@@ -104,7 +104,7 @@ class UrlSigner:
         previous: Sequence[bytes] = (),
     ) -> None:
         self._secrets = (key, *previous)
-        # Derived keys, so that the seal of a token is never a valid signature.
+        # Derive keys for URLs, so that the seal of a token is never a valid signature.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
         self._seconds = seconds
         self._own_urls = own_urls
@@ -120,7 +120,7 @@ class UrlSigner:
         return now_ms + self._seconds * 1000
 
     def store_signer(self, store: Store) -> Callable[[str], str] | None:
-        """Return a function that makes the store's URL of a file; None if the store cannot sign."""
+        """Return a function for the store's URL of a file; None if the store cannot sign."""
         if self._own_urls or not isinstance(store, SigningStore):
             return None
         signing, seconds = store, self._seconds
@@ -136,14 +136,14 @@ class UrlSigner:
         expires_ms: int,
         source: ViewFileSource | None = None,
     ) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file on this server from its decoded path.
+        """Return a function that returns this server's URL of a file, given its decoded path.
 
         Args:
             table: the table of the files.
             recipient: URLs are signed for this recipient.
             base_url: URL of the protocol's root on this server.
             expires_ms: when the URLs expire.
-            source: for files of a view, the rows that they contain.
+            source: for files of a view, the source of their rows.
         """
         rows = "" if source is None else source.encode()
         owner = encode_base64(f"{recipient.name}\n{table.key}\n{rows}".encode())
@@ -153,7 +153,7 @@ class UrlSigner:
         end = f"?{EXPIRY}={expiry}&{SIGNATURE}="
 
         def sign(path: str) -> str:
-            # Names of local files may be invalid UTF-8.
+            # The names of local files may be invalid UTF-8.
             name = encode_base64(path.encode("utf-8", "surrogateescape"))
             mac = hmac.digest(key, before + name.encode() + after, "sha256").hex()
             return f"{start}{name}{end}{mac}"
@@ -168,7 +168,7 @@ class UrlSigner:
         """
         if max(len(owner), len(name), len(expiry), len(signature)) > _MOST_CHARACTERS:
             raise forbidden("the URL is not valid")
-        # Check the signature first, so that no part of an unsigned URL is evaluated.
+        # Check the signature first, so that nothing in an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
         given = signature.encode("utf-8", "surrogatepass")
         macs = (hmac.digest(key, text, "sha256").hex().encode() for key in self._keys)
@@ -189,7 +189,7 @@ class UrlSigner:
 
 
 def _signs(store: SigningStore) -> bool:
-    """Return whether the store's credentials can sign URLs; anonymous ones and tokens often cannot.
+    """Return whether the store's credentials can sign URLs; tokens often cannot.
 
     Cost: one signature.
     """

@@ -46,7 +46,7 @@ def answer_view(
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
-    # With hints, ignore the limit: the remaining files may contain unwanted rows.
+    # With hints, ignore the limit, because the remaining files may contain rows that do not match.
     limit = None if has_hints else query.limit_hint
     page = FilePage(None, 0, 0, 0)
 
@@ -54,7 +54,7 @@ def answer_view(
         nonlocal page
         rows = files = 0
         last = None
-        # Count only files with rows of the view: the number of other files would reveal hidden
+        # Count only files with rows of the view. The number of other files would reveal hidden
         # rows.
         for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
@@ -104,8 +104,8 @@ def download_view(
     """Return a file of a view; write it again if it is no longer in the file cache.
 
     Raises:
-        Fault: 404 if the version has no such file, or the whole table is shared now; 503 if the
-            cache is too small for the requested files.
+        Fault: 404 if the version has no such file, or the table is no longer shared as a view; 503
+            if the cache is too small for the requested files.
     """
     if not table.config.is_view or signed.source is None:
         raise not_found("file")
@@ -117,7 +117,7 @@ def download_view(
         raise not_found("file")
     services = services.with_key(signed.key)
     view = View(table.at(source.version), table, services)
-    # Try again if other requests evict the file from a small cache before it is opened.
+    # Other requests may evict the file from a small cache before it is opened; then try again.
     for _ in range(_ATTEMPTS):
         tasks = changed_tasks(view, table, source) if is_change else view.tasks()
         file = view.open(signed.path, tasks)

@@ -2,8 +2,8 @@
 
 This module ensures that recipients learn nothing about hidden columns and rows. Files are rewritten
 with the rows and columns of the view; their names are keyed hashes. Statistics of the log are not
-sent. Files without a row of the view are neither listed nor counted. Hints are evaluated only on
-partition values. The configuration uses the column names of the latest version.
+sent. Files without a row of the view are neither listed nor counted. Only partition values are used
+to evaluate hints. The configuration contains the column names of the latest version.
 
 Protocol: Read Data from a Table
 """
@@ -66,7 +66,7 @@ _ASSUMED_FILES: Final = 1_000_000
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The table's files that may contain wanted rows of a view, as columns of the log.
+    """The table's files that may contain the requested rows of a view, as columns of the log.
 
     Args:
         view: view of the table.
@@ -81,7 +81,7 @@ class SourceFiles:
     hints: Hints
 
     def tasks(self, after: str) -> Iterator[tuple[str, ScanTask]]:
-        """Yield keys and tasks of the files after a key, in order."""
+        """Yield keys and tasks of the files with keys greater than `after`, in order."""
         order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
         for index in order:
             if self.keys[index] > after:
@@ -91,7 +91,7 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ViewFile:
-    """A file of a view, as visible to recipients.
+    """A file of a view, as recipients see it.
 
     Args:
         name: a hash that depends only on the shown rows and on the path of the table's file; empty
@@ -132,7 +132,7 @@ class View:
         self._services = services
         if latest is None:
             latest = table.known_latest()
-            # The request may contain a newer version, which another process has sent to the client.
+            # The request may name a newer version that the client has from another process.
             latest = latest if latest.version >= snapshot.version else table.latest()
         try:
             shown = None if config.row_filter is None else parse_sql(config.row_filter)
@@ -141,7 +141,7 @@ class View:
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:
-            # Do not send the error's message, which may contain a storage location.
+            # Send no message of the error to the client, because it may contain a storage location.
             _LOG.error("the view of table %r does not fit it; run check --tables", config.name)
             raise unsupported("the configured view does not fit the table (any more)") from None
         if has_variant(self.schema):
@@ -149,7 +149,7 @@ class View:
 
     @cached_property
     def configuration(self) -> TableConfiguration:
-        """Return protocol and metadata of the view: those of a plain table with its columns."""
+        """Return the view's protocol and metadata: those of a plain table with its columns."""
         own = self.snapshot.metadata
         feed = self.snapshot.configuration.properties.enable_change_data_feed
         has_feed = feed and self._config.history_shared
@@ -172,7 +172,7 @@ class View:
         return TableConfiguration(protocol, metadata)
 
     def source_files(self, query: TableQuery, num_read_hints: int | None = None) -> SourceFiles:
-        """Return the files that may contain wanted rows.
+        """Return the files that may contain the requested rows.
 
         Args:
             query: the query with its hints.
@@ -182,7 +182,7 @@ class View:
         Cost: reads the log's columns for these files; the names of all files are in memory.
         """
         config = self._services.config
-        # Use a constant: the true number of files would reveal hidden files.
+        # Use a constant, because the true number of files would reveal hidden files.
         hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_read_hints)
         wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
@@ -191,7 +191,7 @@ class View:
         return SourceFiles(self, files, [self.key(task) for task in self.tasks(files)], hints)
 
     def tasks(self, files: pa.Table | None = None) -> Iterator[ScanTask]:
-        """Yield the tasks of some files of the log, or of all files of the version."""
+        """Yield the tasks of the given files of the log, or of all files of the version."""
         files = self.snapshot.files(TASK_COLUMNS) if files is None else files
         for batch in files.to_batches(max_chunksize=_ROWS_AT_ONCE):
             check_client()
@@ -202,7 +202,7 @@ class View:
         return make_task(self.snapshot, self._scan.spec, row)
 
     def make_file(self, task: ScanTask) -> ViewFile:
-        """Return a file as visible to recipients.
+        """Return the view's file for a task, as recipients see it.
 
         Cost: reads the table's file and writes the view's file, unless they are cached.
         """
@@ -210,8 +210,8 @@ class View:
         found = cache.describe_or_make(own, partial(_write, task))
         if not found.num_rows:
             return ViewFile("", 0, 0)
-        # The name is a hash of the content. A hash of the deletion vector would show when it
-        # changes.
+        # The name is a hash of the content. A hash of the deletion vector would reveal that hidden
+        # rows were deleted.
         contents = self._services.sealer.keyed_hash(found.digest)[:_PART]
         name = f"{self._prefix}{self.key(task)}{contents}"
         cache.tell(name, own)
@@ -222,7 +222,7 @@ class View:
 
         Args:
             name: name of a file of the view.
-            tasks: tasks, one of which makes the file; not iterated if the file is cached.
+            tasks: tasks, one of which makes the file; not used if the file is cached.
 
         Returns:
             The open file; None if it was evicted from the cache before it was opened.
@@ -245,10 +245,10 @@ class View:
         raise not_found("file")
 
     def _safe_hints(self, predicate: Expression | None) -> Expression | None:
-        """Return the parts of a hint whose evaluation reveals nothing about hidden rows.
+        """Return the parts of a hint whose evaluation does not reveal anything about hidden rows.
 
         Statistics describe all rows of a file, including deleted and hidden rows. If statistics
-        excluded a file, the answer would reveal values of these rows.
+        excluded a file, the answer would reveal values of such rows.
         """
         if predicate is None:
             return None
@@ -262,7 +262,7 @@ class View:
 
     @cached_property
     def _prefix(self) -> str:
-        """Return a hash of all inputs of the view's files except the table's files."""
+        """Return a hash of all that determines the view's files, except the table's files."""
         own = self.snapshot.metadata
         identity = dumps(
             [
@@ -276,7 +276,7 @@ class View:
         return self._services.sealer.keyed_hash(identity)[:24]
 
     def key(self, task: ScanTask) -> str:
-        """Return a hash that identifies a file, without facts that reveal hidden rows."""
+        """Return a hash that identifies a file but reveals nothing about hidden rows."""
         identity = dumps(
             [
                 task.path,
@@ -288,7 +288,7 @@ class View:
         return self._services.sealer.keyed_hash(self._prefix.encode(), identity)[:_PART]
 
     def _cache_name(self, task: ScanTask) -> str:
-        """Return the name of a file in the cache: a hash of all inputs of its content."""
+        """Return the file's name in the cache: a hash of everything that determines its content."""
         vectors = [
             None if vector is None else vector.unique_id
             for vector in (task.deletion_vector, task.without)
@@ -319,8 +319,8 @@ def _write(task: ScanTask, store: Store, path: str) -> CachedFile:
 def _even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows in batches of one size.
 
-    The given batches end at the row groups of the table's file, whose sizes include hidden rows.
-    Without this, the pages of the written file would reveal these sizes.
+    The given batches end where row groups of the table's file end. The sizes of the row groups
+    include hidden rows, and the pages of the written file would reveal them.
     """
     held: list[pa.RecordBatch] = []
     num_rows = 0
@@ -343,7 +343,7 @@ def _columns_in(
     row_filter: Expression | None,
     latest: Snapshot,
 ) -> tuple[str, ...]:
-    """Return the view's columns as spelled in a version, without columns added later.
+    """Return the view's columns with their names in a version; columns added later are left out.
 
     Raises:
         InvalidInputError: the latest version lacks a column, the version lacks all columns, or a
@@ -373,14 +373,14 @@ def _path_in(
 ) -> tuple[str, ...] | None:
     """Return the path of a column in another version, or None if it does not exist there.
 
-    After renames and drops, another column may have this name; physical names never change.
+    After renames and drops, another column may have this name. Physical names never change.
     """
     found: list[str] = []
     here: DataType = now.schema
     there: DataType = then.schema
     for position, name in enumerate(path):
         if not (isinstance(here, StructType) and isinstance(there, StructType)):
-            # Fields inside of arrays and maps are not compared individually.
+            # Fields inside of arrays and maps have no path of their own, so compare the whole type.
             return (*found, *path[position:]) if here == there else None
         own = next(field for field in here if field.name == name)
         match = [
@@ -394,6 +394,6 @@ def _path_in(
 
 
 def column_identity(field: Field, configuration: TableConfiguration) -> str:
-    """Return an id of a column that does not change when the column is renamed."""
+    """Return an id of a column that remains the same when the column is renamed."""
     mode = configuration.column_mapping_mode
     return name_key(field.name) if mode is Mode.NONE else name_key(physical_name(field, mode))

@@ -1,8 +1,8 @@
 """Conversion between JSON messages and dataclasses, in both directions.
 
-Each dataclass has a `MessageCodec`, which lists its JSON members. This module owns the value
-formats that several messages share: 64-bit numbers, timestamps, and strings for which empty means
-absent.
+Each dataclass has a `MessageCodec`, which lists its JSON members. This module also contains the
+value formats that several messages use: 64-bit numbers, timestamps, and strings whose empty value
+means absent.
 
 Protocol: Timestamp Format
 """
@@ -32,10 +32,11 @@ class Member:
 
     Args:
         name: name of the member in the protocol.
-        read: returns the field's value, given a message and the member's name.
-        write: returns the JSON value, given the field's value; None leaves the member out. The
-            default returns the field's value.
-        required: whether `read` is also called for absent and null members, so that it can raise.
+        read: called with the message and the member's name; returns the field's value.
+        write: called with the field's value; returns the JSON value, or None to omit the member.
+            The default returns the field's value.
+        required: whether `read` is called even if the member is absent or null, so that it can
+            raise.
     """
 
     name: str
@@ -49,7 +50,7 @@ class MessageCodec(Generic[T]):
 
     Args:
         make: the dataclass of the message.
-        members: members by the names of the fields, in the order in which they are written.
+        members: the JSON members by field name, in the order in which they are written.
     """
 
     def __init__(self, make: Callable[..., T], **members: Member) -> None:
@@ -58,7 +59,7 @@ class MessageCodec(Generic[T]):
         self._writers = [(field, m.name, m.write) for field, m in members.items()]
 
     def parse(self, node: JsonObject, **fields: Any) -> T:
-        """Return the message; absent and null members get the default of their field.
+        """Return the message; if a member is absent or null, its field has the default value.
 
         Args:
             node: the JSON object. Unknown members are ignored: "clients can assume that any
@@ -77,7 +78,7 @@ class MessageCodec(Generic[T]):
         return self._make(**fields)
 
     def encode(self, message: T) -> dict[str, Any]:
-        """Return the members of a message; None is left out (requirement SHARE-META-05)."""
+        """Return the members of a message; members that are None are omitted (SHARE-META-05)."""
         members = {}
         for field, name, write in self._writers:
             value = getattr(message, field)
@@ -119,17 +120,17 @@ def natural_number(name: str) -> Member:
 
 
 def texts(name: str) -> Member:
-    """Return a member that is a list of strings; an empty list is left out."""
+    """Return a member that is a list of strings; an empty list is omitted."""
     return Member(name, JsonObject.texts, lambda value: list(value) or None)
 
 
 def string_map(name: str) -> Member:
-    """Return a member that maps strings to strings; an empty map is left out."""
+    """Return a member that maps strings to strings; an empty map is omitted."""
     return Member(name, JsonObject.mapping_of_strings, lambda value: dict(value) or None)
 
 
 def timestamp(name: str) -> Member:
-    """Return a member that is an ISO 8601 string; the field is in milliseconds since 1970."""
+    """Return a member that is an ISO 8601 string; the field's value is milliseconds since 1970."""
     return Member(name, _timestamp, encode_timestamp)
 
 
@@ -143,9 +144,9 @@ def parse_object(data: bytes | str, where: str) -> JsonObject:
 
 
 def whole_number(node: JsonObject, name: str) -> int | None:
-    """Return a 64-bit number, which may be written as a string (SHARE-QT-20), or None."""
+    """Return a 64-bit number, which may be a JSON string (SHARE-QT-20); None if it is absent."""
     value = node.values.get(name)
-    # The reference server accepts 64-bit numbers as strings, too.
+    # Like the reference server, accept 64-bit numbers as strings.
     if isinstance(value, str):
         if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
             raise node.error(f"{node.where}.{name}: expected a whole number, found {value[:40]!r}")
@@ -172,7 +173,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
         MalformedMessageError: the string is not a time, or has no zone (requirement SHARE-TS-01).
     """
     try:
-        # Without a zone or a time of day, the subtraction raises TypeError.
+        # Without a zone or a time of day, subtracting the epoch raises TypeError.
         return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
     except (ValueError, TypeError, OverflowError):
         raise MalformedMessageError(
@@ -181,7 +182,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
 
 
 def encode_timestamp(milliseconds: int) -> str:
-    """Return a time as ISO 8601 in UTC; milliseconds are left out if they are zero."""
+    """Return a time as ISO 8601 in UTC; the fraction is omitted if it is zero."""
     unit = "milliseconds" if milliseconds % 1000 else "seconds"
     return f"{moment_text(milliseconds * 1000, sep='T', timespec=unit)}Z"
 

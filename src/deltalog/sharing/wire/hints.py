@@ -1,8 +1,9 @@
 """Predicate hints as expressions: `jsonPredicateHints` (a JSON tree) and `predicateHints` (SQL).
 
-This module owns the syntax of hints and their limits. Hints are not trusted, so they may contain
-only comparisons. Functions and patterns are errors, because their evaluation may take arbitrarily
-long. After an error, callers ignore the hint: the protocol says that "this is BEST EFFORT".
+This module contains the syntax of hints and their limits. Hints are not trusted, so they may
+contain only comparisons. Functions and patterns are errors, because evaluating them may take
+arbitrarily long. After an error, callers ignore the hint: the protocol says that "this is BEST
+EFFORT".
 
 Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
 """
@@ -77,7 +78,7 @@ def parse_json_hint(text: str) -> Expression:
 def encode_json_hint(predicate: Expression) -> str | None:
     """Return the hint for a resolved condition, or None if no part of it can be a hint.
 
-    Parts of a conjunction without a JSON form are left out. The hint is then true for more files.
+    Operands of AND that have no JSON form are left out. The hint is then true for more files.
     """
     parts = [node for part in conjuncts(predicate) if (node := _encode(part)) is not None]
     if not parts:
@@ -107,7 +108,7 @@ def parse_sql_hint(text: str) -> Expression:
 
 
 def _check_size(tree: Any) -> None:
-    """Raise if a tree has too many operations, because they are evaluated for every file."""
+    """Raise if a tree has too many operations, because the server evaluates them for every file."""
     pending, count = [tree], 0
     while pending:
         node = pending.pop()
@@ -175,7 +176,7 @@ def _column(node: Any) -> Column:
     name = node.get("name")
     if operation != "column" or not isinstance(name, str) or not name:
         raise ValueError(f"expected a column with a name, found op {operation[:40]!r}")
-    _value_type(node)  # `valueType` is required, but the column's type in the schema is used
+    _value_type(node)  # must be present, but the schema determines the column's type
     return Column((name,))
 
 
@@ -184,8 +185,8 @@ def _literal(node: Any) -> Literal:
     kind = _value_type(node)
     if not isinstance(value, str):
         raise TypeError("expected a string as the value of a literal")
-    # The protocol: "The literal's value will be cast to the specified valueType during
-    # comparisons". Compared as strings, "9" would be greater than "25".
+    # Convert the value: "The literal's value will be cast to the specified valueType during
+    # comparisons". As strings, "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
 
@@ -253,7 +254,7 @@ def _encode(node: Expression) -> dict[str, Any] | None:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
             return _tree(_OPERATIONS[operator], _leaf(left, right), _leaf(right, left))
         case IsNull(operand=Column() as column) if len(column.path) == 1:
-            # A column requires a `valueType`, but without a comparison its value is irrelevant.
+            # A column must have a `valueType`, but without a comparison any type is correct.
             return _tree("isNull", _column_leaf(column, "string"))
         case Not(operand=operand):
             return _tree("not", _encode(operand))
@@ -273,7 +274,7 @@ def _tree(operation: str, *children: dict[str, Any] | None) -> dict[str, Any] | 
 
 
 def _leaf(node: Expression, other: Expression) -> dict[str, Any] | None:
-    """Return one side of a comparison; a column gets the `valueType` of the literal."""
+    """Return one side of a comparison; the `valueType` of a column is that of the literal."""
     literal = node if isinstance(node, Literal) else other
     kind = _literal_type(literal) if isinstance(literal, Literal) else None
     if kind is None:
@@ -321,7 +322,8 @@ _NULL_TEST: Final = re.compile(rf"(?P<name>{_NAME})\s+(?i:IS)\s+(?P<not>(?i:NOT)
 def _parse_protocol_sql(text: str) -> Expression | None:
     """Return the condition in one of the protocol's eight forms, or None for any other string.
 
-    These forms are not parsed as Spark SQL, in which `''` in a string is not an escaped quote.
+    These forms are not parsed as Spark SQL, because Spark SQL does not read `''` as an escaped
+    quote.
     """
     stripped = text.strip()
     if (found := _NULL_TEST.fullmatch(stripped)) is not None:

@@ -1,8 +1,8 @@
 """The lines of a response about a table: newline-delimited JSON, one wrapped object per line.
 
-This module owns both response formats. In the format `parquet`, a line has fields that the sharing
-protocol defines. In the format `delta`, a line wraps an action of the Delta log whose `path` is a
-signed URL.
+This module contains both response formats. In the format `parquet`, a line has fields that the
+sharing protocol defines. In the format `delta`, a line wraps an action of the Delta log whose
+`path` is a signed URL.
 
 Protocol: API Response Format in Parquet, API Response Format in Delta
 """
@@ -55,7 +55,7 @@ class ParquetMetadata:
 
     Args:
         configuration: `enableChangeDataFeed` is the only property that this format has.
-        version: present if the request names a version or requests historical metadata.
+        version: only present if the request names a version or requests historical metadata.
         size_bytes: size of all files, if the log has it.
         num_files: number of files, if the log has it.
 
@@ -103,7 +103,7 @@ class DeltaProtocol:
     """The table's Delta protocol, in the format `delta`.
 
     Args:
-        version: present if the request asks for historical protocols.
+        version: only present if the request asks for historical protocols.
 
     Protocol: Protocol in Delta Format
     """
@@ -146,12 +146,12 @@ class DeltaFileLine:
 
     @property
     def kind(self) -> str:
-        """`add`, `cdc` or `remove`."""
+        """Return the kind of the action: `add`, `cdc` or `remove`."""
         return next(iter(self.action))
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The members of the wrapped action."""
+        """Return the members of the wrapped action."""
         found: Mapping[str, Any] = self.action[self.kind]
         return found
 
@@ -179,7 +179,7 @@ class QueryStatus:
     """The state of an asynchronous query, which is sent instead of the query's lines.
 
     Args:
-        query_id: id with which the client polls.
+        query_id: the id with which the client polls.
         status: `pending` or `failed`.
 
     Protocol: Asynchronous queries
@@ -235,7 +235,7 @@ def encode_file_line(
     expires_ms: int,
     vector_id: str | None = None,
 ) -> bytes:
-    """Return the line of a file, faster than `encode_line`: tables may have many files.
+    """Return the line of a file; faster than `encode_line`, because tables may have many files.
 
     Args:
         kind: `file`, `add`, `cdf` or `remove`.
@@ -243,11 +243,11 @@ def encode_file_line(
         file_id: id of the file.
         url: URL of the file.
         values: the other members of the file, or of the action of the format `delta`.
-        change: `version` and `timestamp`, or empty.
+        change: `version` and `timestamp` of a change; empty for a file of a version.
         expires_ms: when the URL expires.
         vector_id: id of the deletion vector's file.
 
-    The line has the members that `parse_line` reads; `values` are inserted unchanged.
+    The line has the members that `parse_line` reads. `values` are written unchanged.
     """
     if not is_delta:
         line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
@@ -318,7 +318,7 @@ _MOMENT: Final = {
     "timestamp_ms": number("timestamp"),
     "expiration_timestamp_ms": number("expirationTimestamp"),
 }
-# The protocol: "Currently it's always 1." This is not the Delta protocol's `minReaderVersion`.
+# Not the Delta protocol's `minReaderVersion`. The protocol: "Currently it's always 1."
 _PARQUET_PROTOCOL: Final = MessageCodec(
     ParquetProtocol, min_reader_version=required_number("minReaderVersion")
 )
@@ -333,8 +333,8 @@ _PARQUET_METADATA: Final = MessageCodec(
         lambda provider: {"provider": provider},
     ),
     schema_string=required_text("schemaString"),
-    # Written even if empty: "When a table doesn't have partition columns, this will be an empty
-    # array. Required."
+    # This member is written even if it is empty: "When a table doesn't have partition columns, this
+    # will be an empty array. Required."
     partition_columns=Member("partitionColumns", JsonObject.texts, list),
     configuration=string_map("configuration"),
     **_VERSION,
@@ -344,8 +344,8 @@ _PARQUET_FILE: Final = MessageCodec(
     ParquetFileLine,
     url=required_text("url"),
     id=required_text("id"),
-    # Written even if empty: "When the table doesn't have partition columns, this will be an empty
-    # map. Required."
+    # This member is written even if it is empty: "When the table doesn't have partition columns,
+    # this will be an empty map. Required."
     partition_values=Member("partitionValues", JsonObject.mapping, dict),
     size_bytes=required_number("size"),
     stats=optional_text("stats"),
@@ -362,7 +362,7 @@ _DELTA_METADATA: Final = MessageCodec(
 )
 _DELTA_FILE: Final = MessageCodec(
     DeltaFileLine,
-    # The protocol's example also has a `size`, which is missing in its list of fields.
+    # The protocol's example also has a `size`, which is not in its list of fields.
     id=required_text("id"),
     deletion_vector_file_id=optional_text("deletionVectorFileId"),
     **_MOMENT,
@@ -442,7 +442,7 @@ class Table:
 
     @property
     def full_name(self) -> str:
-        """`share.schema.table`."""
+        """Return the name as `share.schema.table`."""
         return f"{self.share}.{self.schema}.{self.name}"
 
 
@@ -498,8 +498,8 @@ def parse_page(data: bytes, codec: MessageCodec[T], where: str = "listing") -> L
         MalformedMessageError: the body is not a page.
     """
     node = parse_object(data, where)
-    # The protocol: "The items field may be an empty array or missing when no results are found".
-    # The token may be missing or an empty string.
+    # The items may be absent: "The items field may be an empty array or missing when no results are
+    # found". The token may be absent or empty.
     items = node.values.get("items")
     if not isinstance(items, list | None):
         raise MalformedMessageError(f"{where}.items: expected a list")

@@ -92,7 +92,7 @@ class Profile:
 
     Args:
         endpoint: URL of the server, without a trailing slash.
-        expiration_ms: when the bearer token expires; None means never.
+        expiration_ms: when the bearer token expires, in milliseconds since 1970; None means never.
     """
 
     version: int

@@ -1,7 +1,7 @@
 """A client's requests about a table: the body of a query, and URL parameters of other requests.
 
-This module owns the parameters and their types; the server checks for parameters that exclude each
-other. Unknown members are ignored.
+This module contains the parameters and their types. The server checks for parameters that exclude
+each other. Unknown members are ignored.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table, Query Table Version
 """
@@ -35,7 +35,7 @@ class TableQuery:
     """The body of `POST …/query`.
 
     Args:
-        predicate_hints: SQL conditions; all of them are true for the wanted rows.
+        predicate_hints: SQL conditions; the client needs only rows for which all are true.
         json_predicate_hints: a predicate as a JSON string, see `wire.hints`.
         limit_hint: a number of rows that is enough for the client.
         version: version of the table; excludes `timestamp_ms` and `starting_version`.
@@ -124,7 +124,7 @@ def parse_timestamp_parameter(parameters: Mapping[str, str], name: str) -> int |
         MalformedMessageError: the parameter is not a time.
     """
     text = parameters.get(name)
-    # A space was a plus sign that the client did not escape.
+    # A client that does not escape a plus sign sends a space.
     return None if text is None else parse_timestamp(text.replace(" ", "+"), name)
 
 
@@ -159,7 +159,7 @@ _TABLE_QUERY: Final = MessageCodec(
     version=natural_number("version"),
     timestamp_ms=timestamp("timestamp"),
     starting_version=natural_number("startingVersion"),
-    # "The server can use it as a hint […]. This is not enforcement": the client must filter, too.
+    # The client must filter, too: "The server can use it as a hint […]. This is not enforcement".
     ending_version=natural_number("endingVersion"),
     max_files=natural_number("maxFiles"),
     page_token=nonempty_text("pageToken"),
@@ -227,7 +227,7 @@ def parse_capabilities(header: str | None) -> Capabilities:
         key, _, values = part.partition("=")
         words = (word.strip().lower() for word in values.split(","))
         found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
-    # Accept unknown formats and features: a newer client may list them before known names.
+    # Ignore unknown formats and features: a newer client may list them before those known here.
     return Capabilities(
         response_formats=found.get("responseformat", ()),
         reader_features=frozenset(found.get("readerfeatures", ())),
@@ -253,8 +253,8 @@ def encode_capabilities(capabilities: Capabilities) -> str:
 # --- Error bodies: `errorCode` and `message`
 
 
-# The first four codes and INTERNAL_ERROR are those of the reference server (requirement
-# SHARE-GEN-07), which has no codes for the other cases.
+# The first four codes and INTERNAL_ERROR are those of the reference server, which has no codes for
+# the other cases (requirement SHARE-GEN-07).
 NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
 INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
 MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"
@@ -270,7 +270,7 @@ UNAVAILABLE: Final = "TEMPORARILY_UNAVAILABLE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error's code, for programs, and its message, for people."""
+    """An error: a code for programs, and a message for people."""
 
     error_code: str
     message: str

@@ -1,4 +1,4 @@
-"""The HTTP client of the sharing client and the catalogs: retries, redirects, limits."""
+"""The HTTP client of the sharing client and the catalogs, with retries, redirects and limits."""
 
 from __future__ import annotations
 

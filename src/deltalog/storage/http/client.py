@@ -1,6 +1,6 @@
 """Sending, retrying and redirecting HTTP requests.
 
-This module owns time limits, retries, redirects, connections, and the check of which URLs may be
+This module contains time limits, retries, redirects, connections, and the check which URLs may be
 requested. `replies` reads the bodies.
 
 Protocol: REST APIs (transport); requirements SHARE-GEN-10, SHARE-SEC-09
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
     from deltalog.storage.http.replies import HttpFaults
 
-# --- The reach of addresses: the internet must not send clients to private addresses
+# --- The reach of addresses: a server on the internet must not send clients to private addresses
 
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 class Reach(IntEnum):
-    """From where an address can be reached; a higher value is nearer to this machine."""
+    """Where an address can be reached from; a higher value is nearer to this machine."""
 
     INTERNET = 0
     NETWORK = 1
@@ -100,7 +100,7 @@ async def resolve_addresses(host: str) -> list[str]:
 
 
 def _inner(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that an IPv6 address embeds, or None."""
+    """Return the IPv4 address that an IPv6 address embeds, otherwise the address."""
     if not isinstance(address, IPv6Address):
         return address
     if address in _NAT64:
@@ -141,7 +141,7 @@ def is_slow(fault: BaseException) -> bool:
 
 
 def parse_url(text: str) -> yarl.URL:
-    """Parse a URL; its quoting stays unchanged, because it is often part of a signature.
+    """Parse a URL without changing its quoting, which a signature often includes.
 
     Raises:
         ValueError: the URL is malformed.
@@ -195,11 +195,12 @@ class Sessions:
                 sock_read=options.read_timeout_s,
             ),
             headers={"User-Agent": f"deltalog/{__version__}"},
-            # True would also send logins from ~/.netrc to any host that a server names.
+            # True would also send logins from ~/.netrc to any host that a server returns.
             trust_env=False,
             # Do not store cookies of the hosts of signed URLs.
             cookie_jar=aiohttp.DummyCookieJar(),
-            # A short body may expand to gigabytes, so `Reply` decompresses it in pieces.
+            # Do not let aiohttp decompress: a short body may expand to gigabytes. `Reply` limits
+            # that.
             auto_decompress=False,
             read_bufsize=1 << 18,
             max_field_size=1 << 16,
@@ -248,7 +249,7 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
         if any(reach_of(address) > self._nearest for address in addresses):
             raise TooNearError
         key, reach = host.lower(), reach_of_all(addresses)
-        # Record the farthest reach: if the name later resolves to a nearer address, the limits of
+        # Record the farthest reach. If the name later resolves to a nearer address, the limits of
         # the farthest reach still apply (DNS rebinding).
         self._reaches[key] = min(reach, self._reaches.get(key, reach))
         return found
@@ -277,7 +278,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
-# Limits the cache of proxies, because servers may name any number of hosts.
+# The maximum number of hosts in the cache of proxies, because servers may return any hosts.
 _MOST_HOSTS: Final = 1000
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _CONTROLS: Final = re.compile(r"[\x00- \x7f]")
@@ -306,7 +307,7 @@ class Request:
         what: the purpose, to follow "cannot" in an error: `list the shares of …`.
         url: the percent-encoded URL; it is sent unchanged.
         is_secret: whether the body contains a secret, which must not be sent to another server.
-        named_by: the URL of the server that returned this URL; None if the user gave it.
+        named_by: the URL of the server that returned `url`; None if the user gave `url`.
     """
 
     what: str
@@ -334,7 +335,7 @@ class Http:
         self._answered: set[tuple[str | None, int | None]] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments; a process has one object for equal arguments."""
+        """Pickle the arguments; equal arguments return the same object in a process."""
         return shared_http, (self.options, self.faults)
 
     def budget(self, *, for_file: bool = False) -> Budget:
@@ -354,15 +355,15 @@ class Http:
 
         Args:
             request: the request.
-            read: reads the body; called again for the next attempt if the connection breaks.
+            read: reads the body; if the connection breaks, it is called again for the next attempt.
             make_error: returns the error for status, headers and body of a failed response.
             budget: the budget of the answer to which the response belongs; None makes a new budget.
             repeats: whether to send the request again after a response with this status and body;
                 None decides by the status alone.
 
         Raises:
-            DeltaError: an error of `faults`: `unavailable` if no attempt got a response in time,
-                `refused` if the URL may not be requested or the response is too long.
+            DeltaError: an error of `faults`: `unavailable` if no attempt received a response in
+                time, `refused` if the URL may not be requested or the response is too long.
         """
         budget = budget or self.budget()
         try:
@@ -388,14 +389,15 @@ class Http:
             asked_ms: int | None = None
             is_unreached = False
             try:
-                # After an error, aiohttp closes the connection if the response was not read to its
+                # After an error, aiohttp closes a connection whose response was not read to its
                 # end.
                 response, is_decoded = await self._send(request)
                 async with response:
                     reply = Reply(response, request.what, budget, is_decoded=is_decoded)
                     if response.status < 300:
                         found = await read(reply)
-                        # Count only bytes of this attempt; the data of a broken attempt is dropped.
+                        # Count only the bytes of this attempt, because the data of a broken attempt
+                        # is dropped.
                         budget.used_bytes += reply.num_bytes
                         return found
                     body = await reply.read_start(_MOST_ERROR_BYTES)
@@ -405,13 +407,13 @@ class Http:
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
-                raise  # DeltaErrors that are OSErrors are final
+                raise  # some DeltaErrors are OSErrors: do not try again
             except LASTING_FAULTS as fault:
                 raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
                 is_unreached = self._is_unreached(request, fault)
                 error = self._connection_error(request, fault, failures + 1)
-                # A signed URL is a secret, so drop a cause that contains it.
+                # A signed URL is a secret, so omit a cause whose message contains it.
                 cause = None if request.url in str(fault) else fault
                 if is_unreached and is_slow(fault):
                     raise error from cause
@@ -482,10 +484,10 @@ class Http:
         )
 
     async def _nearest(self, request: Request, url: yarl.URL) -> Reach:
-        """Return the maximum reach that addresses of a request may have.
+        """Return the nearest reach that addresses of a request may have.
 
         Raises:
-            DeltaError: `faults.refused`; the URL names a host that is nearer.
+            DeltaError: `faults.refused`: the host of the URL is nearer.
         """
         if request.named_by is None or self.options.allow_private_files:
             return Reach.MACHINE
@@ -493,12 +495,12 @@ class Http:
         host = url.raw_host or ""
         found = reach_of_host(host)
         if self._proxy(url) is not None:
-            # The proxy resolves names, and its network may differ from ours.
+            # The proxy resolves the name, and may be in another network.
             found, limit = found or Reach.INTERNET, Reach.MACHINE
         else:
             limit = nearest
             if found is None and self.options.session is not None:
-                # A session of the user has its own resolver.
+                # The user's session has its own resolver, so resolve the name here.
                 found = reach_of_all(await resolve_addresses(host))
         if found is not None and found > nearest:
             raise self._too_near(request, url)
@@ -509,7 +511,7 @@ class Http:
         if self.options.proxy is not None:
             return self.options.proxy
         if self.options.session is not None:
-            return None  # the user's own session may read the environment itself
+            return None  # the user's session decides about proxies itself
         # Cached, because reading the environment is the slowest part of preparing a request.
         key = url.scheme, url.raw_host or ""
         if key not in self._proxies:
@@ -519,11 +521,11 @@ class Http:
         return self._proxies[key]
 
     async def _reach(self, host: str) -> Reach:
-        """Return the reach of a server, by the addresses that requests to it used."""
+        """Return the reach of a server, by the addresses to which requests were sent."""
         found = reach_of_host(host)
         if found is None:
             found = self._sessions.reach(host)
-        # A worker has received the URL in a task, and never sent a request to this server.
+        # A worker may have received the URL in a task, without any request to this server.
         if found is None:
             found = reach_of_all(await resolve_addresses(host))
         return found
@@ -536,7 +538,7 @@ class Http:
         )
 
     def _redirected(self, request: Request, target: str) -> Request:
-        # A server may redirect to any host, but the credentials must be sent only to this server.
+        # A server may redirect to any host, but credentials must not be sent to another server.
         in_header = any(name.lower() == "authorization" for name in request.headers)
         if (in_header or request.is_secret) and not is_same_origin(request.url, target):
             raise self.faults.refused(
@@ -561,7 +563,7 @@ class Http:
         if not isinstance(fault, UNREACHED_FAULTS):
             return False
         url = parse_url(request.url)
-        # After a redirect or with a proxy, the fault is about another server.
+        # After a redirect, or with a proxy, the exception may be about another server.
         place = getattr(fault, "host", url.raw_host), getattr(fault, "port", url.port)
         return place not in self._answered
 
@@ -607,7 +609,7 @@ def _by_status(status: int, body: bytes) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether requests to this host stay on the machine."""
+    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -638,10 +640,10 @@ class Retry:
         longest_wait_ms: the maximum wait that a server may request; for a longer wait, the request
             fails at once.
         unreached_attempts: used instead of `attempts` if connecting fails and the server has never
-            answered, because its name may be misspelt. A timeout is then not retried.
+            answered: its name may be misspelt. A timeout is not retried then.
     """
 
-    # The values of the official Python client.
+    # The defaults are those of the official Python client.
     attempts: int = 10
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000
@@ -660,7 +662,7 @@ class Retry:
 
         Args:
             failures: the number of failed attempts so far, 1 or more.
-            asked_ms: the wait that the server requests.
+            asked_ms: the wait that the server requests; None if it requests none.
             is_unreached: whether the server has never answered.
             jitter: returns a random number from 0 to 1, so that clients do not retry at the same
                 time.
@@ -706,14 +708,16 @@ class HttpOptions:
         read_timeout_s: the time limit between two pieces of a response, not for the whole response.
         retry: the rules for sending failed requests again.
         proxy: the URL of a proxy for all requests; None uses the proxies of the environment.
-        allow_http: permit servers without TLS; loopback addresses are always permitted.
-        allow_private_files: permit a server on the internet to return URLs of files at private
+        allow_http: whether servers without TLS are permitted; loopback addresses are always
+            permitted.
+        allow_private_files: whether a server on the internet may return URLs of files at private
             addresses. Within a cloud, S3 may have private addresses.
         limits: the limits for answers of servers.
         max_connections: the maximum number of open connections.
-        session: function that makes an `aiohttp.ClientSession` with other certificates, resolvers
-            or traces. It is called in the event loop that uses the session. `limits.expansion` has
-            no effect if the session decompresses bodies, which is aiohttp's default.
+        session: a function that returns an `aiohttp.ClientSession` with other certificates,
+            resolvers or traces. It is called in the event loop that uses the session.
+            `limits.expansion` has no effect if the session decompresses bodies, which is aiohttp's
+            default.
     """
 
     connect_timeout_s: float = 15

@@ -33,7 +33,7 @@ class BrokenBodyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """Maximum values for the answers of a server; a request that exceeds one fails.
+    """Limits for the answers of a server; a request that exceeds a limit fails.
 
     Args:
         message_bytes: maximum size of a page of a listing, or of a token.
@@ -189,7 +189,7 @@ class Reply:
         else:
             raise self._budget.faults.refused(
                 f"cannot {self._what}: the answer is compressed by {encoding[:40]!r}, gzip was "
-                "asked for"
+                "requested"
             )
         async for piece in data:
             self.num_bytes += len(piece)
@@ -213,7 +213,7 @@ class Reply:
         async for data in self._response.content.iter_any():
             received += len(data)
             piece, rest = b"", data
-            # After a full piece, the decompressor may contain more data.
+            # After a full piece, the decompressor may still contain data.
             while rest or (packer is not None and len(piece) == _PIECE_BYTES):
                 packer = packer or zlib.decompressobj(_GZIP_WINDOW)
                 piece, rest = _decompress(packer, rest)
@@ -237,14 +237,14 @@ class Reply:
 def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
     """Return the next decompressed piece, and the rest of the compressed data."""
     try:
-        # A short body may expand to gigabytes, so decompress at most one piece at once.
+        # A short body may expand to gigabytes, so decompress at most one piece at a time.
         piece = packer.decompress(data, _PIECE_BYTES)
     except zlib.error as error:
         raise BrokenBodyError(f"the compressed answer is damaged: {error}") from None
     return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
 
 
-# --- The classes of errors that requests raise, which differ for sharing and catalogs
+# --- The error classes of requests, which differ for sharing and catalogs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ class HttpFaults:
 
     Args:
         refused: the URL may not be requested, or the answer exceeds a limit.
-        unavailable: no attempt got an answer in time.
+        unavailable: no attempt received an answer in time.
         denied: the server refuses the token or issues none; has an attribute `status`.
         malformed: an answer violates its protocol.
     """
@@ -268,12 +268,12 @@ class HttpFaults:
 
 
 _MOST_CHARACTERS: Final = 2000
-# `user:password@`, where the password may contain slashes (keys of S3); then `user@`.
+# First `user:password@`, where the password may contain slashes (S3 keys); then `user@`.
 _LOGINS: Final = (
     (re.compile(r"(://)[^/\s:@#?]*:[^\s@#?]*@"), r"\1***@"),
     (re.compile(r"(://)[^/\s@#?]+@"), r"\1***@"),
 )
-# The whole query string, because signatures and tokens have many names.
+# Hide the whole query string, because the parameters of signatures and tokens have many names.
 _QUERY: Final = re.compile(r"(://[^\s?#'\"]*\?)[^\s#'\"]+")
 
 

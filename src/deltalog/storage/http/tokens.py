@@ -34,7 +34,7 @@ class Authenticator(Protocol):
         ...
 
     def renew(self) -> bool:
-        """Drop a refused secret; return whether there may be a new secret."""
+        """Drop a refused token; return whether there may be a new one."""
         ...
 
 
@@ -50,7 +50,7 @@ class FixedHeader:
         return {"Authorization": self.header}
 
     def renew(self) -> bool:
-        """Return False, because there is no other secret."""
+        """Return False, because there is only one header."""
         return False
 
 
@@ -107,7 +107,7 @@ class FetchedTokens:
         try:
             node = _parse_object(body)
             lifetime = node.values.get("expires_in")
-            # RFC 6749, 5.1: `expires_in` is optional. Some issuers write the number as a string.
+            # RFC 6749, 5.1: `expires_in` is optional. Some issuers send the number as a string.
             try:
                 lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
             except (TypeError, ValueError, OverflowError):

@@ -1,10 +1,10 @@
 """Parquet files: their bytes, footers, pages and row groups, read and written.
 
-- `reader` reads files and their footers through a store; `paged` reads single pages; `parts` and
+- `reader` reads files and their footers through a store. `paged` reads single pages. `parts` and
   `excerpt` decode some columns and row groups.
-- `footer`, `groups`, `pages` and `facts` parse footers and page headers; `thrift` is their
-  encoding.
-- `sink` writes files; `splice` and `patch` copy row groups and pages of other files into a new
+- `footer`, `groups`, `pages` and `facts` parse footers and page headers, which are encoded in
+  Thrift (`thrift`).
+- `sink` writes files. `splice` and `patch` copy row groups and pages of other files into a new
   file.
 
 Protocol: Data Files

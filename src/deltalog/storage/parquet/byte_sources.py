@@ -1,6 +1,6 @@
 """Sources of bytes to copy from one Parquet file into another.
 
-The operating system copies local files, if it can.
+If possible, the operating system copies the bytes of local files.
 
 Protocol: none
 """
@@ -39,7 +39,7 @@ class LocalBytes:
         self.size_bytes: int = os.fstat(self._file).st_size
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`.
+        """Return the bytes from `start` to `end`.
 
         Raises:
             DataFileUnreadableError: the file ends before `end`.
@@ -47,7 +47,7 @@ class LocalBytes:
         return _whole(_read_at(self._file, end - start, start), start, end)
 
     def copy(self, start: int, end: int, out: Any) -> None:
-        """Append these bytes to a file that is open for writing."""
+        """Append the bytes from `start` to `end` to a file that is open for writing."""
         start = _copied_by_system(self._file, start, end, out)
         for first in range(start, end, _SLICE_BYTES):
             write_all(out, self.read(first, min(end, first + _SLICE_BYTES)))
@@ -73,7 +73,7 @@ class FetchedBytes:
         self.size_bytes = size_bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`.
+        """Return the bytes from `start` to `end`.
 
         Raises:
             DataFileUnreadableError: the file ends before `end`.
@@ -84,11 +84,11 @@ class FetchedBytes:
             raise DataFileUnreadableError(str(error)) from error
 
     def copy(self, start: int, end: int, out: Any) -> None:
-        """Append these bytes to a file that is open for writing."""
+        """Append the bytes from `start` to `end` to a file that is open for writing."""
         write_all(out, self.read(start, end))
 
     def close(self) -> None:
-        """Drop the parts."""
+        """Drop the fetched parts."""
         self._segments = Segments()
 
 
@@ -107,7 +107,7 @@ class EncodedBytes:
         self.size_bytes: int = len(self._view)
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`.
+        """Return the bytes from `start` to `end`.
 
         Raises:
             DataFileUnreadableError: the file ends before `end`.
@@ -115,7 +115,7 @@ class EncodedBytes:
         return _whole(bytes(self._view[start:end]), start, end)
 
     def copy(self, start: int, end: int, out: Any) -> None:
-        """Append these bytes to a file that is open for writing."""
+        """Append the bytes from `start` to `end` to a file that is open for writing."""
         write_all(out, self._view[start:end])
 
     def footer(self) -> bytes:
@@ -140,7 +140,7 @@ def _read_at(file: int, num_bytes: int, start: int) -> bytes:
 
 
 def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
-    """Copy bytes by the operating system; return where it stopped, or `start` if it cannot copy."""
+    """Let the operating system copy bytes; return where it stopped, `start` if it copied none."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None or not isinstance(out, io.FileIO):
         return start

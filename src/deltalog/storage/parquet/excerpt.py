@@ -2,7 +2,7 @@
 
 Arrow can only read whole column chunks. An excerpt is a small Parquet file in memory. Its column
 chunks contain unchanged copies of the dictionary and the selected pages. Pages of different columns
-begin at different rows, so each column of Arrow's result is cut to the wanted rows.
+begin at different rows, so the rows that are not wanted are then cut from each decoded column.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk)
 """
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MAGIC: Final = b"PAR1"
-# Maximum share of wanted values for converting only these to strings.
+# If at most this share of the values is wanted, only the wanted values are converted to strings.
 _FEW_OF_DICTIONARY: Final = 0.25
 _SMALL_DICTIONARY: Final = (
-    0.5  # maximum ratio of entries to values: Arrow needs twice as long per entry as per value
+    0.5  # maximum ratio of entries to values; Arrow needs twice as long for an entry
 )
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # field number
@@ -59,13 +59,13 @@ _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64,
 
 @dataclass(slots=True)
 class PagedReading:
-    """Settings for reading pages instead of column chunks; tests change them.
+    """Settings for reading single pages instead of whole column chunks; tests change them.
 
     Args:
         is_on: whether to read pages at all.
-        least_rows: the minimum number of rows of a row group for reading pages.
-        most_share: the maximum share of a column chunk's rows on the pages to read. Above it, the
-            whole column chunk is read.
+        least_rows: the minimum number of rows of a row group whose pages are read.
+        most_share: the maximum share of a column chunk's rows that are on the pages to read. If the
+            share is greater, the whole column chunk is read.
     """
 
     is_on: bool = True
@@ -82,8 +82,9 @@ class Part(NamedTuple):
     Args:
         leaf: the number of the leaf column.
         chunk: the description of the chunk in the footer.
-        pages: the positions of its pages; None reads all bytes.
-        rows: the rows to read, as runs of whole pages; row numbers in the row group.
+        pages: the positions of its pages; None means that all bytes are read.
+        rows: the row numbers (within the row group) that are read, as ranges that consist of whole
+            pages.
         is_repeated: whether a row may have any number of values.
     """
 
@@ -94,7 +95,7 @@ class Part(NamedTuple):
     is_repeated: bool
 
     def spans(self) -> list[tuple[int, int]]:
-        """Return for each run of rows its first page, and the page after its last page."""
+        """Return, for each range of rows, its first page and the page after its last page."""
         return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
 
     def ranges(self) -> list[ByteRange]:
@@ -114,7 +115,7 @@ class GroupPart(NamedTuple):
 
     Args:
         first_row: the number of the row group's first row in the file.
-        columns: for each top-level column, the parts of its leaves; these parts have the same rows.
+        columns: for each top-level column, the parts of its leaves, which all have the same rows.
     """
 
     first_row: int
@@ -210,10 +211,10 @@ class Excerpt:
     def _file(
         self, footer: Described, segments: Segments
     ) -> tuple[bytes, int, dict[int, tuple[int, int]]]:
-        """Return a Parquet file of the excerpt, its decoded size in bytes, and dictionary columns.
+        """Return a Parquet file of the excerpt, its decoded size, and its dictionary columns.
 
-        The dictionary columns are columns that have only dictionary values, with the number of
-        values and the number of entries.
+        Dictionary columns have only values in a dictionary. For each of them, the result contains
+        the number of values and the number of entries.
         """
         before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
@@ -254,11 +255,11 @@ def plan_excerpt(
     num_leaves: int,
     size_bytes: int,
 ) -> Excerpt | None:
-    """Find the needed pages; return None if reading whole column chunks is about as fast.
+    """Choose the pages to read; return None if reading whole column chunks is about as fast.
 
     Args:
-        groups: the row groups to read: number, first row in the file, and wanted rows (numbers in
-            the row group).
+        groups: for each row group to read, its number, the number of its first row in the file, and
+            the wanted rows (numbers within the row group).
         columns: the leaves of each top-level column.
         whole_part: returns a part with all rows of a row group and a leaf.
         num_leaves: the number of leaf columns of the file.
@@ -358,7 +359,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
 
 
 def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None) -> _StoredChunk:
-    """Return a column chunk with its description; Arrow reads only fields 2 and 3."""
+    """Return a column chunk with its description, in which Arrow reads only fields 2 and 3."""
     num_bytes = sum(map(len, pieces))
     parts = [
         b"\x26\x00\x1c",
@@ -379,7 +380,7 @@ def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None)
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
-    """Encode a row group; fields 2 and 3 are its number of bytes and of rows."""
+    """Encode a row group; field 2 is its number of bytes, field 3 its number of rows."""
     rows, size = _varint(num_rows), _varint(num_bytes)
     return b"".join([b"\x19", _structs(chunks), b"\x16", size, b"\x16", rows, b"\x00"])
 
@@ -412,8 +413,8 @@ def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRang
     """Return the wanted rows of a table.
 
     Args:
-        table: a table whose columns have the same rows.
-        rows: the ranges of row numbers in the file that the table contains, ascending.
+        table: the table, whose columns all have the same rows.
+        rows: the ranges of row numbers (in the file) that the table contains, ascending.
         wanted: the ranges of row numbers to return, ascending.
     """
     if sum(end - start for start, end in wanted) == table.num_rows:
@@ -452,7 +453,7 @@ def _cut(
 
 
 _MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than a read per column chunk
-# Ratio of decompressed to stored bytes; with a higher ratio, dictionary entries may be long.
+# The maximum ratio of decompressed to stored bytes; above it, dictionary entries may be long.
 _USUAL_RATIO: Final = 20
 _MOST_ROWS: Final = 16_384  # with more rows, `repeated_texts` may save time
 
@@ -476,16 +477,16 @@ def small_bytes(store: Store, path: str) -> bytes | None:
 class KnownSchema:
     """A thread-safe cache of the last file's Arrow schema, which the next file often has, too.
 
-    Arrow makes a schema from the leaf columns, the groups above them, and the footer's key-value
-    metadata. For schemas without groups, comparing these inputs takes a third of the time of making
-    and comparing schemas.
+    Arrow derives a schema from the leaf columns, the groups above them, and the footer's key-value
+    metadata. For schemas without groups, comparing these inputs takes a third of the time of
+    deriving and comparing schemas.
     """
 
     def __init__(self) -> None:
         self._last: tuple[Any, Any, pa.Schema] | None = None
 
     def of(self, reader: Any, metadata: Any) -> pa.Schema:
-        """Return the Arrow schema of an open file; files with equal schemas get the same object."""
+        """Return the Arrow schema of an open file; files with equal schemas share one object."""
         texts, leaves, last = metadata.metadata, metadata.schema, self._last
         is_flat = all(len(path) == 1 for path in reader.column_paths)
         if is_flat and last is not None and last[0] == texts and last[1].equals(leaves):
@@ -502,11 +503,11 @@ def decode_small(
     """Decode some columns of a small file.
 
     Args:
-        store: the store of the file, for errors.
-        path: the path, for errors.
+        store: the store of the file, for error messages.
+        path: the path, for error messages.
         data: the whole file.
-        choose: returns the numbers of the leaf columns to read, ascending, given the footer's
-            metadata and its Arrow schema; None reads nothing.
+        choose: returns the numbers of the leaf columns to read, ascending, or None to read nothing.
+            Its arguments are the footer's metadata and its Arrow schema.
         known: the schema cache, shared with other files.
 
     Returns:
@@ -520,10 +521,10 @@ def decode_small(
 
 
 def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
-    # Use the inner reader of `pq.ParquetFile`, because creating a ParquetFile takes as long as
+    # Use the reader inside `pq.ParquetFile`, because creating a ParquetFile takes as long as
     # reading a column.
     reader: Any = pq.ParquetReader()
-    # The data is in memory, so pre-buffering would save nothing.
+    # Do not pre-buffer, because the data is in memory.
     reader.open(
         pa.BufferReader(data),
         pre_buffer=False,
@@ -546,7 +547,8 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
     found: pa.Table = reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
-    # With a damaged footer, columns may have different numbers of rows, which Arrow does not check.
+    # Arrow does not check that all columns have the same number of rows, which a damaged footer may
+    # violate.
     found.validate()
     if found.num_rows != num_rows:
         raise pa.ArrowInvalid(f"expected {num_rows} rows, found {found.num_rows}")

@@ -1,8 +1,8 @@
 """Caches of footers and other facts about Parquet files, for later readers of the same file.
 
-Footers of local files are cached, because a repeated query of few rows would otherwise spend half
-of its time on footers. A file that has just changed is not cached: it could change again within the
-resolution of the modification time.
+Footers of local files are cached, because otherwise a repeated query for few rows would spend half
+of its time on footers. A file that has just changed is not cached, because it could change again
+within the resolution of the modification time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _LEAST_ROWS: Final = 16_384
-# Maximum ratio of entries to rows; from 0.25 on, dictionaries are slower.
+# The maximum ratio of entries to rows. From 0.25 on, reading dictionaries is slower.
 _MOST_ENTRIES: Final = 0.2
 _MOST_DICTIONARIES: Final = 1_000  # maximum number of dictionaries whose number of entries is read
 _HEADER_BYTES: Final = 64  # more than the length of a dictionary page's header
@@ -53,7 +53,7 @@ _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
-"""The maximum memory for files that one change reads twice."""
+"""The maximum memory for files that one change of a table reads twice."""
 # Field numbers.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
@@ -64,14 +64,14 @@ _DATA_PAGE_TYPES: Final = frozenset({0, 3})
 
 
 class ChunkDetails(NamedTuple):
-    """A footer's description of a column chunk.
+    """The description of a column chunk in a footer.
 
     Args:
-        start: the stored bytes of the fields type, encodings, path and codec.
+        start: the stored bytes of the fields for type, encodings, path and codec.
         num_values: the number of values, including NULLs.
         uncompressed_bytes: the decompressed size of the chunk's pages.
         data_pages: the position of the first data page.
-        dictionary: the position of the dictionary page; 0 without a dictionary.
+        dictionary: the position of the dictionary page; 0 if there is no dictionary.
         has_only_dictionary: whether the footer states that all values are in the dictionary.
     """
 
@@ -84,7 +84,7 @@ class ChunkDetails(NamedTuple):
 
 
 class Described:
-    """The parts of a footer that excerpts copy, parsed on demand.
+    """The parts of a footer that are copied to excerpts, parsed on demand.
 
     Args:
         footer: the stored bytes of the footer.
@@ -148,7 +148,7 @@ class Described:
 
 
 def _has_only_dictionary(details: thrift.Struct) -> bool:
-    """Whether the optional counts of pages by encoding prove that all values are in it."""
+    """Whether the page counts by encoding, which are optional, prove that all values are in it."""
     if _ENCODING_STATS not in details:
         return False
     pages = [
@@ -168,7 +168,7 @@ def _integer(details: thrift.Struct, number: int) -> int:
 
 @dataclass
 class Footer:
-    """A footer and cached facts from it, shared by all readers of the file.
+    """A footer, and cached facts that are derived from it; all readers of the file share it.
 
     Args:
         metadata: pyarrow's metadata.
@@ -178,9 +178,9 @@ class Footer:
         chunks: the facts about column chunks, by the set of requested leaves.
         pages: the positions of pages, by row group and leaf; None if unknown.
         bounds: the facts about the values of each page, by row group and leaf; None if unknown.
-        num_pages: the number of pages with known positions.
-        page_facts: runs of rows and their statistics, which pruning derives from bounds.
-        projections: mappings of the file's columns to a table's columns, by request.
+        num_pages: the number of pages whose positions are known.
+        page_facts: ranges of rows and their statistics, which pruning derives from `bounds`.
+        projections: for each request, a mapping of the file's columns to the table's columns.
         row_bytes: the size of a decoded row, by row group and leaf (`RowSizes`).
     """
 
@@ -198,17 +198,17 @@ class Footer:
 
     @property
     def whole(self) -> FileTail | None:
-        """Return the whole file, if it was fetched with the footer."""
+        """Return the whole file, if it was fetched together with the footer."""
         return None if self.tail is None or self.tail.start else self.tail
 
     @cached_property
     def described(self) -> Described:
-        """Return the parts that excerpts copy; `data` must not be None."""
+        """Return the parts that are copied to excerpts; `data` must not be None."""
         return Described(self.data or b"")
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """Return the unique names of top-level columns of strings or bytes, by leaf number."""
+        """Return top-level columns of strings or bytes whose names are unique, by leaf number."""
         fields = {field.name: field.type for field in self.arrow_schema}
         times = Counter(self.leaf_paths)
         return {
@@ -240,7 +240,7 @@ class Footer:
         return [0, *accumulate(counts)]
 
     def forget_much(self) -> None:
-        """Drop cached facts until they are within their memory limit; do not drop the footer."""
+        """Drop cached facts until they fit in their memory limit; the footer is not dropped."""
         if len(self.chunks) > _MOST_CHUNKS:
             self.chunks.clear()
         if len(self.row_bytes) > _MOST_PAGES:
@@ -255,7 +255,7 @@ class Footer:
 
     @cached_property
     def leaf_paths(self) -> tuple[str, ...]:
-        """Parquet's dotted path of every leaf column (`add.tags.key_value.key`)."""
+        """Return Parquet's dotted path of every leaf column (`add.tags.key_value.key`)."""
         schema = self.metadata.schema
         return tuple(schema.column(number).path for number in range(len(schema)))
 
@@ -264,17 +264,17 @@ class Footer:
         return sum(self.metadata.row_group(group).num_rows for group in groups)
 
     def total_bytes(self, groups: Sequence[int]) -> int:
-        """The uncompressed size of row groups in bytes."""
+        """Return the uncompressed size of row groups in bytes."""
         return sum(self.metadata.row_group(group).total_byte_size for group in groups)
 
     @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """The path of every leaf column, without levels of lists and maps (`("add", "tags")`)."""
+        """Return the path of every leaf, without levels of lists and maps (`("add", "tags")`)."""
         return self.leaf_numbers.leaves
 
     @cached_property
     def leaf_numbers(self) -> LeafNumbers:
-        """The numbers of leaf columns by the fields to which they belong."""
+        """Return the numbers of the leaf columns, by the fields to which they belong."""
         stored = self.arrow_schema.serialize().to_pybytes()
         find = _recent_numbers if len(stored) <= _MOST_SCHEMA_BYTES else _recent_numbers.__wrapped__
         return find(stored, self.leaf_paths)
@@ -294,16 +294,16 @@ def repeated_texts(
     chunks_of: Callable[[Collection[int]], ColumnChunks],
     read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]],
 ) -> list[str]:
-    """Return the string columns that are faster to read as dictionary entries.
+    """Return the string columns that are faster to decode as dictionaries.
 
-    If there are few distinct strings, Arrow needs twice as long to decode them as plain strings.
+    If a column has few distinct strings, decoding them as plain strings takes Arrow twice as long.
 
     Args:
         footer: the footer of the file.
         groups: the row groups to read.
         leaves: the numbers of the columns to read.
-        chunks_of: returns the facts about the column chunks of some columns, and loads the footer's
-            bytes.
+        chunks_of: returns the facts about the column chunks of some columns; loads the footer's
+            bytes first.
         read_ranges: reads parts of the file.
 
     Cost: one read of some bytes of each string column chunk whose values are all in a dictionary.
@@ -328,7 +328,7 @@ def repeated_texts(
     try:
         return [footer.texts[leaf] for leaf in texts if has_few(leaf)]
     except DamagedPageError:
-        return []  # Arrow will raise the error
+        return []  # the file is damaged; Arrow then raises the error
 
 
 class RecentFooters(Recent[Footer]):
@@ -351,9 +351,10 @@ RECENT_FOOTERS: Final = RecentFooters(_MOST_FOOTERS)
 
 
 class FetchedFooters:
-    """A thread-safe cache of fetched footers and small files that one change reads again.
+    """A thread-safe cache of footers and small files that were fetched and will be read again.
 
-    Local files use `RECENT_FOOTERS` instead. Entries are never dropped; a full cache adds no more.
+    Local files use `RECENT_FOOTERS` instead. Entries are never dropped; a full cache accepts no
+    more.
     """
 
     def __init__(self) -> None:
@@ -366,7 +367,7 @@ class FetchedFooters:
         return self._kept.get(path)
 
     def keep(self, path: str, footer: Footer) -> None:
-        """Cache a footer and the data that was fetched with it, if the cache is not full."""
+        """Cache a footer and the data that was fetched with it, unless the cache is full."""
         if footer.tail is None:
             return
         with self._lock:
@@ -390,12 +391,12 @@ _LONGEST_FIXED_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class RowSizes:
-    """Estimates the decoded size of a file's rows.
+    """Estimates the size of decoded rows of a file.
 
     Args:
         footer: the footer of the file.
-        chunks_of: returns the facts about the column chunks of some columns, and loads the footer's
-            bytes.
+        chunks_of: returns the facts about the column chunks of some columns; loads the footer's
+            bytes first.
         read_ranges: reads parts of the file.
         first_row: reads the first row of a row group and leaf, with strings as dictionaries.
     """
@@ -408,9 +409,9 @@ class RowSizes:
     def of(self, groups: Sequence[int], leaves: Sequence[int]) -> int:
         """Return the approximate maximum size of a row in bytes.
 
-        For strings outside of dictionaries and for lists, the mean length is used, because all of
-        their bytes are in the file. For dictionary entries, the maximum length is used, because
-        entries may repeat.
+        For lists, and for strings outside of dictionaries, the mean length is used, because the
+        file contains all of their bytes. For dictionary entries, the maximum length is used,
+        because many rows may have the longest entry.
 
         Args:
             groups: the row groups to read.
@@ -430,7 +431,7 @@ class RowSizes:
             schema.column(leaf).max_repetition_level for leaf in unsure
         )
         if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
-            return fixed  # the entries cannot make the rows too large
+            return fixed  # even the longest entries cannot make the rows too large
         chunks = self.chunks_of(unsure)
         return fixed + max(
             sum(self._leaf(group, leaf, chunks[group][leaf]) for leaf in unsure) for group in groups
@@ -443,7 +444,7 @@ class RowSizes:
         try:
             found = self._measured(group, leaf, chunk)
         except (DamagedPageError, pa.ArrowException, OSError):
-            return 0  # Arrow will raise the error
+            return 0  # the chunk is damaged; Arrow then raises the error
         self.footer.row_bytes[group, leaf] = found
         return found
 
@@ -463,7 +464,7 @@ class RowSizes:
 
 
 def is_fixed(column: Any) -> bool:
-    """Whether each row has one value of this leaf, and all values have the same length."""
+    """Whether each row has exactly one value of this leaf, and all values have the same length."""
     return column.physical_type != "BYTE_ARRAY" and not column.max_repetition_level
 
 
@@ -474,7 +475,7 @@ def _fixed_bytes(column: Any) -> int:
 
 
 def _longest(batch: pa.RecordBatch) -> int:
-    """Return the maximum length of an entry of the nested dictionaries."""
+    """Return the maximum length of an entry in the dictionaries of a batch, at any depth."""
     return max((_longest_below(column) for column in batch.columns), default=0)
 
 

@@ -1,8 +1,8 @@
-"""Finding a Parquet footer in a file, and parsing its facts about column chunks.
+"""Finding the Parquet footer of a file, and parsing the facts about column chunks in it.
 
-pyarrow (26) ends the process if a column chunk with damaged bounds or sizes is requested
+pyarrow (26) crashes the process if a column chunk with damaged bounds or sizes is requested
 (`row_group(n).column(n)`), or if a damaged footer is written again. To avoid this, this module
-parses the few fields that it needs from the footer's bytes.
+parses the few required fields from the footer's bytes.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -32,10 +32,10 @@ _COLUMNS = 1
 _META_DATA = 3
 _OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
 _ENCRYPTION = 8
-_STARTS_AT = -1  # pseudo field number for the position of the struct in the footer
+_STARTS_AT = -1  # pseudo field: the position of the struct in the footer
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
-# The fields to read from a struct, and recursively from its inner structs.
+# The fields to read of a struct; each maps to the fields to read of its inner structs.
 _Fields = Mapping[int, "_Fields"]
 _COLUMN_CHUNK: Final[_Fields] = {
     _META_DATA: {
@@ -56,18 +56,18 @@ NullCounts = list[list[int | None]]
 
 
 class ColumnChunk(NamedTuple):
-    """The footer's facts about one column chunk; None for a missing fact.
+    """The facts about one column chunk in the footer; None for a missing fact.
 
     Attributes:
         null_count: the number of NULLs.
         min_value: the lower bound, encoded as the physical type.
         max_value: the upper bound, encoded as the physical type.
-        is_ordered: whether the bounds use the order of the logical type. Otherwise an old writer
+        is_ordered: whether the bounds follow the order of the logical type. If not, an old writer
             has compared the values as signed numbers.
         start: the position of the chunk's pages in the file.
         stored_bytes: the compressed length of the pages.
-        offset_index: the range of the offset index (positions of pages); None for an encrypted
-            column.
+        offset_index: the range of the offset index (positions of pages); None if the column is
+            encrypted.
         column_index: the range of the column index (bounds of pages).
         details_at: the position of the chunk's description in the footer.
     """
@@ -91,12 +91,12 @@ class ColumnChunk(NamedTuple):
         start, length = self.start, self.stored_bytes
         if start is None or length is None or not 0 <= start <= file_bytes or length < 0:
             raise pa.ArrowInvalid(f"a column chunk of {length} bytes at {start}")
-        # Before 1.2.9, parquet-mr did not include the dictionary page's header in the length.
+        # Before 1.2.9, parquet-mr did not include the header of the dictionary page in the length.
         return start, min(file_bytes, start + length + 100)
 
 
 ColumnChunks = tuple[tuple[ColumnChunk, ...], ...]
-"""By row group and leaf column."""
+"""The facts about all column chunks, by row group and leaf column."""
 _UNKNOWN_CHUNK: Final = ColumnChunk()
 
 
@@ -117,7 +117,7 @@ class FileTail(NamedTuple):
 
 
 def tail_bytes(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> int:
-    """Return the number of bytes that `fetch_tail` requests first."""
+    """Return the number of bytes that the first request of `fetch_tail` fetches."""
     is_small = size_bytes <= _SMALL_FILE_BYTES or fetches_whole(store, path)
     return size_bytes if is_small and not footer_only else min(size_bytes, _TAIL_BYTES)
 
@@ -129,21 +129,21 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
         store: the store of the file.
         path: the decoded path.
         size_bytes: the file's length according to the log.
-        footer_only: whether only the footer is wanted. Otherwise a small file is read whole, which
+        footer_only: whether only the footer is needed. If not, a small file is fetched whole, which
             is faster than a second request.
 
     Raises:
         pa.ArrowInvalid: the file is not a Parquet file.
 
-    Cost: one range request, or two for a large footer. If the length is wrong, also one `stat` and
-        the same requests again.
+    Cost: one range request, or two for a large footer. If `size_bytes` is wrong, also one `stat`
+        and the same requests again.
     """
     start = size_bytes - tail_bytes(store, path, size_bytes, footer_only=footer_only)
     try:
         (tail,) = store.read_ranges(path, [(start, size_bytes)])
     except ObjectNotFoundError:
         raise
-    except StorageError:  # S3 reports this for a range that begins after the end
+    except StorageError:  # raised by S3 for a range that begins after the end
         true_size = store.stat(path).size_bytes
         if true_size == size_bytes:
             raise
@@ -164,7 +164,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
 
 
 def local_footer(native: str) -> bytes:
-    """Read the footer's bytes of a file that Arrow has opened, so its stated length is valid."""
+    """Read the footer of a file that Arrow has opened, so the footer's length is valid."""
     with Path(native).open("rb") as file:
         file.seek(-8, io.SEEK_END)
         length = struct.unpack("<I", file.read(4))[0]
@@ -178,7 +178,7 @@ def as_file(footer: bytes) -> bytes:
 
 
 def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> ColumnChunks:
-    """Return a footer's facts about its column chunks, by row group and leaf column.
+    """Return the facts about the column chunks of a footer, by row group and leaf column.
 
     Args:
         footer: the stored bytes of a file's `FileMetaData`.
@@ -223,14 +223,14 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         return _UNKNOWN_CHUNK
     chunk = fields.get(_META_DATA, {})
     start, dictionary = chunk.get(_DATA_PAGES), chunk.get(_DICTIONARY_PAGE)
-    # Old writers store 0 or a wrong position if there is no dictionary.
+    # If there is no dictionary, old writers store 0 or a wrong position.
     if dictionary is not None and start is not None and 0 < dictionary < start:
         start = dictionary
     found = chunk.get(_STATISTICS, {})
     count, low, high = found.get(_NULL_COUNT), found.get(_MIN_VALUE), found.get(_MAX_VALUE)
     if not is_ordered or not isinstance(low, bytes) or not isinstance(high, bytes):
         low, high = found.get(_OLD_MIN), found.get(_OLD_MAX)
-        is_ordered = low is None and high is None  # a chunk of NULLs has no bounds
+        is_ordered = low is None and high is None  # a chunk that contains only NULLs has no bounds
     stored = chunk.get(_COMPRESSED_SIZE)
     return ColumnChunk(
         null_count=count if isinstance(count, int) else None,
@@ -246,7 +246,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
 
 
 def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange | None:
-    """Return the range of an index; None if it is missing or the column is encrypted."""
+    """Return the range of an index; None if the index is missing or the column is encrypted."""
     start, size = fields.get(offset), fields.get(length)
     if not isinstance(start, int) or not isinstance(size, int) or _ENCRYPTION in fields:
         return None
@@ -254,7 +254,7 @@ def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange 
 
 
 class _FooterReader:
-    """Reads the fields of `_FOOTER` from a struct in Thrift's compact protocol; skips others.
+    """Reads the fields in `_FOOTER` from a struct in Thrift's compact protocol, and skips others.
 
     Args:
         data: the bytes of the footer.

@@ -1,8 +1,8 @@
-"""Stored row groups: finding them in a footer, checking them, describing them for another file.
+"""Stored row groups: finding them in a footer, checking them, and describing them for another file.
 
-A footer is not trusted. Ranges must be within the file, and the pages must be at the stated
-positions with the stated number of values. Damaged indexes and Bloom filters are not copied,
-because they are optional.
+A footer is not trusted. Ranges must be within the file, and the stated positions must have pages
+with the stated number of values. Damaged indexes and Bloom filters are optional, so they are not
+copied.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -78,22 +78,22 @@ class StoredChunk:
 
     @property
     def meta(self) -> Struct:
-        """The fields of `ColumnMetaData`."""
+        """Return the fields of `ColumnMetaData`."""
         return thrift.struct(self.fields, _META)
 
     @property
     def plain_bytes(self) -> int:
-        """The uncompressed length of the pages; 0 if not in the footer."""
+        """Return the uncompressed length of the pages; 0 if the footer lacks it."""
         return max(0, thrift.number(self.meta, _PLAIN_BYTES) or 0)
 
     @property
     def codec(self) -> int | None:
-        """The number of the compression codec."""
+        """Return the number of the compression codec."""
         return thrift.number(self.meta, _CODEC)
 
     @property
     def null_count(self) -> int | None:
-        """The number of NULLs; None if not in the footer."""
+        """Return the number of NULLs; None if the footer lacks it."""
         if _STATISTICS not in self.meta:
             return None
         count = thrift.number(thrift.struct(self.meta, _STATISTICS), _NULL_COUNT)
@@ -101,7 +101,7 @@ class StoredChunk:
 
     @property
     def statistics(self) -> Struct:
-        """The fields of `Statistics`."""
+        """Return the fields of `Statistics`."""
         return thrift.struct(self.meta, _STATISTICS) if _STATISTICS in self.meta else {}
 
     @property
@@ -137,17 +137,17 @@ class StoredGroup:
 
     @property
     def stored_bytes(self) -> int:
-        """The stored length of the pages of all columns."""
+        """Return the stored length of the pages of all columns."""
         return sum(chunk.end - chunk.start for chunk in self.chunks)
 
     @property
     def codecs(self) -> frozenset[int | None]:
-        """The numbers of its compression codecs."""
+        """Return the numbers of the compression codecs."""
         return frozenset(chunk.codec for chunk in self.chunks)
 
     @property
     def has_its_values(self) -> bool:
-        """Whether each column has at least one value per row, and the rows fit a mask."""
+        """Whether each column has a value for each row, and there are fewer than 2**31 rows."""
         has_all = all(chunk.num_values >= self.num_rows for chunk in self.chunks)
         return has_all and self.num_rows < _MOST_ROWS
 
@@ -220,7 +220,7 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
 
 
 def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
-    """Encode a footer with these row groups, and all other fields of `template`.
+    """Encode a footer with the given row groups, and with all other fields of `template`.
 
     Args:
         template: the footer of a file with the same schema.
@@ -246,14 +246,14 @@ def moved_group(
 ) -> tuple[Struct, tuple[Struct, ...]]:
     """Return the fields of a row group at its new position, and the fields of its column chunks.
 
-    The fields contain no positions of indexes and Bloom filters; `put_spot` adds them.
+    The fields have no positions of indexes and Bloom filters; `put_spot` adds these positions.
 
     Args:
         group: the stored row group.
         starts: the new position of the pages of each column chunk.
-        has_orders: whether the bounds use the order of the logical type. Otherwise bounds are left
-            out, because the new footer states this order.
-        may_be_cut: whether the writer of the row group truncates long bounds in indexes. Then
+        has_orders: whether the bounds follow the order of the logical type. If not, bounds are
+            omitted, because the new footer states this order.
+        may_be_cut: whether the writer of the row group truncates long bounds in indexes. If so,
             bounds of strings are not marked as exact, because the new footer states another writer.
     """
     columns = tuple(
@@ -276,7 +276,7 @@ def moved_group(
 
 
 def put_spot(column: Struct, place: str, start: int, num_bytes: int) -> None:
-    """Set the position of `bloom`, `bounds` or `offsets` in a column chunk's fields."""
+    """Set the position of `bloom`, `bounds` or `offsets` in the fields of a column chunk."""
     at, length, is_inner = _EXTRAS[place]
     fields: Struct = column[_META].value if is_inner else column
     fields[at] = Value(thrift.INT64, start)
@@ -298,7 +298,7 @@ def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
     return start, start + num_bytes
 
 
-# The fields for the position and length of each optional part; True: fields of ColumnMetaData.
+# The fields for position and length of each optional part; True if they are in ColumnMetaData.
 _EXTRAS: Final = {
     "bloom": (_BLOOM_AT, _BLOOM_BYTES, True),
     "bounds": (_BOUNDS_AT, _BOUNDS_BYTES, False),
@@ -321,7 +321,7 @@ def _moved_chunk(
             del meta[place]
     if _STATISTICS in meta:
         lost = set() if keeps_bounds else {*_BOUNDS}
-        if forgets_exactness:  # remove only flags that state that a bound is exact
+        if forgets_exactness:  # remove flags only if they state that a bound is exact
             found = chunk.statistics
             lost |= {key for key in _ARE_EXACT if key in found and found[key].value is True}
         kept = {key: value for key, value in chunk.statistics.items() if key not in lost}
@@ -359,7 +359,7 @@ def _chunk(fields: Struct, end: int) -> StoredChunk:
 _REPEATED: Final = 2
 _FIXED: Final = 7
 Annotation = tuple[Any, ...] | None
-# The logical types of old converted types.
+# Maps each converted type, which older writers use, to its logical type.
 _CONVERTED: Final[dict[int, Annotation]] = {
     0: (1, ()),
     1: (2, ()),
@@ -379,7 +379,7 @@ _PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width
 
 
 class SchemaElement(NamedTuple):
-    """The properties of a schema element on which the meaning of stored values depends.
+    """The properties of a schema element that determine the meaning of its stored values.
 
     Attributes:
         name: the name of the column.
@@ -388,7 +388,7 @@ class SchemaElement(NamedTuple):
         repetition: whether the column is required, optional or repeated.
         num_children: the number of children of a group.
         field_id: the field id, or None.
-        annotation: the logical type, which may be converted from a converted type.
+        annotation: the logical type, or the logical type of the converted type.
     """
 
     name: bytes
@@ -401,7 +401,7 @@ class SchemaElement(NamedTuple):
 
 
 def element_of(fields: Struct) -> SchemaElement:
-    """Return an element of a footer's schema."""
+    """Return a schema element of a footer."""
     physical = thrift.number(fields, 1)
     field_id = thrift.number(fields, 9)
     return SchemaElement(
@@ -436,7 +436,7 @@ def _annotation(fields: Struct, physical: int | None) -> Annotation:
 
 
 def _plain(value: Any) -> Any:
-    """Return a Thrift value for comparisons, without the widths of its integers."""
+    """Return a Thrift value without the widths of its integers, so that it can be compared."""
     if isinstance(value, dict):
         return tuple((number, _plain(value[number].value)) for number in sorted(value))
     if isinstance(value, thrift.Elements):
@@ -445,7 +445,7 @@ def _plain(value: Any) -> Any:
 
 
 def flat_leaves(schema: Sequence[SchemaElement]) -> Iterator[bool]:
-    """Yield for each leaf column whether it has exactly one value per row."""
+    """Yield, for each leaf column, whether it has exactly one value per row."""
 
     def below(position: int, *, is_flat: bool) -> tuple[list[bool], int]:
         element = schema[position]

@@ -1,7 +1,7 @@
 """Reading some rows of a Parquet file: only the pages that contain them, if that saves time.
 
 If there is no offset index, or if it does not match the pages, whole column chunks are read, and
-other rows are dropped.
+the other rows are dropped.
 
 Protocol: none; Apache Parquet's page index
 """
@@ -42,7 +42,7 @@ _WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
 
 
 class PagedReader:
-    """Reads rows of a file by their numbers; several threads may use it once the index is loaded.
+    """Reads rows of a file by their numbers; thread-safe once the index is loaded.
 
     Args:
         store: the store of the file.
@@ -58,7 +58,7 @@ class PagedReader:
     def load_index(
         self, groups: Sequence[int], leaves: Sequence[int], bounded: Sequence[int] = ()
     ) -> None:
-        """Load the page index, unless reading whole column chunks is faster.
+        """Load the page index, unless it is faster to read whole column chunks.
 
         Args:
             groups: the row groups of which some rows will be read.
@@ -68,8 +68,8 @@ class PagedReader:
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: one range request; nothing for parts that were loaded before or fetched with the
-            footer.
+        Cost: one range request; nothing for parts of the index that were loaded or fetched with the
+            footer before.
         """
         if not PAGED.is_on:
             return
@@ -110,7 +110,7 @@ class PagedReader:
             self._stored[key] = (index.read(*place), chunks[group][leaf])
 
     def knows(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
-        """Whether there are few row groups, and the bounds of all of their pages are loaded."""
+        """Whether there are few row groups, and the bounds of all their pages are loaded."""
         known = self._reader.footer.bounds
         return (
             PAGED.is_on
@@ -120,7 +120,7 @@ class PagedReader:
         )
 
     def bounds(self, group: int, leaf: int) -> tuple[Pages, list[ColumnChunk]] | None:
-        """Return the pages of a column chunk and the facts about their values, if loaded."""
+        """Return the pages of a column chunk and facts about their values; None if not loaded."""
         pages, bounds = self._pages(group, leaf), self._reader.footer.bounds
         if pages is None:
             return None
@@ -185,7 +185,7 @@ class PagedReader:
                 footer = self._reader.footer
                 return excerpt.decode(footer.described, segments, wanted, footer.texts)
             except (DamagedPageError, pa.ArrowException, OSError):
-                segments = None  # read everything; Arrow then raises its error
+                segments = None  # the index is wrong: read whole column chunks
         groups = self._groups(wanted)
         own = self._own()
         try:
@@ -197,7 +197,7 @@ class PagedReader:
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether reading rows sends no request."""
+        """Whether rows can be read without a request."""
         return self._is_local or self._reader.footer.whole is not None
 
     def row_bytes(
@@ -205,7 +205,7 @@ class PagedReader:
     ) -> int:
         """Return the size of a decoded row in bytes; see `read` for the arguments.
 
-        Without `segments`, strings of remote files are assumed to be empty.
+        If `segments` is None, strings of remote files count as empty.
         """
         if segments is None and not self.is_at_hand:
             schema = self._reader.metadata.schema
@@ -223,7 +223,7 @@ class PagedReader:
             own.close()
 
     def _own(self) -> ParquetReader:
-        """Return a new reader of the file, because readers are not thread-safe."""
+        """Return another reader of the file, because readers are not thread-safe."""
         return open_parquet(
             self._store,
             self._reader.path,
@@ -256,7 +256,7 @@ class PagedReader:
         return plan_excerpt(groups, columns, whole_part, len(paths), size)
 
     def _has_pages(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> bool:
-        """Whether the pages of at least one of these columns are loaded."""
+        """Whether the page positions of at least one of these columns are loaded."""
         return any(
             self._pages(group, leaf) is not None
             for group in self._groups(wanted)

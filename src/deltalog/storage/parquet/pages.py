@@ -1,6 +1,6 @@
 """The pages of a Parquet column chunk: their positions, rows and bounds.
 
-A file's offset index contains the positions of pages, and its column index the bounds of their
+A file's offset index contains the positions of pages; its column index contains the bounds of their
 values. Neither is trusted: an index that contradicts itself or the footer is ignored, and page
 headers are compared with the index before pages are decoded.
 
@@ -44,11 +44,11 @@ class Pages(NamedTuple):
     """The contiguous data pages of a column chunk.
 
     Args:
-        start: the position of the chunk in the file; the dictionary page, if any, precedes the data
-            pages.
+        start: the position of the chunk in the file. If there is a dictionary page, it is before
+            the data pages.
         offsets: the position of each data page, followed by the end of the last page.
-        rows: the number of the first row of each page in the row group, followed by the number of
-            rows.
+        rows: for each page, the number of its first row in the row group; then the number of rows
+            of the row group.
     """
 
     start: int
@@ -57,11 +57,11 @@ class Pages(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The end of the chunk."""
+        """Return the end of the chunk."""
         return self.offsets[-1]
 
     def around(self, rows: RowRange) -> tuple[int, int]:
-        """Return the numbers of the first page with some of these rows, and after the last page."""
+        """Return the number of the first page with any of these rows, and after the last page."""
         return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
 
 
@@ -71,8 +71,8 @@ class PageHeader(NamedTuple):
     Args:
         has_dictionary: whether the values are indices of dictionary entries.
         num_values: the number of values, including NULLs.
-        uncompressed_bytes: the decompressed size, including the header.
-        end: the end of the page in the given bytes.
+        uncompressed_bytes: the decompressed size of the page, including its header.
+        end: the end of the page in the bytes that were parsed.
     """
 
     has_dictionary: bool
@@ -86,7 +86,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
 
     Args:
         data: the stored index.
-        chunk: the footer's facts about the chunk, which dictionary and pages must fill exactly.
+        chunk: the footer's facts about the chunk. Dictionary and pages must fill the chunk exactly.
         num_rows: the number of rows of the row group.
     """
     start, length = chunk.start, chunk.stored_bytes
@@ -104,7 +104,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
         ascends = all(before < after for before, after in pairwise(rows))
         grows = all(before < after for before, after in pairwise(offsets))
         fits = 0 < start <= offsets[0] and offsets[-1] == start + length
-    except _DAMAGE:  # includes the TypeErrors of comparisons with fields of a wrong kind
+    except _DAMAGE:  # such as a TypeError from comparing a field of a wrong kind
         return None
     if not (rows[0] == 0 and ascends and grows and follow and fits):
         return None
@@ -120,7 +120,8 @@ def parse_column_index(
         data: the stored index.
         pages: the pages of a column that is not repeated.
         has_order: whether the footer states the order of bounds.
-        fixed_bytes: the length of every value; a truncated bound is then ignored.
+        fixed_bytes: the length of every value, if it is fixed; then bounds of another length are
+            ignored.
     """
     try:
         fields = thrift.read_plain(data)[0]
@@ -158,16 +159,16 @@ def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
 
 
 def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRange]:
-    """Return the smallest runs of rows that are whole pages in all leaves, for the wanted rows.
+    """Return the smallest row ranges around the wanted rows that are whole pages in all leaves.
 
-    A nested column can only be assembled from the same rows of each of its leaves.
+    A nested column can be assembled only if its leaves have the same rows.
 
     Args:
         leaves: the pages of each leaf of a column.
         wanted: the wanted rows of a row group, ascending.
 
     Returns:
-        Runs of rows in ascending order, with gaps between them.
+        Ranges of rows in ascending order, with gaps between them.
     """
     found: list[RowRange] = []
     for rows in wanted:
@@ -182,7 +183,7 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRang
 
 
 def _around(leaves: Sequence[Pages], rows: RowRange) -> RowRange:
-    """Return the smallest range around `rows` that begins and ends at page limits of every leaf."""
+    """Return the smallest range around `rows` that consists of whole pages in every leaf."""
     while True:
         before = rows
         for pages in leaves:
@@ -198,7 +199,7 @@ def read_headers(
     """Check the headers of contiguous data pages.
 
     Args:
-        data: the bytes of whole pages, headers included.
+        data: the bytes of whole pages, including their headers.
         num_rows: the expected number of rows of each page.
         is_repeated: whether a row may have any number of values.
         most_bytes: the maximum decompressed size of a page.
@@ -245,7 +246,7 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
 
 
 def num_entries(data: bytes) -> int:
-    """Return the number of entries of a dictionary.
+    """Return the number of entries of a dictionary page.
 
     Args:
         data: the start of the dictionary page, with its header.
@@ -307,7 +308,7 @@ def _data_page(
 
 
 def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[int, Any], int]:
-    """Return the fields of a page's header, and its end."""
+    """Return the fields of a page's header, and the end of the header."""
     try:
         header, body = thrift.read_plain(data, position)
     except _DAMAGE as error:

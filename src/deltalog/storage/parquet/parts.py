@@ -1,4 +1,4 @@
-"""Helpers of `parquet`: byte ranges, leaf columns, dictionary strings, bounds, errors."""
+"""Parts of Parquet files: byte ranges, leaf columns, dictionary strings, bounds, errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def coalesce(
 ) -> list[ByteRange]:
     """Merge sorted ranges if reading the gap between them is faster than another request.
 
-    Long ranges are split into equal parts, which are requested concurrently, because a connection
+    Long ranges are split into equal parts that are requested concurrently, because one connection
     transfers only about 100 MB/s.
     """
     merged: list[ByteRange] = []
@@ -78,7 +78,7 @@ class Segments:
         self._parts.insert(place, data)
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`, which must have been added before."""
+        """Return the bytes from `start` to `end`; they must have been added before."""
         pieces = []
         place = bisect.bisect(self._starts, start) - 1
         while start < end:
@@ -95,10 +95,10 @@ class Segments:
 
 
 class FetchedParts:
-    """A file object over fetched parts, from which Arrow reads.
+    """A file object for Arrow that reads from the fetched parts of a file.
 
-    Arrow has a reference to this object that Python's garbage collector does not see. If this
-    object referred to the reader that owns Arrow's file, neither would ever be freed.
+    Python's garbage collector does not see Arrow's reference to this object. If this object
+    referred to the reader that owns Arrow's file, neither object would ever be freed.
 
     Attributes:
         segments: the parts that can be read.
@@ -108,11 +108,11 @@ class FetchedParts:
         self.segments: Segments = Segments()
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`."""
+        """Return the bytes from `start` to `end`."""
         return self.segments.read(start, end)
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
-        """The bytes of each of these ranges."""
+        """Return the bytes of each range."""
         return [self.read(start, end) for start, end in ranges]
 
 
@@ -142,7 +142,7 @@ def leaf_columns(schema: pa.Schema) -> Iterator[Leaf]:
 
 
 class LeafNumbers:
-    """The numbers of leaf columns by the fields to which they belong.
+    """The numbers of leaf columns, by the fields to which they belong.
 
     Args:
         schema: the Arrow schema.
@@ -154,7 +154,7 @@ class LeafNumbers:
 
     def __init__(self, schema: pa.Schema, leaf_paths: Sequence[str]) -> None:
         leaves = tuple(walk_leaves(schema))
-        if len(leaves) != len(leaf_paths):  # the schema contains a type whose leaves are unknown
+        if len(leaves) != len(leaf_paths):  # the leaves of a type in the schema are unknown
             leaves = tuple(tuple(path.split(".")) for path in leaf_paths)
         self.leaves = leaves
         self._names = frozenset(schema.names)
@@ -223,11 +223,11 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
 
 
 def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with strings instead of dictionary entries in the named columns.
+    """Return the table with strings instead of dictionary entries in some columns.
 
     Raises:
-        pa.ArrowException: an index is not in its dictionary, or the strings are too long for an
-            array.
+        pa.ArrowException: an index is not in its dictionary, or the strings of an array are too
+            long.
     """
     for name in names:
         index = table.schema.get_field_index(name)
@@ -240,17 +240,17 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
-    """Return `write_statistics` for a new file, without floating-point columns.
+    """Return the `write_statistics` for a new file, which excludes floating-point columns.
 
-    Arrow ignores NaN in a column's bounds. In Spark and DuckDB, NaN is the greatest number, so
-    these bounds would make them skip row groups that contain NaN.
+    Arrow ignores NaN in the bounds of a column. In Spark and DuckDB, NaN is the greatest number, so
+    they would skip row groups that contain NaN because of such bounds.
 
     Args:
         schema: the schema of the file.
         wanted: the value of `write_statistics` for pyarrow: all, none, or dotted paths.
 
     Returns:
-        `wanted`, or a list of paths if a column had to be left out.
+        `wanted`, or a list of paths if a column must be excluded.
     """
     if wanted is False:
         return False
@@ -265,7 +265,7 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
 
 
 _ITEMS_PER_CORE: Final = 2
-"""The number of parts per thread; more than one, because decoding times are only estimates."""
+"""The number of parts per thread; more than one, because the decoding times are estimates."""
 
 
 def open_file(
@@ -318,12 +318,13 @@ def read_side_by_side(
     """Return columns of some row groups, decoded by several threads.
 
     Args:
-        opened: opens the file anew for each thread.
+        opened: opens the file again; called for each thread.
         groups: the numbers of the row groups.
         leaves: the numbers of the leaf columns, ascending.
         columns: the top-level column of each leaf.
         sizes: the relative decoding time of each leaf.
-        texts: the columns that `opened` reads as dictionary entries; the result has strings.
+        texts: the columns that `opened` reads as dictionary entries; they are strings in the
+            result.
 
     Returns:
         Columns in the file's order.
@@ -344,7 +345,7 @@ def read_side_by_side(
 def _column_runs(
     leaves: Sequence[int], columns: Sequence[str], sizes: Sequence[int], most: int
 ) -> list[list[int]]:
-    """Split the leaves into runs of whole columns with about equal decoding times."""
+    """Split the leaves into lists of whole columns with about equal decoding times."""
     numbered = zip(columns, leaves, sizes, strict=True)
     whole = [list(column) for _, column in groupby(numbered, lambda leaf: leaf[0])]
     weights = [sum(size for *_, size in column) + 1 for column in whole]
@@ -387,11 +388,11 @@ def decode_bounds(
     physical_type: str,
     arrow_type: pa.DataType,
 ) -> pa.Array[Any] | None:
-    """Decode the bounds of a column; missing bounds are NULL. Return None if none can be used.
+    """Decode the bounds of a column, with NULL for a missing bound; None if no bound is usable.
 
     Args:
         stored: the bounds in PLAIN encoding without a length.
-        are_ordered: whether the bounds use the order of the logical type. Old writers compared
+        are_ordered: whether the bounds follow the order of the logical type. Old writers compared
             values as signed numbers, which is wrong for strings and unsigned numbers.
         physical_type: Parquet's name of the physical type.
         arrow_type: the Arrow type of the column.
@@ -413,7 +414,7 @@ def decode_bounds(
 def _decoder(
     physical: str, kind: pa.DataType
 ) -> tuple[Callable[[bytes], Any], pa.DataType, bool] | None:
-    """Return a decoder for bounds, its Arrow type, and whether bounds must use the logical order.
+    """Return a decoder for bounds, its Arrow type, and whether it needs the logical type's order.
 
     Return None for floating-point columns, because writers ignore NaN in their bounds.
     """

@@ -1,8 +1,8 @@
 """Row groups with some replaced pages, for another file.
 
-For a column chunk with one value per row and without a dictionary, unchanged pages are copied, and
-new pages replace the others. Any other column chunk is encoded completely. Pages, dictionaries,
-bounds and Bloom filters contain no value of a removed row.
+If a column chunk has one value per row and no dictionary, its unchanged pages are copied, and new
+pages replace the others. Any other column chunk is encoded completely. Pages, dictionaries, bounds
+and Bloom filters contain no value of a removed row.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -62,7 +62,7 @@ _UNORDERED: Final = 0
 
 
 class BytePiece(NamedTuple):
-    """Bytes of a source."""
+    """A range of bytes of a source."""
 
     source: ByteSource
     start: int
@@ -70,12 +70,12 @@ class BytePiece(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of pages to replace.
+    """Consecutive pages that are replaced.
 
     Attributes:
         first: the number of the first page.
         end: the number after the last page.
-        new: the new pages; None removes the old pages.
+        new: the new pages; None means that the old pages are removed.
     """
 
     first: int
@@ -98,19 +98,19 @@ class ChunkBounds(NamedTuple):
 
 
 class PatchedLeaf(Protocol):
-    """A column chunk for another file."""
+    """A column chunk that is written to another file."""
 
     @property
     def num_rows(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         ...
 
     def pieces(self) -> Sequence[BytePiece]:
-        """The bytes of its pages, in order."""
+        """Return the bytes of the pages, in order."""
         ...
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
-        """Return fields, column index and offset index of the chunk, for pages from `start` on."""
+        """Return fields, column index and offset index, for pages that begin at `start`."""
         ...
 
 
@@ -119,7 +119,7 @@ class EncodedLeaf:
     """A column chunk that was encoded completely.
 
     Args:
-        groups: a file with one row group.
+        groups: the encoded file, which has one row group.
         number: the number of the column.
     """
 
@@ -128,11 +128,11 @@ class EncodedLeaf:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return self.groups.num_rows
 
     def pieces(self) -> Sequence[BytePiece]:
-        """Return all pages of the chunk."""
+        """Return the bytes of all pages of the chunk."""
         return [BytePiece(self.groups.source, self._chunk.start, self._chunk.end)]
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
@@ -151,16 +151,16 @@ class PagedLeaf:
     """A column chunk with some replaced pages.
 
     Args:
-        old: the column chunk.
-        runs: the replaced pages, ascending.
-        num_nulls_gone: the number of NULLs on the replaced pages.
+        old: the old column chunk.
+        runs: the pages to replace, ascending.
+        num_nulls_gone: the number of NULLs on the pages to replace.
         physical_type: Parquet's name of the physical type.
         arrow_type: the Arrow type of the values.
 
     Attributes:
         num_rows: the new number of rows.
-        null_count: the new number of NULLs; None if the old footer lacks it.
-        bounds: the bounds, derived from the bounds of the pages; None if unknown.
+        null_count: the new number of NULLs; None if the old footer lacks the number.
+        bounds: the bounds of the chunk, derived from the bounds of its pages; None if unknown.
         arrow_type: the Arrow type of the values.
         is_proven: whether checksums prove that the old pages are undamaged.
     """
@@ -177,7 +177,7 @@ class PagedLeaf:
         self._old = old
         self.arrow_type: pa.DataType = arrow_type
         self.is_proven: bool = old.is_proven
-        # Runs of contiguous pages: column chunk, number of the first page, number after the last
+        # Consecutive pages: column chunk, number of the first page, number after the last
         # page.
         parts: list[tuple[ColumnPages, int, int]] = []
         position = 0
@@ -201,7 +201,7 @@ class PagedLeaf:
         self.bounds: ChunkBounds | None = self._bounds(physical_type, arrow_type)
 
     def _known_bounds(self, counts: Sequence[int]) -> list[ColumnChunk] | None:
-        """Return the facts about the values of each page; None if a page lacks them."""
+        """Return the facts about the values of each page; None if they are missing for a page."""
         found: list[ColumnChunk] = []
         for column, first, end in self._parts:
             if column.bounds is None:
@@ -231,7 +231,7 @@ class PagedLeaf:
         return ChunkBounds(lows[low], highs[high], values)
 
     def pieces(self) -> Sequence[BytePiece]:
-        """Return the old and new pages, in order."""
+        """Return the bytes of the old and new pages, in order."""
         return [
             BytePiece(column.source, column.pages.offsets[first], column.pages.offsets[end])
             for column, first, end in self._parts
@@ -274,7 +274,7 @@ class PagedLeaf:
         return fields
 
     def _column_index(self) -> bytes | None:
-        """Return the column index of the pages; None if the bounds of a page are unknown."""
+        """Return the column index; None if the bounds of a page are unknown."""
         pages = self._page_bounds
         if pages is None or self.bounds is None:
             return None
@@ -311,7 +311,7 @@ class PagedLeaf:
 def patched_group(
     footer: StoredFooter, group: StoredGroup, leaves: Sequence[PatchedLeaf], num_rows: int
 ) -> GroupsToCopy:
-    """Return a row group of these column chunks.
+    """Return a row group that consists of the given column chunks.
 
     Args:
         footer: the footer of the old file.
@@ -366,7 +366,7 @@ def _list(kind: int, values: list[Any]) -> Value:
 
 
 class PatchedBytes:
-    """A `ByteSource` that concatenates bytes of several sources."""
+    """A `ByteSource` that concatenates byte ranges of several sources."""
 
     def __init__(self) -> None:
         self._pieces: list[BytePiece] = []
@@ -374,7 +374,7 @@ class PatchedBytes:
         self.size_bytes: int = 0
 
     def add(self, piece: BytePiece) -> None:
-        """Append bytes of a source."""
+        """Append a byte range of a source."""
         last = self._pieces[-1] if self._pieces else None
         if last is not None and last.source is piece.source and last.end == piece.start:
             self._pieces[-1] = last._replace(end=piece.end)
@@ -388,11 +388,11 @@ class PatchedBytes:
         self.add(BytePiece(EncodedBytes(pa.py_buffer(data)), 0, len(data)))
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`."""
+        """Return the bytes from `start` to `end`."""
         return b"".join(one.source.read(one.start, one.end) for one in self._between(start, end))
 
     def copy(self, start: int, end: int, out: Any) -> None:
-        """Append these bytes to a file that is open for writing."""
+        """Append the bytes from `start` to `end` to a file that is open for writing."""
         for one in self._between(start, end):
             one.source.copy(one.start, one.end, out)
 
@@ -438,7 +438,7 @@ class ColumnPages(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        """The number of rows of the row group."""
+        """Return the number of rows of the row group."""
         return self.pages.rows[-1]
 
 
@@ -455,9 +455,9 @@ def column_pages(
     """Return the pages of a column chunk; None if pages of this chunk cannot be replaced.
 
     Args:
-        source: the file with its pages and indexes.
+        source: the bytes of the file, which include its pages and indexes.
         chunk: the chunk of a column with one value for each row.
-        known: the facts about the same chunk from `footer.column_chunks`.
+        known: the facts about this chunk from `footer.column_chunks`.
         num_rows: the number of rows of the row group.
         has_order: whether the footer states the order of bounds.
         fixed_bytes: the length of every value, if it is fixed.
@@ -475,7 +475,8 @@ def column_pages(
     found, is_proven = flat_pages(chunk, num_rows, source)
     rows = tuple(accumulate((one.num_values for one in found), initial=0))
     offsets = (*(one.page.start for one in found), chunk.end)
-    # Replacing pages by an index with wrong row numbers would combine values of different rows.
+    # With wrong row numbers in the index, the patched row group would combine values of different
+    # rows.
     if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
         return None
     bounds, is_usable = None, not chunk.is_floating and not may_be_cut
@@ -489,7 +490,7 @@ def column_pages(
 
 
 def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
-    """Encode the columns of some rows as pages; return None for a column with unsuitable pages.
+    """Encode some rows; return the pages of each column, or None if they cannot replace pages.
 
     Args:
         rows: at least one row; each column must have one value per row.
@@ -516,7 +517,7 @@ def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
 
 
 def has_dictionary(chunk: StoredChunk) -> bool:
-    """Whether values of a column chunk may be entries of a dictionary."""
+    """Whether a column chunk may have a dictionary."""
     found = chunk.meta.get(_ENCODINGS_PARQUET_COLUMN_PAGES)
     if found is None or found.kind not in thrift.LISTS or found.value.kind not in thrift.INTEGERS:
         return True

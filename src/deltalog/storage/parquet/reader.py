@@ -1,9 +1,9 @@
 """Reading Parquet files: footers, and the requested columns.
 
-Arrow itself reads local files. A remote file costs one range request for its footer (two if the
-footer is larger than 64 KiB) and one batch of range requests for the requested column chunks.
-`int96` timestamps are read as microseconds, because nanoseconds overflow silently (9999-12-31 would
-be 1816).
+Arrow itself reads local files. For a remote file, the footer costs one range request (two if it is
+larger than 64 KiB), and the requested column chunks cost one batch of range requests. `int96`
+timestamps are read as microseconds, because nanoseconds overflow silently (9999-12-31 would be
+1816).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def open_parquet(
     Args:
         store: the store of the file.
         path: the decoded path.
-        size_bytes: the file's length, if known; saves a request on object stores.
-        footer: the file's footer, if it was read before; saves a request.
-        footer_only: whether no rows will be read. Otherwise a small file is fetched whole.
+        size_bytes: the file's length, if known, which saves a request on object stores.
+        footer: the file's footer, if it was read before, which saves a request.
+        footer_only: whether no rows will be read. If False, a small file is fetched whole.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -86,9 +86,9 @@ class ParquetReader:
 
     Attributes:
         path: the decoded path.
-        footer: the footer, which other readers of the file may use, too.
-        metadata: pyarrow's metadata. Do not access its column chunks: pyarrow ends the process if a
-            chunk is damaged. Use `column_chunks` instead.
+        footer: the footer, which other readers of the file may also use.
+        metadata: pyarrow's metadata. Do not access its column chunks, because pyarrow crashes the
+            process if a chunk is damaged. Use `column_chunks` instead.
         arrow_schema: the Arrow schema of all columns.
     """
 
@@ -105,7 +105,7 @@ class ParquetReader:
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        # Prefer the true length, because the length in the log may be wrong.
+        # Use the true length if it is known, because the length in the log may be wrong.
         tail = None if footer is None else footer.tail
         self._size = tail.size_bytes if tail is not None else size_bytes or 0
         self._opened: pq.ParquetFile | None = None
@@ -151,12 +151,12 @@ class ParquetReader:
 
     @property
     def size_bytes(self) -> int:
-        """The file's true length, even if the caller passed another length."""
+        """Return the file's true length, even if the caller passed another length."""
         return self._size
 
     @property
     def num_rows(self) -> int:
-        """The number of rows of the file."""
+        """Return the number of rows of the file."""
         return self.metadata.num_rows
 
     @property
@@ -170,7 +170,7 @@ class ParquetReader:
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: for a local file, one read. For a remote file, one request if `open_parquet` was given
+        Cost: for a local file, one read. For a remote file, one request if `open_parquet` received
             a footer, otherwise nothing.
         """
         groups = self.column_chunks()
@@ -192,8 +192,9 @@ class ParquetReader:
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """Return the numbers of the leaf columns of `columns`, ascending.
 
-        A tuple is the path of a field, and selects all leaves below it. A string is the name of a
-        top-level column, or else Parquet's dotted path of a field. Unknown columns are ignored.
+        A tuple is the path of a field; it selects all leaves below the field. A string is the name
+        of a top-level column or, if there is no such column, Parquet's dotted path of a field.
+        Unknown columns are ignored.
         """
         if columns is None:
             return list(range(len(self.leaf_paths)))
@@ -202,7 +203,7 @@ class ParquetReader:
     def read(
         self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
     ) -> pa.Table:
-        """Read some columns of some row groups; columns that the file lacks are left out.
+        """Read some columns of some row groups; columns that are not in the file are left out.
 
         Args:
             columns: see `leaf_indices`; None means all, an empty list returns rows without columns.
@@ -225,7 +226,7 @@ class ParquetReader:
         row_groups: Sequence[int] | None = None,
         segments: Segments | None = None,
     ) -> pa.Table:
-        """Read leaf columns by number; otherwise like `read`.
+        """Read leaf columns by number; see `read` for the result, errors and cost.
 
         Args:
             leaf_indices: the numbers of the columns, ascending.
@@ -253,7 +254,7 @@ class ParquetReader:
     def fetch(
         self, ranges: Sequence[ByteRange], *, max_gap_bytes: int = _CHUNK_GAP_BYTES
     ) -> Segments:
-        """Fetch ranges of the file; neighbouring ranges share a request, and long ranges are split.
+        """Fetch ranges of the file; close ranges share a request, and long ranges are split.
 
         Args:
             ranges: the result of `missing_ranges`.
@@ -294,7 +295,7 @@ class ParquetReader:
     def stream_leaves(
         self, leaf_indices: Sequence[int], group: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `read_leaves` for one row group in batches, for large rows.
+        """Yield the rows of `read_leaves` for one row group in batches, in case rows are large.
 
         Cost: for a remote file, one batch of range requests; the memory of a few batches.
         """
@@ -413,11 +414,11 @@ class ParquetReader:
             except (pa.ArrowException, OSError):
                 if not texts:
                     raise
-                found = self._decode(groups, indices, [])  # Arrow will raise the error
+                found = self._decode(groups, indices, [])  # decode again; Arrow raises the error
         finally:
             self._fetched.segments = Segments()
-        # A damaged footer may state different numbers of rows per column, which Arrow does not
-        # check.
+        # A damaged footer may state different numbers of rows for the columns. Arrow does not check
+        # that.
         rows = self.footer.rows_of(groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
             if len(column) != rows:
@@ -442,7 +443,7 @@ class ParquetReader:
         )
 
     def _leaf_bytes(self, groups: Sequence[int], indices: Sequence[int]) -> list[int]:
-        """Return the size of each column in these row groups; equal sizes for very many columns."""
+        """Return the size of each column in these row groups; 1 for all of very many columns."""
         if len(self.leaf_paths) * len(groups) > _MOST_CHUNKS:
             return [1] * len(indices)
         chunks = self._column_chunks(indices)

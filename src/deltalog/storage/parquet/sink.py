@@ -1,7 +1,7 @@
-"""Writing Parquet files: a whole table at once, or piece by piece.
+"""Writing Parquet files: a whole table at once, or in several parts.
 
-A file is either complete or does not exist: a local file gets its name when it is closed, and a
-remote file is created with a single request.
+A file is either complete or does not exist: a local file gets its final name when it is closed, and
+a remote file is created by a single request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
     Raises:
         AlreadyExistsError: a file of this name exists.
 
-    Cost: one request, with the file in memory; a local file is written directly.
+    Cost: one request, for which the file is in memory; a local file is written directly.
     """
     row_group_size = options.pop("row_group_size", None)
     with ParquetSink(store, path, table.schema, **options) as sink:
@@ -72,18 +72,18 @@ def encode_parquet(
 
 
 class ParquetSink:
-    """Context manager that writes one Parquet file piece by piece.
+    """Context manager that writes a Parquet file in several parts.
 
-    The file is created at `path` when the `with` block ends without an exception. It never replaces
-    another file, see `NewFile`.
+    The file is created at `path` when the `with` block ends without an exception. An existing file
+    is never replaced; see `NewFile`.
 
     Args:
         store: the store of the new file.
         path: the decoded path.
-        schema: the schema of the pieces.
+        schema: the schema of the parts.
         is_unsought: see `NewFile`.
-        options: the options of `pyarrow.parquet.ParquetWriter`. Floating-point columns never get
-            bounds, see `with_exact_bounds`.
+        options: the options of `pyarrow.parquet.ParquetWriter`. Floating-point columns never have
+            bounds; see `with_exact_bounds`.
 
     Attributes:
         file: path, size and time of the file, after `close`.
@@ -124,7 +124,7 @@ class ParquetSink:
 
     @property
     def size_bytes(self) -> int:
-        """The number of bytes encoded so far."""
+        """Return the number of bytes encoded so far."""
         return self._file.size_bytes
 
     def close(self) -> FileInfo:
@@ -144,7 +144,7 @@ class ParquetSink:
         """Delete the incomplete file."""
         self._file.abandon()
         if self._writer is not None:
-            # Otherwise pyarrow's writer would write a footer when it is garbage-collected.
+            # Otherwise, pyarrow's writer would write a footer when it is garbage-collected.
             self._writer.is_open = False
 
     @contextlib.contextmanager
@@ -168,16 +168,17 @@ class ParquetSink:
 
 
 class NewFile:
-    """A new file that gets its name when it is complete, and never replaces another file.
+    """A new file that gets its final name when it is complete, and never replaces another file.
 
-    A local file is written under a temporary name in the same directory; a remote file is collected
-    in memory.
+    A local file is first written to a temporary file in the same directory; a remote file is first
+    collected in memory.
 
     Args:
         store: the store of the new file.
         path: the decoded path.
-        is_unsought: whether nobody reads this name before a commit contains it. A local file then
-            gets its name before it is synced, so that one sync writes content and name.
+        is_unsought: whether nobody opens a file of this name before a commit contains it. If so, a
+            local file gets its name before it is synced, so that one sync is enough for content and
+            name.
     """
 
     def __init__(self, store: Store, path: str, *, is_unsought: bool = False) -> None:
@@ -191,10 +192,10 @@ class NewFile:
         self._out: Any = pa.BufferOutputStream()
 
     def open(self, *, for_arrow: bool = True) -> Any:
-        """Open the file, and return its stream; call this inside of `whole_or_gone`.
+        """Open the file, and return its stream; must be called inside of `whole_or_gone`.
 
         Args:
-            for_arrow: whether Arrow writes the file. Otherwise the stream of a local file has a
+            for_arrow: whether Arrow writes the file. If not, the stream of a local file has a
                 descriptor.
         """
         if self._native is not None:
@@ -204,7 +205,7 @@ class NewFile:
                 self._out = io.FileIO(descriptor, "wb")
                 return self._out
             try:
-                # Arrow cannot use a descriptor, but it can open this path.
+                # Arrow cannot write to a descriptor, but it can open this path.
                 path = f"/dev/fd/{descriptor}"
                 is_known = os.path.exists(path)  # noqa: PTH110  # of each file; a string
                 beside = f"{self._directory}/{self._temporary}"
@@ -219,11 +220,11 @@ class NewFile:
 
     @property
     def size_bytes(self) -> int:
-        """The number of bytes written so far."""
+        """Return the number of bytes written so far."""
         return int(self._out.tell())
 
     def finish(self) -> FileInfo:
-        """Give the file its final name; call this inside of `whole_or_gone`.
+        """Give the file its final name; must be called inside of `whole_or_gone`.
 
         Raises:
             AlreadyExistsError: a file of this name exists.
@@ -234,7 +235,7 @@ class NewFile:
         if self._temporary is not None:
             size = int(self._out.tell())
             self._out.close()
-            # Sync, because a commit must not refer to a file that could be lost in a power cut.
+            # Sync the file first, so that a power cut cannot lose a file to which a commit refers.
             syncs = syncs_files(self._store)
             with self._folder() as folder:
                 if not syncs or not self._is_unsought:
@@ -243,7 +244,7 @@ class NewFile:
                     take_name(folder, self._temporary, folder, self._name, syncs=syncs)
                 else:
                     take_name(folder, self._temporary, folder, self._name, syncs=False)
-                    self._temporary = self._name  # the name that `abandon` deletes
+                    self._temporary = self._name  # from now on, `abandon` deletes this name
                     folder.sync_file(self._name)
                     folder.sync()
             return size
@@ -251,7 +252,7 @@ class NewFile:
         try:
             self._store.put_if_absent(self._path, data)
         except AlreadyExistsError:
-            # A retry fails if the first attempt has created the file; then the content is equal.
+            # If a first attempt has created the file, the retry fails, but the content is equal.
             if self._store.read(self._path) != data:
                 raise
         return len(data)
@@ -266,9 +267,9 @@ class NewFile:
 
     @contextlib.contextmanager
     def whole_or_gone(self) -> Iterator[None]:
-        """After an error, delete the file, and let all later calls raise the same error.
+        """If an error occurs, delete the file; all later calls raise the same error.
 
-        Otherwise Arrow's writer would raise unrelated errors in later calls.
+        Otherwise later calls of Arrow's writer would raise unrelated errors.
         """
         if self._failure is not None:
             raise self._failure

@@ -1,7 +1,7 @@
-"""Parquet files that consist of encoded row groups, and of row groups of other files.
+"""Parquet files that consist of newly encoded row groups, and of row groups of other files.
 
-The bytes are copied, and the new footer contains their positions. As with `ParquetSink`, the file
-is either complete or does not exist.
+The bytes of row groups are copied, and the new footer contains their new positions. As with
+`ParquetSink`, the file is either complete or does not exist.
 
 Protocol: none; Apache Parquet's `parquet.thrift`
 """
@@ -46,16 +46,16 @@ CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
 
 @dataclass(frozen=True, slots=True)
 class GroupsToCopy:
-    """Row groups of one file, whose pages were checked.
+    """Row groups of one file whose pages were checked.
 
     Args:
         source: the file.
         footer: the footer of the file.
         numbers: the numbers of the row groups, ascending.
-        pages: the pages of each row group; None for a row group that this process wrote, and that
+        pages: the pages of each row group; None if this process wrote the row group, so that it
             needs no check.
-        unproven: the row group and leaf column of each column chunk without checksums. Only
-            decoding can prove that such a chunk is undamaged.
+        unproven: row group and leaf column of each column chunk without checksums. Only decoding
+            can prove that such a chunk is undamaged.
     """
 
     source: ByteSource
@@ -66,7 +66,7 @@ class GroupsToCopy:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows of all row groups."""
+        """Return the number of rows of all row groups."""
         return sum(self.footer.groups[number].num_rows for number in self.numbers)
 
 
@@ -132,7 +132,8 @@ class SplicedFile:
         self._template = template
         self.size_bytes: int = 0
         self._groups: list[Struct] = []
-        # Indexes are written after all row groups, because readers fetch them with the footer.
+        # Write the indexes after all row groups, because readers fetch them together with the
+        # footer.
         self._later: list[tuple[Struct, str, bytes]] = []
         with self._file.whole_or_gone():
             self._out = self._file.open(for_arrow=False)
@@ -206,13 +207,14 @@ class SplicedFile:
 # --- Moving the indexes and Bloom filters of column chunks
 
 
-# Thrift field headers: the difference to the previous field id, and the kind. 0 ends a struct.
+# Header bytes of Thrift fields: the difference to the previous field id, and the kind. 0 ends a
+# struct.
 _FIRST_LIST: Final = bytes([1 << 4 | thrift.LIST])
 _PLACE: Final = (1 << 4 | thrift.INT64, 1 << 4 | thrift.INT32, 1 << 4 | thrift.INT64, 0)
 
 
 class Indexes(NamedTuple):
-    """The indexes of a column chunk at its new position.
+    """The indexes of a column chunk for its new position.
 
     Attributes:
         bloom: the Bloom filter.
@@ -228,10 +230,10 @@ class Indexes(NamedTuple):
 def moved_indexes(
     chunk: StoredChunk, pages: Sequence[Page] | None, source: ByteSource, shift: int
 ) -> Indexes:
-    """Return the indexes and the Bloom filter of a column chunk, for its new position.
+    """Return the indexes and the Bloom filter of a column chunk for its new position.
 
-    Damaged parts are left out. So are bounds of floating-point numbers, because writers ignore NaN
-    in bounds.
+    Damaged parts are omitted. Bounds of floating-point numbers are omitted too, because writers
+    ignore NaN in bounds.
 
     Args:
         chunk: the stored column chunk.
@@ -265,10 +267,10 @@ def _moved_offsets(
 
 
 def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
-    """Return the pages of an offset index, and the moved index; None for an unusual form.
+    """Return the pages of an offset index, and the moved index; None if its form is unusual.
 
     Nearly every offset index contains only three numbers per page. This parser supports only that
-    form, and is five times as fast as the general one.
+    form, and is five times as fast as the general parser.
     """
     length = thrift.list_length(data, 1)
     start = _FIRST_LIST + thrift.list_head(thrift.STRUCT, length)
@@ -292,7 +294,7 @@ def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
 
 
 def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
-    """Return the pages of any offset index, and the moved index with all of its fields."""
+    """Return the pages of an offset index of any form, and the moved index with all its fields."""
     index, end = thrift.read_struct(data)
     if end > len(data):
         raise IndexError(f"an offset index ends at {end} of {len(data)} bytes")
@@ -304,7 +306,7 @@ def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
 
 
 def _is_column_index(data: bytes, num_pages: int) -> bool:
-    """Whether the data is a column index for this number of pages; bounds are not checked."""
+    """Whether the data is a column index with this number of pages; bounds are not checked."""
     lengths: dict[int, int] = {}
     number = position = 0
     try:
@@ -357,13 +359,13 @@ _PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings PLAIN and PLAIN_DICT
 _LENGTH: Final = struct.Struct("<I")
 _TYPE: Final = 1  # of ColumnMetaData
 _WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # physical type → bytes per value
-# Fields of the header of a data page of version 1; in version 2, only the encoding.
+# Fields of the header of a data page of version 1; in version 2, only the field of the encoding.
 _ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
 _NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
 _PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compression codecs
 _CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
-# Kinds of header fields by field number, or a mapping for an inner struct. A negative number marks
-# an optional field.
+# The expected kinds of header fields, by field number; a mapping means an inner struct. A negative
+# number means an optional field.
 _INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
 _TEXTS: Final = frozenset({thrift.BINARY})
 _STATISTICS_FORM: Final = {
@@ -393,7 +395,7 @@ class Page(NamedTuple):
 
 
 class PageFacts(NamedTuple):
-    """A data page with facts from its header.
+    """A data page, and facts from its header.
 
     Attributes:
         page: the position of the page.
@@ -419,7 +421,7 @@ class ChunkPages(NamedTuple):
 
     @property
     def pages(self) -> tuple[Page, ...]:
-        """The pages without facts."""
+        """Return the positions of the pages, without facts."""
         return tuple(one.page for one in self.facts)
 
 
@@ -437,13 +439,13 @@ def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPa
 def check_pages(
     group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource
 ) -> tuple[ChunkPages, ...]:
-    """Return the data pages of each column chunk of a row group, after checking all page headers.
+    """Check all page headers of a row group, and return the data pages of each column chunk.
 
     Raises:
         DataFileUnreadableError: the pages do not match the positions or counts in the footer, or
             their checksums.
 
-    Cost: a read and about ten microseconds per page; pages with a checksum are read completely.
+    Cost: a read and about ten microseconds per page; a page with a checksum is read completely.
     """
     is_flat = flat_leaves(schema)
     try:
@@ -490,9 +492,9 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
 
 
 def _stated_encodings(chunk: StoredChunk) -> Counter[tuple[bool, int]] | None:
-    """Return the footer's page counts by (is data page, encoding); None if missing.
+    """Return the footer's number of pages by (is data page, encoding); None if missing.
 
-    The versions of data pages are not distinguished, because Arrow's footers do not distinguish
+    Versions of data pages are not distinguished, because Arrow's footers do not distinguish
     them.
     """
     if _ENCODING_STATISTICS not in chunk.meta:
@@ -535,7 +537,7 @@ class _PageHeader(NamedTuple):
 
     @property
     def encoding(self) -> int:
-        """The encoding of the values; -1 if missing."""
+        """Return the encoding of the values; -1 if it is missing."""
         number = _ENCODING_2 if self.kind == _NEWER_DATA_PAGE else _ENCODING
         fields, _ = thrift.read_plain(self.data)
         inner = fields.get(_DATA_PAGES.get(self.kind, _DICTIONARY_HEADER))
@@ -544,14 +546,14 @@ class _PageHeader(NamedTuple):
 
 
 def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
-    """Whether a header matches the bytes of its page; checksums do not include headers.
+    """Whether a header matches the bytes of its page; the checksum does not include the header.
 
-    False if this cannot be determined.
+    Returns False if this cannot be determined.
     """
     found, _ = thrift.read_struct(header.data)
     inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
     if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
-        return False  # an unknown codec, or a codec that Arrow does not support
+        return False  # the codec is unknown or not supported by Arrow
     fields, _ = thrift.read_plain(header.data)
     inner = fields.get(inner_number, {})
     codec, level_bytes = chunk.codec, 0
@@ -579,7 +581,7 @@ def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
 
 
 def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
-    """Whether a struct has all required fields, and only fields of these kinds."""
+    """Whether a struct has all required fields, and no fields of other numbers or kinds."""
     for number, value in found.items():
         kind = form.get(number, form.get(-number))
         if isinstance(kind, dict):
@@ -591,7 +593,7 @@ def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
 
 
 def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | None:
-    """Return the number of entries of a dictionary; None if it cannot be derived from its bytes."""
+    """Return the number of entries of a dictionary; None if it does not follow from its bytes."""
     width = _WIDTHS.get(thrift.number(chunk.meta, _TYPE) or 0)
     if width is not None:
         return plain_bytes // width if plain_bytes % width == 0 else None
@@ -637,7 +639,7 @@ def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
 
 
 def _parsed_header(data: bytes) -> _PageHeader:
-    """Parse the fields of a page header that this module needs."""
+    """Parse the required fields of a page header."""
     numbers: dict[int, int] = {}
     position = number = 0
     while head := data[position]:

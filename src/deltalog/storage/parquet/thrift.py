@@ -1,8 +1,8 @@
 """Thrift's compact protocol, in which Parquet stores its footers, page headers and indexes.
 
-A struct is a dictionary from field numbers to kinds and values, so that rewriting a struct
-preserves unknown fields. The bytes are not trusted: unknown kinds, and lengths beyond the end of
-the bytes, are errors. Maps are not supported, because Parquet does not use them.
+A struct is a dictionary from field numbers to kinds and values, so that unknown fields are
+preserved when a struct is written again. The bytes are not trusted: an unknown kind, or a length
+that exceeds the bytes, is an error. Maps are not supported, because Parquet does not use them.
 
 Protocol: none; Apache Thrift's compact protocol
 """
@@ -59,7 +59,7 @@ def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
 
 
 def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
-    """Return the struct at a position without the kinds of its values, and the position after it.
+    """Return the struct at a position, without the kinds of its values, and the position after it.
 
     The result cannot be encoded again. Nested structs have the same form; lists are `Elements`.
 
@@ -92,7 +92,7 @@ def list_head(kind: int, length: int) -> bytes:
 
 
 def list_length(data: bytes, position: int) -> int:
-    """Return the stated length of a list whose header is at `position`."""
+    """Return the stated length of the list whose header is at `position`."""
     length = data[position] >> 4
     return varint(data, position + 1)[0] if length == 15 else length
 
@@ -172,7 +172,7 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def pass_struct(data: bytes, position: int) -> int:
-    """Return the end of a struct; optimised, because this is the innermost loop over a footer."""
+    """Return the end of a struct; optimised, because most of the time is spent here."""
     while head := data[position]:
         position += 1
         if head < 16:  # long form: the field id follows the header
@@ -194,7 +194,7 @@ def pass_struct(data: bytes, position: int) -> int:
 
 
 def pass_value(data: bytes, position: int, kind: int) -> int:
-    """Return the end of a value of a kind.
+    """Return the end of a value of a given kind.
 
     Raises:
         TypeError: the kind is unknown.

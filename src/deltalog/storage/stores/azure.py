@@ -16,14 +16,14 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The key of every installation of the emulator, published by Microsoft.
+# The public key of every installation of the emulator, published by Microsoft.
 _EMULATOR_KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
 
 class AzureFiles(FsspecFiles):
-    """The calls of a store over adlfs."""
+    """The file operations of a store over adlfs."""
 
     option_names: ClassVar[Mapping[str, str]] = {
         "account_name": "account_name",
@@ -55,7 +55,8 @@ class AzureFiles(FsspecFiles):
         """Set the account, its endpoint and a credential."""
         host = split_location(location)[1].partition("@")[2]
         if host:
-            # Use the account in the URL, because the log may refer to files of another account.
+            # The account of the URL has priority, because the log may refer to files of another
+            # account.
             arguments["account_name"], _, suffix = host.partition(".")
             if suffix and suffix not in {"dfs.core.windows.net", "blob.core.windows.net"}:
                 arguments["account_host"] = host.replace(".dfs.", ".blob.", 1)
@@ -76,8 +77,8 @@ class AzureFiles(FsspecFiles):
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """Return a class that fails early.
 
-        It tries the environment's credentials only once, and does not retry if the service was
-        never reached.
+        The class tries the environment's credentials only once, and does not retry if the service
+        was never reached.
         """
         return _impatient(made), arguments
 
@@ -119,7 +120,7 @@ class FixedTokenCredential:
         self._token = token
 
     async def get_token(self, *_scopes: str, **_options: Any) -> Any:
-        """Return the token; its real lifetime is unknown, so state an hour."""
+        """Return the token with a lifetime of an hour, because its real lifetime is unknown."""
         core: Any = import_module("azure.core.credentials")
         return core.AccessToken(self._token, now_ms() // 1000 + 3600)
 
@@ -131,9 +132,9 @@ class FixedTokenCredential:
 
 
 class ImpatientCredential:
-    """A credential whose failure ends the request.
+    """A credential whose failure immediately ends the request.
 
-    Otherwise the storage client would treat the failure as a network failure, and retry eight
+    Otherwise the storage client would treat the failure as a network failure and retry eight
     times.
 
     Args:
@@ -206,7 +207,7 @@ def _impatient(made: Any) -> Any:
 
         def do_connect(self) -> None:
             super().do_connect()
-            # Neither adlfs nor the client has a setting that limits these retries.
+            # Neither adlfs nor the client has a setting for these retries.
             for policy in self.service_client._pipeline._impl_policies:  # noqa: SLF001
                 if hasattr(policy, "get_backoff_time") and hasattr(policy, "increment"):
                     policy.__class__ = _first_contact(policy.__class__)

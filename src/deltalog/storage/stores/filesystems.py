@@ -1,7 +1,7 @@
-"""The file system of a location: how it is chosen, made and called.
+"""The file system of a location: how it is chosen, created and called.
 
-This module chooses the class of calls for a store kind, shares clients between stores, and adapts
-file systems that the user passes.
+This module chooses the class of file operations for a store kind, lets stores share clients, and
+adapts file systems that the user passes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MODULES: Final = {
 def open_files(
     kind: StoreKind, arguments: Mapping[str, Any], location: str, lock: CommitLock | None
 ) -> Files:
-    """Return the calls of a kind of store, with the fastest client that supports the arguments.
+    """Return the file operations of a store, with the fastest client that supports the arguments.
 
     Args:
         kind: the kind of the store.
@@ -66,10 +66,10 @@ def open_files(
 
 
 def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
-    """Return the calls for an fsspec file system; those of its kind only if its class matches."""
+    """Return the file operations for an fsspec file system; the class must match its kind."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # The name matches, but not the class: pyarrow's S3 file system, for example, has no
+        # The protocol name matches, but not the class. For example, pyarrow's S3 file system has no
         # put-if-absent.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
@@ -77,7 +77,7 @@ def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Fil
 
 
 def files_class(kind: StoreKind) -> Any:
-    """Return the class of the calls of a kind of store."""
+    """Return the class of the file operations of a store kind."""
     return class_named(kind.files)
 
 
@@ -109,12 +109,12 @@ def filesystem_options(
 
 
 def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str) -> Any:
-    """Return an fsspec file system without a listings cache; equal arguments return the same one.
+    """Return an fsspec file system without listings cache; equal arguments share a file system.
 
     Args:
         kind: the kind of the store.
         arguments: the arguments of the file system's class.
-        location: a URL, which contains host and port for HDFS and other kinds.
+        location: a URL; for HDFS and other kinds, it contains host and port.
 
     Raises:
         InvalidInputError: fsspec does not know this kind, or an argument is misspelt.
@@ -141,7 +141,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
 
 
 def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str, str]) -> None:
-    """Raise for an argument that the class would ignore and that is probably misspelt."""
+    """Raise if the class would ignore an argument that is probably misspelt."""
     if not options:  # the class may accept any argument
         return
     makers = [vars(cls)["__init__"] for cls in made.__mro__[:-1] if "__init__" in vars(cls)]
@@ -154,7 +154,7 @@ def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str,
 
 
 def own_path(kind: StoreKind, authority: str, path: str) -> str:
-    """Return the path in the file system of a kind, for the parts of a URL (`split_location`)."""
+    """Return the path inside a file system, given the parts of a URL (`split_location`)."""
     match kind.address:
         case Address.PATH:
             return path
@@ -167,7 +167,7 @@ def own_path(kind: StoreKind, authority: str, path: str) -> str:
 
 
 def renewed(filesystem: Any) -> Any:
-    """Return the user's file system; after a fork, a new one with the same arguments."""
+    """Return the user's file system; after a fork, create a new one with the same arguments."""
     if getattr(filesystem, "_pid", os.getpid()) == os.getpid():
         return filesystem
     arguments = {**filesystem.storage_options, "skip_instance_cache": True}
@@ -196,7 +196,7 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
 
 
 def kind_of_filesystem(filesystem: Any) -> StoreKind:
-    """Return the kind by a user's file system's protocol name; `files_over` checks the class."""
+    """Return the kind for a user's file system by protocol name; `files_over` checks the class."""
     if isinstance(filesystem, LocalFiles):
         return LOCAL
     protocol = filesystem.protocol
@@ -262,7 +262,7 @@ _SOME_FILE: Final = "*"
 
 
 def check_deletable(store: Store) -> None:
-    """Raise for a table whose folder or log is a link, because another table may use the target.
+    """Raise if a table's folder or log is a link, because another table may use the link's target.
 
     Raises:
         UnsafePathError: the folder or the log is a link.
@@ -273,7 +273,7 @@ def check_deletable(store: Store) -> None:
         return
     home = native_home(store)
     home.check([_SOME_FILE, f"{LOG_DIRECTORY}/{_SOME_FILE}"])
-    # A caller may pass a link as the folder for writes, but deleting its target could be a mistake.
+    # For writes, the folder may be a link. Deleting the link's target could be a mistake.
     if os.path.islink(home.root):  # noqa: PTH114  # a string
         raise UnsafePathError(
             f"cannot delete the table at {store.root}: its folder is a link, and nothing is "
@@ -284,7 +284,7 @@ def check_deletable(store: Store) -> None:
 def delete_table_files(store: Store) -> None:
     """Delete all files of a table, the log first.
 
-    An interrupted deletion then leaves no table without data files. Local folders and links are
+    If the deletion is interrupted, no log without data files remains. Local folders and links are
     deleted, too; links are not followed.
 
     Raises:
@@ -345,7 +345,7 @@ def remove_folders(folder: str, *, itself: bool = True) -> None:
         folder: an absolute path.
         itself: whether to delete the folder itself, too.
     """
-    with suppress(OSError):  # another process has put a file there
+    with suppress(OSError):  # another process may have created a file in it
         if hasattr(os, "fwalk"):
             for _, directories, _, descriptor in os.fwalk(folder, topdown=False):
                 for name in directories:

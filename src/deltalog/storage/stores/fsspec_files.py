@@ -1,7 +1,7 @@
-"""The calls of a store over an fsspec file system.
+"""The file operations of a store over an fsspec file system.
 
-Paths are paths in the file system, without the scheme. The store converts foreign exceptions. Every
-listing is a new request, even if the file system has a cache.
+Paths are paths inside the file system, without scheme. The caller converts foreign exceptions.
+Every listing is a new request, even if the file system has a cache.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class IssuedCredentials:
 
 
 class FsspecFiles:
-    """The calls of a store over any fsspec file system; some kinds of stores have subclasses.
+    """The file operations of a store over an fsspec file system; some store kinds have subclasses.
 
     Args:
         filesystem: an fsspec file system.
         kind: the kind of the store.
-        lock: makes a lock, for file systems without put-if-absent.
+        lock: returns a lock, for file systems without put-if-absent.
     """
 
     option_names: ClassVar[Mapping[str, str]] = {}
@@ -66,7 +66,7 @@ class FsspecFiles:
 
     @staticmethod
     def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
-        """Complete translated options; `location` is the URL to open."""
+        """Complete the translated options; `location` is the URL to open."""
         del location
         return arguments
 
@@ -76,7 +76,7 @@ class FsspecFiles:
         return made, arguments
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
         self._forget(directory)
         try:
             return self.list_names(directory, first)
@@ -104,7 +104,7 @@ class FsspecFiles:
         return [file for file in self._level(directory)[0] if file.path >= first]
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Return files and directories directly in a directory; paths are names."""
+        """Return the files and directories in a directory; paths are names."""
         self._forget(directory)
         try:
             return self._level(directory)
@@ -117,7 +117,7 @@ class FsspecFiles:
             path = _own_name(entry)
             name = path.rstrip("/").rpartition("/")[2]
             if not name or path.strip("/") == directory.strip("/"):
-                continue  # some stores also return the directory's marker, or the file itself
+                continue  # some stores also list a marker of the directory, or the file itself
             if entry.get("type") == "directory":
                 directories.append(name)
             elif not path.endswith("/"):
@@ -282,7 +282,7 @@ class RangedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position, without a request."""
+        """Set the position; sends no request."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, base + offset)
         return self._position

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The variable with the path of a credentials file that Google's SDK reads.
 _VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
-# Required fields by type of credentials file; the types that gcsfs supports.
+# For each type of credentials file that gcsfs supports: the required fields.
 _FIELDS: Final[Mapping[Any, Sequence[str]]] = {
     "service_account": ("client_email", "private_key", "token_uri"),
     "authorized_user": ("client_id", "client_secret", "refresh_token"),
@@ -29,7 +29,7 @@ _FIELDS: Final[Mapping[Any, Sequence[str]]] = {
 
 
 class GoogleFiles(FsspecFiles):
-    """The calls of a store over gcsfs."""
+    """The file operations of a store over gcsfs."""
 
     option_names: ClassVar[Mapping[str, str]] = {
         "service_account": "!key_file",
@@ -55,21 +55,22 @@ class GoogleFiles(FsspecFiles):
         if (path := arguments.pop("!key_file", None)) is not None:
             arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
-            # Not a string, which gcsfs would use as the path of a file.
+            # Pass an object, because gcsfs would use a string as the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
         if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
-            # Raises for an invalid file; Google's SDK would instead wait for a metadata server.
+            # Raise an error for an invalid file. Google's SDK would wait for a metadata server
+            # instead.
             _key_in(path)
         return arguments
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Return the plain class of gcsfs if an endpoint is given, without retries of connections.
+        """Return a class that does not retry connecting; with an endpoint, gcsfs's plain class.
 
         The extended class of gcsfs requests the kind of the bucket from Google over gRPC, and waits
-        a minute if nobody answers.
+        a minute if there is no answer.
         """
         if "endpoint_url" in arguments:
             made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
@@ -105,7 +106,7 @@ class GoogleFiles(FsspecFiles):
             query["pageToken"] = token
 
     def sign(self, path: str, seconds: int) -> str:
-        """Return a URL with a V4 signature: Delta clients do not recognise V2 URLs as remote."""
+        """Return a URL with a V4 signature, because Delta clients do not recognise V2 URLs."""
         return str(self.filesystem.sign(path, expiration=seconds, version="v4"))
 
     @staticmethod
@@ -169,7 +170,7 @@ def _impatient(made: Any) -> Any:
 
 
 def _checked_file(path: str) -> str:
-    """Check a credentials file; if it were missing, gcsfs would send its path as a token."""
+    """Check a credentials file; gcsfs would send the path of a missing file as a token."""
     path = str(Path(path).expanduser())
     found = _key_in(path)
     kind = found.get("type")

@@ -1,6 +1,6 @@
 """Local files through system calls, and a cache of facts about unchanged files.
 
-Paths are absolute and decoded. The store converts foreign exceptions.
+Paths are absolute and decoded. The caller converts foreign exceptions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _SECOND_NS: Final = 1_000_000_000
 
 
 class LocalFiles:
-    """The calls of a store over absolute local paths.
+    """The file operations of a store over absolute local paths.
 
     Args:
-        syncs: whether creating a file syncs its data and name to the disk.
+        syncs: whether new files and their directory entries are synced to the disk.
         home: the home of the table. The caller must check paths outside of it.
     """
 
@@ -44,7 +44,7 @@ class LocalFiles:
         self._home = home
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
         found = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
@@ -63,7 +63,7 @@ class LocalFiles:
         return self.list_directory(directory, "")
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Return files and directories directly in a directory; paths are names."""
+        """Return the files and directories in a directory; paths are names."""
         directories = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
@@ -136,7 +136,7 @@ class LocalFiles:
         for path in paths:
             directory, _, name = path.rpartition("/")
             together.setdefault(directory, []).append(name)
-        # File systems lock a directory for each deletion, so few threads suffice.
+        # More threads would not be faster, because file systems lock a directory for each deletion.
         most = 512
         parts = [
             (directory, names[start : start + most])
@@ -180,7 +180,7 @@ def _file_info(path: str, found: os.stat_result) -> FileInfo:
 
 
 class FileState(NamedTuple):
-    """The state of a local file, which differs after the file was changed or replaced.
+    """The state of a local file, which is different after a change or replacement of the file.
 
     Attributes:
         path: the operating system's path.
@@ -202,10 +202,10 @@ def local_state(native: str) -> FileState:
 
 
 def is_settled(state: FileState) -> bool:
-    """Whether every later change of the file will change the state.
+    """Whether the state is old enough that every later change of the file changes the state.
 
-    File times have a resolution of some milliseconds, or of one or two seconds. A second change
-    within this time does not change the file's time.
+    File times have a resolution of some milliseconds, or of one or two seconds. Two changes within
+    this time result in the same file time.
     """
     step_ms = _STEP_MS if state.changed_ns % _SECOND_NS else _LONG_STEP_MS
     return now_ms() - state.changed_ns // 1_000_000 >= step_ms
@@ -221,7 +221,7 @@ class Recent(Generic[_Fact]):
     def __init__(self, most: int) -> None:
         self._most = most
         self.forget()
-        # A lock that was locked during the fork would never be released.
+        # A child would wait forever for a lock that was locked during the fork.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
 
@@ -235,7 +235,7 @@ class Recent(Generic[_Fact]):
         return self._kept.get(states)
 
     def keep(self, fact: _Fact, *states: FileState) -> None:
-        """Cache a fact about files, whose states must have been settled before reading."""
+        """Cache a fact about files, whose states must have been settled before they were read."""
         with self._lock:
             if len(self._kept) >= self._most:
                 del self._kept[next(iter(self._kept))]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class MemoryFiles(FsspecFiles):
-    """The calls of a store over fsspec's memory file system."""
+    """The file operations of a store over fsspec's memory file system."""
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
         return [
             file
             for file in self.list_tree(directory)
@@ -35,7 +35,7 @@ class MemoryFiles(FsspecFiles):
         return self.list_directory(directory, "")
 
     def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        # `ls` returns the time of creation, all other calls the time of the last change.
+        # `ls` returns the time of creation; other methods return the time of the last change.
         files, directories = super()._level(directory)
         prefix = directory.rstrip("/") + "/"
         return [self._as_changed(prefix, file) for file in files], directories

@@ -1,7 +1,7 @@
 """Amazon S3 and compatible services over obstore, if that is installed.
 
 s3fs is created on demand for everything that obstore does not support: buckets in a region that is
-not configured, names with empty parts, listings of one level, signed URLs and uploads in parts.
+not configured, names with empty elements, listings of one level, signed URLs and uploads in parts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _BeyondObstoreError(Exception):
 
 
 class _Process:
-    """Records the process in which obstore's threads run, which a forked child does not have."""
+    """Records the process that has obstore's threads; a forked child does not have them."""
 
     was_forked = False
 
@@ -78,7 +78,7 @@ _process = _Process()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.note_fork)
 
-# obstore reads all variables with this prefix, including variables that s3fs ignores.
+# obstore reads all variables with this prefix, even variables that s3fs ignores.
 _PREFIX: Final = "AWS_"
 _KNOWN_NAMES: Final = (
     "ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN REGION DEFAULT_REGION ENDPOINT_URL"
@@ -91,15 +91,15 @@ _KNOWN_VARIABLES: Final = frozenset(_PREFIX + name for name in _KNOWN_NAMES.spli
 _KNOWN_PREFIXES: Final = (f"{_PREFIX}LAMBDA_", f"{_PREFIX}XRAY_")
 _PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 _CERTIFICATES: Final = (f"{_PREFIX}CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-# Lines of the SDK's files that can be ignored: they concern credentials or the console.
+# Lines of the SDK's configuration files that do not matter here: credentials and console settings.
 _KNOWN_LINES: Final = re.compile(
     r"aws_\w+|region|output|cli_\w+|sso_\w+|role_arn|role_session_name|source_profile"
     r"|credential_\w+|web_identity_token_file|mfa_serial|external_id|duration_seconds"
 )
-# Regions in which the service has its usual domain.
+# Regions whose service has the usual domain name.
 _USUAL_REGION: Final = re.compile(r"(?:af|ap|ca|eu|il|me|mx|sa|us)-(?!iso)(?:gov-)?[a-z]+-\d+")
 _USUAL_TEXT: Final = re.compile(r"[\x21-\x7e]+")
-# The default of s3fs.
+# The defaults of s3fs.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 15
 
@@ -190,7 +190,7 @@ def _credentials(given: dict[str, Any]) -> dict[str, Any]:
     variables = [f"{_PREFIX}{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
     inherited = os.environ.get(f"{_PREFIX}SESSION_TOKEN")
     if key is None and secret is None and token is None:
-        # Use only keys in the environment; other sources of credentials need botocore.
+        # Read only keys from the environment. Other sources of credentials need botocore.
         key, secret = map(os.environ.get, variables)
         token = inherited or None
     elif token is None and inherited is not None:
@@ -244,20 +244,20 @@ _Result = TypeVar("_Result")
 
 # Number of names per page of a listing.
 _PAGE_NAMES: Final = 1000
-# s3fs sends larger bodies in concurrent parts.
+# Larger bodies are passed to s3fs, which sends concurrent parts.
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
-"""Matches neither ARNs nor S3 Express buckets, whose listings have no order."""
+"""Excludes ARNs and S3 Express buckets, whose listings are not ordered."""
 _UNSENT: Final = "error sending request"
 _REPEATED: Final = f"after {ATTEMPTS - 1} retries"
 _IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-"""Matches bucket names that may be part of a host name: hosts are not case-sensitive."""
-# The character that sorts last.
+"""Matches bucket names that are valid in a host name: host names are not case-sensitive."""
+# The character that sorts after all others.
 _LAST: Final = "\U0010ffff"
 
 
 class _AnsweredError(Exception):
-    """The first request failed with the reduced number of retries, but the service has answered."""
+    """The first request failed after few retries, but the service has answered."""
 
 
 class ObstoreClients:
@@ -308,7 +308,7 @@ class ObstoreClients:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the service has answered."""
+        """Whether the service has ever answered."""
         return self._is_reached
 
     def note_answer(self) -> None:
@@ -319,18 +319,18 @@ class ObstoreClients:
                 self._made.clear()
 
     def leave(self, bucket: str) -> None:
-        """Use s3fs for all further calls for a bucket."""
+        """Use s3fs for all further calls for this bucket."""
         with self._lock:
             self._left.add(bucket)
 
     def _make(self, bucket: str, *, writes: bool) -> Any:
-        # No read timeout for writes: nothing is received while a body is sent, which may take long.
+        # No read timeout for writes: no data is received while a long body is sent.
         timeouts = {} if writes else {"read_timeout": self._read_timeout}
         return import_module("obstore.store").S3Store(
             bucket,
             config={
                 **self._config,
-                # Not with a dot in the bucket: a certificate for `*.s3.…` is not valid for
+                # Not for buckets with a dot: a certificate for `*.s3.…` is not valid for
                 # `a.b.s3.…`.
                 "virtual_hosted_style_request": self._is_virtual
                 and _IN_HOST.fullmatch(bucket) is not None,
@@ -349,14 +349,14 @@ class ObstoreClients:
 
 
 class ObstoreFiles(S3Files):
-    """The calls of a store over obstore, or over s3fs for calls that obstore does not support.
+    """The file operations of a store over obstore; s3fs does what obstore does not support.
 
-    Like s3fs, obstore repeats a conditional put after a network failure. If the name then exists,
+    Like s3fs, obstore repeats a conditional put after a network failure. If the name exists then,
     the caller must check whether the first request created it.
 
     Args:
         clients: the clients of the buckets.
-        later: makes the s3fs file system with the same arguments.
+        later: returns the s3fs file system with the same arguments.
         kind: the kind of the store.
         lock: see `FsspecFiles`.
     """
@@ -484,13 +484,13 @@ class ObstoreFiles(S3Files):
         if all(map(_is_plain, keys)):
             try:
                 self._with(paths[0], ask, lambda: otherwise(paths))
-            except FileNotFoundError:  # some services stop at a missing object and report it
+            except FileNotFoundError:  # some services stop at a missing object
                 otherwise(paths)
         else:
             otherwise(paths)
 
     def _forget(self, path: str) -> None:
-        """Do nothing, because neither client caches listings."""
+        """Do nothing, because neither obstore nor s3fs caches listings here."""
 
     def _level_pages(
         self, client: Any, directory: str, first: str
@@ -501,7 +501,7 @@ class ObstoreFiles(S3Files):
         that subdirectory.
         """
         prefix = f"{directory}/" if directory else ""
-        # A listing begins after a given name, so pass a string that sorts just before `first`.
+        # A listing begins after the given name, so pass a string that sorts just before `first`.
         start: str | None = f"{prefix}{first[:-1]}" if first else None
         while True:
             skip = ""
@@ -526,7 +526,7 @@ class ObstoreFiles(S3Files):
             start = skip
 
     def _without_markers(self, client: Any, key: str, files: list[FileInfo]) -> list[FileInfo]:
-        """Return the files without directory markers, which obstore lists without their slash."""
+        """Return the files without directory markers, which obstore lists without final slash."""
         found = {file.path: file for file in files}
         for file in files:
             if not file.size_bytes:
@@ -573,7 +573,7 @@ class ObstoreFiles(S3Files):
             return self._ask(client, key, ask)
         except _AnsweredError:
             return self._with(path, ask, otherwise, writes=writes)
-        except errors.InvalidPathError:  # a listing contains a name that obstore does not support
+        except errors.InvalidPathError:  # obstore does not support a name in the listing
             return otherwise()
         except FileNotFoundError as error:
             raise _fault(error) from None
@@ -581,13 +581,13 @@ class ObstoreFiles(S3Files):
             fault = _fault(error, is_taken=isinstance(error, errors.AlreadyExistsError))
             if not _is_elsewhere(fault):
                 raise fault from None
-        # s3fs determines the bucket's region.
+        # s3fs can determine the region of the bucket.
         self._clients.leave(bucket)
         return otherwise()
 
 
 class ObstoreFaultError(OSError):
-    """An error of obstore, reduced to message, code and status.
+    """An error of obstore: its message, code and status.
 
     Args:
         message: the message of the service or of obstore.
@@ -615,7 +615,7 @@ class _MadeLater:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether obstore uses a key unchanged; it drops outer slashes and rejects some keys."""
+    """Whether obstore uses a key unchanged; it removes outer slashes and rejects some keys."""
     parts = key.split("/")
     return key == "" or (
         not any(part in {"", ".", ".."} for part in parts)
@@ -642,7 +642,7 @@ def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
         text = f"{re.split(r'<[?]xml|<Error', text)[0].strip()} {name}: {reason[1]}"
     if isinstance(error, FileNotFoundError) or number == "404" or name == "NoSuchKey":
         return FileNotFoundError(text)
-    if is_taken and number != "409":  # 409 has several meanings, which the error code distinguishes
+    if is_taken and number != "409":  # the meaning of 409 depends on the error code
         return FileExistsError(text)
     return ObstoreFaultError(text, name, number)
 

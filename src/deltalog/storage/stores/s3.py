@@ -1,6 +1,6 @@
 """Amazon S3 and compatible services, over s3fs.
 
-Listings and deletes use the client of s3fs directly, because fsspec cannot start a listing at a
+Listings and deletes use the client of s3fs directly, because fsspec cannot begin a listing at a
 name, or delete many objects with one request.
 """
 
@@ -33,12 +33,12 @@ _WITHOUT_EFFECT: Final = (
 )
 CLIENT: Final = "!client"
 """The argument for the client that the user chose: `obstore` or `s3fs`."""
-# Amazon's limit of objects in one request.
+# Amazon's limit for the number of objects in one request.
 _MOST_DELETED: Final = 1000
 
 
 class S3Files(FsspecFiles):
-    """The calls of a store over s3fs."""
+    """The file operations of a store over s3fs."""
 
     option_names: ClassVar[Mapping[str, str]] = {
         "access_key_id": "key",
@@ -66,12 +66,12 @@ class S3Files(FsspecFiles):
         "s3_client": CLIENT,
         **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
     }
-    # Otherwise s3fs would request the size first, to fetch large files in parts.
+    # With this argument, s3fs does not request the size first to fetch large files in parts.
     whole: ClassVar[Mapping[str, Any]] = {"max_concurrency": 1}
 
     @staticmethod
     def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
-        """Set arguments of s3fs that several options determine together."""
+        """Set arguments of s3fs that depend on several options."""
         del location
         if (value := arguments.pop("!virtual_hosted", None)) is not None:
             style = "virtual" if truth("virtual_hosted_style_request", value) else "path"
@@ -90,9 +90,9 @@ class S3Files(FsspecFiles):
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """Replace unsuitable defaults of botocore.
 
-        URLs get V4 signatures, because new regions and Delta clients do not accept V2. There are as
-        many connections as concurrent requests, instead of ten. If the service was never reached,
-        requests fail early.
+        URLs get V4 signatures, because new regions and Delta clients do not accept V2. The number
+        of connections is the number of concurrent requests instead of ten. If the service was never
+        reached, requests fail early.
         """
         ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
         config = {**ours, **arguments.get("config_kwargs", {})}
@@ -133,7 +133,7 @@ class S3Files(FsspecFiles):
             query["ContinuationToken"] = token
 
     def stat(self, path: str) -> FileInfo:
-        """Return size and time. Cost: one request, also for a file that does not exist."""
+        """Return size and time of a file. Cost: one request, even if the file does not exist."""
         bucket, _, key = path.partition("/")
         found = self.filesystem.call_s3(
             "head_object", Bucket=bucket, Key=key, **self.filesystem.req_kw
@@ -143,7 +143,7 @@ class S3Files(FsspecFiles):
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects; a missing object is not an error.
 
-        Cost: one request per 1,000 objects of a bucket; the requests are concurrent.
+        Cost: one request per 1,000 objects of a bucket; requests are sent concurrently.
         """
         some: list[list[str]] = []
         for _, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
@@ -206,7 +206,7 @@ def _impatient(made: Any) -> Any:
             client = await super().set_session(*args, **options)
             watched = self.__dict__.setdefault("_first_contact", FirstContact("s3"))
             watched.watch(client.meta.events)
-            if self.cache_regions:  # s3fs creates clients of other regions later
+            if self.cache_regions:  # then s3fs creates clients of other regions later
                 watched.watch(self.session.get_component("event_emitter"))
             return client
 

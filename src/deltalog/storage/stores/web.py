@@ -1,6 +1,6 @@
 """Files on web servers, read-only; paths are URLs.
 
-A listing contains the links of an index page, without sizes and times; `stat` returns these.
+A listing contains the links of an index page, without sizes and times; `stat` returns both.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class WebFiles(FsspecFiles):
-    """The calls of a store over fsspec's HTTP file system."""
+    """The file operations of a store over fsspec's HTTP file system."""
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Return files directly in `directory` from name `first` on, unordered; paths are names."""
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
         found = (_unquoted(file) for file in super().list_directory(f"{directory}/", ""))
         return [file for file in found if file.path >= first]
 
@@ -32,7 +32,7 @@ class WebFiles(FsspecFiles):
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Return ranges of a file, fetched concurrently."""
         parts = super().read_ranges(path, ranges)
-        # A server may ignore the range and send the whole file.
+        # A server may ignore the range, and then sends the whole file.
         return [
             part[start:end] if len(part) > max(0, end - start) else part
             for part, (start, end) in zip(parts, ranges, strict=True)
@@ -54,7 +54,7 @@ class WebFiles(FsspecFiles):
 
 
 def _unquoted(file: FileInfo) -> FileInfo:
-    """Return a file of an index page with its decoded name."""
+    """Return a file of an index page with its name decoded."""
     return FileInfo(unquote(file.path), file.size_bytes, file.modified_ms)
 
 
