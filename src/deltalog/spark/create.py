@@ -124,7 +124,7 @@ class DeltaTableBuilder:
 
     def comment(self, comment: str) -> Self:
         """Set the table's comment."""
-        check_type(comment, str, "comment", "a text")
+        check_type(comment, str, "comment", "a string")
         self._comment = comment
         return self
 
@@ -201,8 +201,8 @@ class DeltaTableBuilder:
 
     def property(self, key: str, value: str) -> Self:
         """Set a table property."""
-        check_type(key, str, "property: key", "a text")
-        check_type(value, str, f"property {key!r}: value", "a text")
+        check_type(key, str, "property: key", "a string")
+        check_type(value, str, f"property {key!r}: value", "a string")
         self._properties[key] = value
         return self
 
@@ -291,7 +291,7 @@ def _check_column(name: object, data_type: object, nullable: object, comment: ob
     check_type(data_type, kinds, f"column {name!r}: dataType", "a type of Spark or its name")
     check_type(nullable, bool, f"column {name!r}: nullable", "True or False")
     if comment is not None:
-        check_type(comment, str, f"column {name!r}: comment", "a text")
+        check_type(comment, str, f"column {name!r}: comment", "a string")
 
 
 def _check_generated(name: str, always: object, by_default: object) -> None:

@@ -377,7 +377,7 @@ class DeltaTable:
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
         """Restore the state at a timestamp, by default in the session's time zone."""
-        check_type(timestamp, (str, datetime), "timestamp", "a text")
+        check_type(timestamp, (str, datetime), "timestamp", "a string")
         return self._restore(restorable_moment(self._spark, timestamp))
 
     def _restore(self, target: int | str) -> DataFrame:
@@ -501,7 +501,7 @@ class DeltaTable:
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Clone the version at a timestamp to another location; see `clone`."""
-        check_type(timestamp, (str, datetime), "timestamp", "a text")
+        check_type(timestamp, (str, datetime), "timestamp", "a string")
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,
@@ -518,8 +518,8 @@ class DeltaTable:
         check_type(options["replace"], bool, "replace", "True or False")
         check_optional(options["properties"], Mapping, "properties", "a dictionary of strings")
         for name, value in (options["properties"] or {}).items():
-            check_type(name, str, "properties: key", "a text")
-            check_type(value, str, f"property {name!r}: value", "a text")
+            check_type(name, str, "properties: key", "a string")
+            check_type(value, str, f"property {name!r}: value", "a string")
         source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)

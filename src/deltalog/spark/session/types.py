@@ -187,9 +187,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """Cast values to a type that differs only in nullability or in the representation of
-    variants.
-    """
+    """Cast values to a type that differs only in nullability or in the form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
