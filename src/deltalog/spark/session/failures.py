@@ -57,15 +57,15 @@ class _Analysis(AnalysisException):
     def __init__(self, *args: object) -> None:
         super().__init__(message=str(args[0]) if args else "", messageParameters={})
 
-    def getCondition(self) -> str:  # noqa: N802  # PySpark's
+    def getCondition(self) -> str:  # noqa: N802  # PySpark's name
         """Return the error condition, which is the error's name in Delta's list of errors."""
         return self._condition
 
-    def getSqlState(self) -> str:  # noqa: N802  # PySpark's
+    def getSqlState(self) -> str:  # noqa: N802  # PySpark's name
         """Return the SQLSTATE code."""
         return self._sql_state
 
-    def getMessage(self) -> str:  # noqa: N802  # PySpark's
+    def getMessage(self) -> str:  # noqa: N802  # PySpark's name
         """Return the message."""
         return str(self)
 

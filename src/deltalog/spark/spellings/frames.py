@@ -185,23 +185,23 @@ class NotingWriter(NotingSink):
 
     _asked: AskedWrite
 
-    def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's
-        super().mode(saveMode)  # type: ignore[misc]  # PySpark's class comes next
+    def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
+        super().mode(saveMode)  # type: ignore[misc]  # the next class is PySpark's
         if saveMode:
             self._asked.mode = saveMode
         return self
 
-    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
+    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
         super().clusterBy(*cols)  # type: ignore[misc]  # as above
         self._asked.cluster_by = flattened(cols)
         return self
 
-    def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's
+    def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's name
         super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # as above
         self._asked.buckets = "bucketBy"
         return self
 
-    def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's
+    def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's name
         super().sortBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.buckets = "sortBy"
         return self
@@ -209,28 +209,28 @@ class NotingWriter(NotingSink):
     def save(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         mode: str | None = None,
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save(path):
             super().save(path)  # type: ignore[misc]  # as above
 
-    def saveAsTable(  # noqa: N802  # PySpark's
+    def saveAsTable(  # noqa: N802  # PySpark's name
         self,
         name: str,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         mode: str | None = None,
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save_as_table(name):
             super().saveAsTable(name)  # type: ignore[misc]  # as above
 
-    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's signature
         if not self._asked.insert_into(tableName, overwrite):
             super().insertInto(tableName, overwrite)  # type: ignore[misc]  # as above
 
@@ -324,14 +324,14 @@ class NotingReader(NotingOptions):
     _asked: AskedRows
 
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next
+        super().schema(schema)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.schema = schema
         return self
 
     def load(
         self,
         path: Any = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         schema: StructType | str | None = None,
         **options: Any,
     ) -> DataFrame:
@@ -343,7 +343,7 @@ class NotingReader(NotingOptions):
         found = self._asked.frame(path)
         return super().load(path) if found is None else found  # type: ignore[misc]  # as above
 
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         found = self._asked.table(tableName)
         return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
 
@@ -353,12 +353,12 @@ class NotingStreamReader:
 
     _asked: Noted
 
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         asked = self._asked
         formats = asked.own_formats()
         entry = entry_of(asked.spark, tableName, formats) if formats else None
         if entry is None:
-            return super().table(tableName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+            return super().table(tableName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
         return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # as above
 
 
@@ -431,25 +431,25 @@ class NotingStreamWriter(NotingSink):
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
-        outputMode: str | None = None,  # noqa: N803  # PySpark's
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
-        queryName: str | None = None,  # noqa: N803  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        outputMode: str | None = None,  # noqa: N803  # PySpark's name
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
+        queryName: str | None = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> StreamingQuery:
         self._record(format, partitionBy, options)
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
 
-    def toTable(  # noqa: N802  # PySpark's
+    def toTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
-        format: str | None = None,  # noqa: A002  # PySpark's
-        outputMode: str | None = None,  # noqa: N803  # PySpark's
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
-        queryName: str | None = None,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        outputMode: str | None = None,  # noqa: N803  # PySpark's name
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
+        queryName: str | None = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> StreamingQuery:
         self._record(format, partitionBy, options)

@@ -76,7 +76,7 @@ class NotingOptions:
 
     def format(self, source: str) -> Self:
         self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
+        super().format(source)  # type: ignore[misc]  # the next class is PySpark's
         return self
 
     def option(self, key: str, value: Any) -> Self:
@@ -95,8 +95,8 @@ class NotingSink(NotingOptions):
 
     _asked: NotedSink
 
-    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
-        super().partitionBy(*cols)  # type: ignore[misc]  # PySpark's class comes next
+    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
+        super().partitionBy(*cols)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.partition_by = flattened(cols)
         return self
 

@@ -205,21 +205,21 @@ class NotingTableWriter(NotingOptions):
     _asked: AskedTable
 
     def using(self, provider: str) -> Self:
-        super().using(provider)  # type: ignore[misc]  # PySpark's class comes next
+        super().using(provider)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.format = provider
         return self
 
-    def tableProperty(self, property: str, value: str) -> Self:  # noqa: A002, N802  # PySpark's
+    def tableProperty(self, property: str, value: str) -> Self:  # noqa: A002, N802  # PySpark's name
         super().tableProperty(property, value)  # type: ignore[misc]  # as above
         self._asked.properties[property] = value
         return self
 
-    def partitionedBy(self, col: Any, *cols: Any) -> Self:  # noqa: N802  # PySpark's
+    def partitionedBy(self, col: Any, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
         super().partitionedBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.partition_by = tuple(_column_name(one, self._asked) for one in (col, *cols))
         return self
 
-    def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802  # PySpark's
+    def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802  # PySpark's name
         super().clusterBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.cluster_by = flattened((col, *cols))
         return self
@@ -232,7 +232,7 @@ class NotingTableWriter(NotingOptions):
         if not self._asked.make("replace"):
             super().replace()  # type: ignore[misc]  # as above
 
-    def createOrReplace(self) -> None:  # noqa: N802  # PySpark's
+    def createOrReplace(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.make("createOrReplace"):
             super().createOrReplace()  # type: ignore[misc]  # as above
 
@@ -244,7 +244,7 @@ class NotingTableWriter(NotingOptions):
         if not self._asked.write(overwrites=True, where=condition, dynamic=False):
             super().overwrite(condition)  # type: ignore[misc]  # as above
 
-    def overwritePartitions(self) -> None:  # noqa: N802  # PySpark's
+    def overwritePartitions(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.write(overwrites=True, dynamic=True):
             super().overwritePartitions()  # type: ignore[misc]  # as above
 
@@ -277,19 +277,19 @@ class MergeIntoWriter:
         self._place = place
         self._frame = frame
 
-    def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802  # PySpark's
+    def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802  # PySpark's name
         """Begin a clause for rows of the table that a row of the frame matches."""
         return WhenMatched(self, condition)
 
-    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:  # noqa: N802  # PySpark's
+    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:  # noqa: N802  # PySpark's name
         """Begin a clause for rows of the frame that match no row of the table."""
         return WhenNotMatched(self, condition)
 
-    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:  # noqa: N802  # PySpark's
+    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:  # noqa: N802  # PySpark's name
         """Begin a clause for rows of the table that no row of the frame matches."""
         return WhenNotMatchedBySource(self, condition)
 
-    def withSchemaEvolution(self) -> Self:  # noqa: N802  # PySpark's
+    def withSchemaEvolution(self) -> Self:  # noqa: N802  # PySpark's name
         """Let the merge add columns of the frame that the table lacks."""
         self._builder = self._builder.withSchemaEvolution()
         return self
@@ -325,7 +325,7 @@ class _When:
 class WhenMatched(_When):
     """A clause for rows of the table that a row of the frame matches."""
 
-    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
         """Update all columns from the frame."""
         return self._take("whenMatchedUpdateAll")
 
@@ -341,7 +341,7 @@ class WhenMatched(_When):
 class WhenNotMatched(_When):
     """A clause for rows of the frame that match no row of the table."""
 
-    def insertAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
+    def insertAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
         """Insert the row with all columns of the frame."""
         return self._take("whenNotMatchedInsertAll")
 
@@ -353,7 +353,7 @@ class WhenNotMatched(_When):
 class WhenNotMatchedBySource(_When):
     """A clause for rows of the table that no row of the frame matches."""
 
-    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
         """Raise an error, because no row of the frame has values for the update.
 
         Raises:
@@ -466,9 +466,9 @@ class NotingCatalog:
 
     _asked: Noted
 
-    def createTable(  # noqa: N802  # PySpark's
+    def createTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
         path: str | None = None,
         source: str | None = None,
         schema: StructType | None = None,
@@ -480,16 +480,16 @@ class NotingCatalog:
         provider = asked.meant(asked.own_formats())
         if provider is None:
             more = {} if description is None else {"description": description}
-            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
         spark = asked.spark
         with as_analysis_errors():
             asked.note({**options, **({} if path is None else {PATH: path})})
             _create(asked, tableName, provider, schema, description)
         return spark.table(tableName)
 
-    def createExternalTable(  # noqa: N802  # PySpark's
+    def createExternalTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
         path: str | None = None,
         source: str | None = None,
         schema: StructType | None = None,
@@ -497,11 +497,11 @@ class NotingCatalog:
     ) -> DataFrame:
         return self.createTable(tableName, path, source, schema, **options)
 
-    def dropTable(  # noqa: N802  # PySpark's
+    def dropTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
-        ifExists: bool = False,  # noqa: FBT001, FBT002, N803  # PySpark's
-        purge: bool = False,  # noqa: FBT001, FBT002  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
+        ifExists: bool = False,  # noqa: FBT001, FBT002, N803  # PySpark's signature
+        purge: bool = False,  # noqa: FBT001, FBT002  # PySpark's signature
     ) -> None:
         formats = self._asked.own_formats()
         if not formats or entry_of(self._asked.spark, tableName, formats) is None:

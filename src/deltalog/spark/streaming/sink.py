@@ -71,7 +71,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         message = report(work)
         return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name
         """Commit the files of a batch exactly once."""
         found = [message for message in messages if isinstance(message, TaskMessage)]
         if not found:
@@ -79,7 +79,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         plan = _plan_of(found[0], batchId)
         plan.commit(written_by(plan.job.spec, messages_of(messages)))
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name
         """Delete the files of a batch's tasks after a task has failed."""
         del batchId
         if any(message is None for message in messages):
