@@ -21,8 +21,7 @@ The modules:
 - `statements`, `cluster_session`: SQL statements that run on the cluster.
 
 Names are imported on first use, because every Python worker imports this package but uses few of
-its
-modules.
+its modules.
 """
 
 from __future__ import annotations

@@ -33,9 +33,8 @@ class DeltaMergeBuilder:
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
     group, the first clause whose condition is true for a row applies to the row. Conditions and
-    values
-    are Spark SQL or Spark columns. Every method returns a new builder, and does not change this
-    builder.
+    values are Spark SQL or Spark columns. Every method returns a new builder, and does not change
+    this builder.
 
     Args:
         spark: the session.

@@ -61,11 +61,9 @@ def register(
     """Register the formats for Delta tables and for shared tables in a session.
 
     PySpark's own methods then call deltalog for the format `name`. `spark.read` plans batch reads
-    like
-    `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
+    like `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
     `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` find tables of the
-    format
-    by their names in Spark's catalog. `unregister` restores PySpark's methods.
+    format by their names in Spark's catalog. `unregister` restores PySpark's methods.
 
     Args:
         spark: the session, classic or remote.

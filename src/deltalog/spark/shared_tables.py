@@ -69,8 +69,7 @@ def load_table_changes_as_spark(
     Raises:
         InvalidInputError: no start is given, or there is no active session.
         AnalysisException: the profile or table does not exist, or the server refuses access. The
-            error
-            contains deltalog's message.
+            error contains deltalog's message.
     """
     if starting_version is None and starting_timestamp is None:
         raise InvalidInputError(

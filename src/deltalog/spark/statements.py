@@ -60,8 +60,7 @@ def sql(
     """Run an SQL statement on a cluster, and return its rows.
 
     deltalog runs statements about Delta tables, in the SQL dialect of Spark and Delta Lake. A query
-    may
-    also use other tables. Spark runs statements without a Delta table.
+    may also use other tables. Spark runs statements without a Delta table.
 
     Args:
         spark: the session, classic or remote.

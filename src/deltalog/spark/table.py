@@ -263,8 +263,7 @@ class DeltaTable:
         """Return the same table; its next change records an application transaction.
 
         This makes a repeated change have no effect: if the log already contains `version` for
-        `appId`,
-        the change is skipped.
+        `appId`, the change is skipped.
 
         Args:
             appId: a name that the application chooses.
@@ -317,8 +316,7 @@ class DeltaTable:
         Args:
             source: the source rows. The condition uses the aliases of the source and of this table.
             condition: Spark SQL or a Spark column that is true for a row of the table and a source
-                row
-                that match.
+                row that match.
         """
         check_source(source)
         check_condition(condition, is_required=True)
@@ -353,8 +351,7 @@ class DeltaTable:
 
         Args:
             retentionHours: the retention period; None means the table's period. A period shorter
-                than the
-                table's is refused unless the session's setting
+                than the table's is refused unless the session's setting
                 `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
 
         Returns:

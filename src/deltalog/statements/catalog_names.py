@@ -49,8 +49,7 @@ class CatalogNames:
 
     Args:
         catalog: the session's only catalog, or a mapping of aliases to catalogs. With a mapping, a
-            name
-            must begin with an alias.
+            name must begin with an alias.
         schema: the default schema, such as `sales` or `main.sales`. It is prepended to shorter
             names.
         storage_options: options for a catalog that is given as a string; see `open_catalog`.
@@ -136,8 +135,7 @@ class CatalogNames:
         """Drop a table from its catalog; return whether the table existed.
 
         As in Spark, the files of a managed table are deleted, and the files of an external table
-        are
-        not.
+        are not.
         """
         found = self._resolved(name)
         table = None if found is None else found[0].find(found[1])

@@ -386,8 +386,7 @@ class InsertStatement(SqlStatement):
             columns.
         is_by_name: whether columns are matched by name.
         partition: the constants of `PARTITION (column = value)`. None means that the query returns
-            the
-            values of this column.
+            the values of this column.
         replaces: the rows that are removed.
         where: the condition of `REPLACE WHERE`.
         evolves: whether columns of the query that the table lacks are added to the table.
@@ -476,8 +475,7 @@ class InsertStatement(SqlStatement):
         """Return the column of the table for each column of the query.
 
         Without a list of columns in the statement, the columns are in the table's order, as in
-        Delta
-        Spark. Unlike in Hive, PARTITION does not move a column to the end.
+        Delta Spark. Unlike in Hive, PARTITION does not move a column to the end.
         """
         fixed = {name_key(name) for name in constants}
         names = table.schema().names if self.columns is None else self.columns

@@ -140,8 +140,7 @@ class Connection:
     """A connection (PEP 249), which runs SQL statements in this process. DuckDB runs the queries.
 
     Every statement commits its own version. So `commit` does nothing, and `rollback` raises an
-    error.
-    Use `connect` to open a connection.
+    error. Use `connect` to open a connection.
 
     Args:
         session: the session that resolves the names of tables.
@@ -180,8 +179,7 @@ class Connection:
         """Run statements separated by semicolons, and return their results.
 
         All statements are parsed before the first one runs. If a statement fails, the statements
-        before
-        it are not undone.
+        before it are not undone.
         """
         statements = statements_of(script)
         for statement in statements:
@@ -380,12 +378,9 @@ def connect(
     Args:
         tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
         catalog: the catalog that resolves other names (see `deltalog.catalogs`). A mapping of
-            aliases
-            to catalogs provides several catalogs; names then begin with an alias. A string is
-            `uc://`
-            for the Unity Catalog of the environment, the URL of a catalog, `glue`, or a directory
-            of
-            tables.
+            aliases to catalogs provides several catalogs; names then begin with an alias. A string
+            is `uc://` for the Unity Catalog of the environment, the URL of a catalog, `glue`, or a
+            directory of tables.
         schema: the default schema, such as `sales` or `main.sales`. It is prepended to shorter
             names.
         storage_options: options for tables that a statement names by location, and for a catalog
@@ -418,8 +413,7 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
     Args:
         statement: one statement in Spark's dialect.
         parameters: values for `?` (a sequence) or `:name` (a mapping). Values are never inserted
-            into
-            the SQL string.
+            into the SQL string.
         tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
 
     Raises:

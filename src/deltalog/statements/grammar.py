@@ -88,8 +88,7 @@ def parse_statement(
         sql: one statement, optionally followed by a semicolon.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
         takes_foreign: whether the session's engine evaluates conditions. Conditions may then
-            contain
-            expressions that deltalog lacks.
+            contain expressions that deltalog lacks.
 
     Raises:
         InvalidInputError: the string is not a valid statement. The message contains the position.

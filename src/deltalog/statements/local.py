@@ -432,12 +432,10 @@ class FittedRows(RereadableRows):
         rows: the rows, in any form that `open_batches` accepts.
         table: the table that determines the columns and types.
         columns: the columns of the table, in the order of the rows' columns; None matches columns
-            by
-            name.
+            by name.
         constants: the name of a column → the value of the column in every row.
         evolves: whether the rows may contain columns and fields that the table lacks. They are
-            matched
-            by name, or, by position, they follow the columns of the table.
+            matched by name, or, by position, they follow the columns of the table.
     """
 
     rows: Any
@@ -542,8 +540,7 @@ class FittedRows(RereadableRows):
 
         Raises:
             SchemaMismatchError: the number of columns is wrong, or an additional column has the
-                name
-                of a column of the table.
+                name of a column of the table.
         """
         columns = self.columns
         if columns is None:

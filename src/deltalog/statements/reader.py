@@ -475,8 +475,7 @@ class StatementReader(WordReader):
 
         It ends before a keyword of `stops`, a comma, a closing bracket or the end of the statement.
         These words do not end it inside brackets and inside CASE … END. The grammar of the
-        expression
-        is checked here; its columns are checked when the statement runs.
+        expression is checked here; its columns are checked when the statement runs.
 
         Args:
             stops: the keywords that end the expression.
@@ -574,8 +573,8 @@ class StatementReader(WordReader):
 
         Returns:
             The query, in which a parameter replaces each DEFAULT. And the names of these
-            parameters:
-            for each row and each item in the row, the name, or None if the item is not DEFAULT.
+            parameters: for each row and each item in the row, the name, or None if the item is not
+            DEFAULT.
         """
         if not self.is_at("VALUES") or not self.is_at_query or self._has_relation:
             return self.query(), ()
@@ -756,8 +755,7 @@ def resolved(
         values_of: a function that runs a query.
         condition: the condition in the statement.
         columns: the columns of the rows that the condition tests. The name of such a column in
-            double
-            quotes is an error, because double quotes enclose strings.
+            double quotes is an error, because double quotes enclose strings.
 
     Raises:
         InvalidInputError: a query returns more than one column, or several rows where one value is
@@ -819,8 +817,7 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
     """Return the condition that a value, or a row of values, is in the result of a query.
 
     As in Spark, the comparison with a row of a query is NULL if it involves NULL. For a list of
-    rows in
-    the SQL itself, Spark has another rule.
+    rows in the SQL itself, Spark has another rule.
     """
     if len(columns) == 1:
         (values,) = columns

@@ -36,8 +36,7 @@ class SqlResult:
 
     Attributes:
         metrics: the numbers of changed rows and files, under the names in the operation's result;
-            None
-            if the statement changes nothing.
+            None if the statement changes nothing.
         num_affected_rows: the number of changed rows; None if it is unknown.
 
     Args:

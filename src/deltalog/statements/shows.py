@@ -369,8 +369,7 @@ def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool
         name: the name of the new table.
         table: the existing table.
         is_managed: whether a catalog has chosen the location of the table. The statement then
-            contains
-            no location.
+            contains no location.
     """
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)

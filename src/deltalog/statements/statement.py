@@ -49,8 +49,7 @@ class StatementAnswer:
     Args:
         rows: a table, or any object that streams Arrow batches.
         metrics: the numbers of changed rows and files, under the names in the operation's result;
-            None
-            if nothing changed.
+            None if nothing changed.
         num_affected_rows: the number of changed rows; None if it is unknown.
     """
 
@@ -164,8 +163,7 @@ class Session(Protocol):
 
         Raises:
             InvalidInputError: the location is not in the statement, and neither the name nor a
-                catalog
-                determines it.
+                catalog determines it.
         """
         ...
 
@@ -243,8 +241,7 @@ class Session(Protocol):
         Args:
             rows: the query or the table.
             target: the table that the statement changes. If the query reads this table, the query
-                does
-                not run again after a conflict.
+                does not run again after a conflict.
             alias: the name of the rows in the conditions of the operation.
         """
         ...
@@ -342,8 +339,7 @@ def execute(
     """Run an operation of a statement, and return its outcome and its commit.
 
     If a query of the statement has read the table, the operation is based on the same version. With
-    a
-    newer version, the query could return other rows.
+    a newer version, the query could return other rows.
 
     Raises:
         CommitConflictError: another writer has changed rows that the statement read.

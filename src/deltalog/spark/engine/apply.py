@@ -80,8 +80,7 @@ class Candidates:
 
     Args:
         frame: the rows, with the columns of the table, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if
-            the
-            table has row ids.
+            the table has row ids.
         reach: a predicate that is true for every row that may change; None means all rows.
         pruned: the outcome of pruning files.
         files: the files that remain after pruning, as rows of `snapshot.files`.

@@ -86,8 +86,8 @@ def checkpoint(
     """Write a checkpoint of a table in tasks unless it exists; update `_last_checkpoint`.
 
     If the table supports V2 checkpoints, a V2 checkpoint with sidecars is written, because a
-    classic
-    checkpoint of such a table must be a single file. Otherwise a multi-part checkpoint is written.
+    classic checkpoint of such a table must be a single file. Otherwise a multi-part checkpoint is
+    written.
 
     Args:
         spark: the session, classic or remote.

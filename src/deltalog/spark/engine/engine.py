@@ -76,8 +76,7 @@ class SparkEngine(LocalEngine):
         objection: the reason why Spark's own Parquet reader must not be used; None if it may be
             used.
         gathers: whether the rows of each partition are moved to few tasks before a write; None
-            means
-            the table's property.
+            means the table's property.
     """
 
     files_per_deletion = 200_000
@@ -112,8 +111,7 @@ class SparkEngine(LocalEngine):
         """Plan a change that tasks apply.
 
         The change is planned and applied locally if the log alone is sufficient, or if the source
-        is
-        not a data frame.
+        is not a data frame.
         """
         source = request.source
         if source is not None and not isinstance(source, DataFrame):
@@ -244,8 +242,7 @@ class SweepSpec:
     Args:
         store: the store of the table.
         witness: a log file, as the driver sees it. A task checks that it sees the same file; if
-            not,
-            the driver does the task's work.
+            not, the driver does the task's work.
         configuration: the configuration of the table, which listings need.
         groups: for each task, the directories that it lists.
     """

@@ -215,8 +215,7 @@ class _JoinPlan:
         """Refuse a clause that uses a column of the side that has no row; Spark raises the error.
 
         The joined frame would not reveal the mistake, because the columns of both sides exist there
-        and
-        are NULL.
+        and are NULL.
         """
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
@@ -280,8 +279,7 @@ class _JoinPlan:
         """Return a condition or value as a column of the joined frame.
 
         In a clause for which only one side has a row, column names need no qualifier. Expressions
-        of
-        deltalog have the qualifiers `target` and `source`; SQL strings have the aliases of the
+        of deltalog have the qualifiers `target` and `source`; SQL strings have the aliases of the
         frames.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)

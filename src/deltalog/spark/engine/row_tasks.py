@@ -409,8 +409,7 @@ def checked_values(
     """Return the values as columns that raise an error if a value overflows the column's type.
 
     As in Delta, assignments raise this error in every session. In a session without ANSI mode, a
-    cast
-    of Spark alone would return NULL or wrap around.
+    cast of Spark alone would return NULL or wrap around.
     """
     if is_ansi(spark):
         return dict(values)

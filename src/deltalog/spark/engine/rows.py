@@ -227,10 +227,8 @@ def _optional(found: StructField, target: StructField) -> Column:
     """Return a column that Spark treats as nullable, so that the column is `optional` in the file.
 
     All columns in deltalog's files are optional. If a column were `required`, row groups could not
-    be
-    copied between the files. The elements of lists cannot be changed in this way, because Spark
-    removes
-    a cast that only allows NULL.
+    be copied between the files. The elements of lists cannot be changed in this way, because Spark
+    removes a cast that only allows NULL.
     """
     column = F.col(quoted(found.name))
     if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
@@ -263,8 +261,7 @@ def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None
     """Make Spark store timestamps in microseconds, for which footers contain bounds.
 
     If a session runs several writes at once, the first write changes the setting, and the last
-    write
-    restores it.
+    write restores it.
     """
     if TIMESTAMP not in _types(spec):
         yield

@@ -79,8 +79,7 @@ def frame_by_options(
         given: the options as the user wrote them; `path` is the location.
         columns: the columns and types that the user passed to `DataFrameReader.schema`.
         table: a table of a catalog of this session. The Python source never reads this table,
-            because
-            it runs in other processes, which cannot open the table.
+            because it runs in other processes, which cannot open the table.
 
     Raises:
         DeltaError: the options or the table are invalid, as in the Python source. The error is also
@@ -125,8 +124,7 @@ def _planned(
         spark: the session.
         options: the options of the read.
         leaves_some: whether the Python source may plan the read instead. If not, this function
-            always
-            returns rows.
+            always returns rows.
     """
     check_reads(spark)
     if options.unzoned is not None:  # the option `timeZone` is not set, so use the session's zone
@@ -178,10 +176,8 @@ class ChangesPlan:
         changes: the changes to read.
         tasks: the scan tasks, one per file and commit.
         groups: the files that Spark reads, as tables with one row per task and the task's number.
-            All
-            file names in a group differ. All tasks of a group read the same kind of rows: all rows,
-            all
-            rows that are not deleted, or the rows at given positions.
+            All file names in a group differ. All tasks of a group read the same kind of rows: all
+            rows, all rows that are not deleted, or the rows at given positions.
         unfit: the numbers of the tasks that deltalog's reader reads.
         reasons: why Spark does not read the tasks in `unfit`.
     """

@@ -1,8 +1,7 @@
 """Convert conditions for Spark, and find the parts of them that can prune files.
 
 Spark evaluates SQL in the session's time zone, and has functions that deltalog lacks. So a part of
-a
-condition may prune files only if it has the same meaning in Spark and in deltalog.
+a condition may prune files only if it has the same meaning in Spark and in deltalog.
 
 Protocol: none
 """
@@ -69,8 +68,7 @@ class RowCondition:
     Args:
         column: the condition for Spark.
         pruning: a predicate for pruning, which is true for every row for which the condition is
-            true.
-            None if deltalog can parse no part of the condition.
+            true. None if deltalog can parse no part of the condition.
         used: the top-level columns that the condition reads; None if they cannot be determined.
         text: the condition as a string, for messages.
         is_known: whether `pruning` is equivalent to the whole condition.
@@ -94,8 +92,7 @@ def as_spark_condition(
     """Convert a condition of any supported form.
 
     If deltalog can parse the condition, each function of the current time is replaced by its value
-    now.
-    Otherwise deltalog and Spark would filter files and rows with different times.
+    now. Otherwise deltalog and Spark would filter files and rows with different times.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
@@ -106,8 +103,7 @@ def as_spark_condition(
 
     Raises:
         InvalidInputError: the condition has none of these forms. Spark reports errors in SQL
-            strings
-            later.
+            strings later.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
@@ -237,8 +233,7 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
         schema: the schema of the table.
         time_zone: the time zone of the session.
         is_text: whether the part was a SQL string. Such a string may compare a timestamp column
-            with a
-            string, which Spark interprets in the session's time zone.
+            with a string, which Spark interprets in the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return True

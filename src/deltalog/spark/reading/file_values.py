@@ -196,10 +196,8 @@ class FileKey:
     Args:
         column: the field of Spark's `_metadata` that contains the key.
         modulus: a power of two; all file lengths differ modulo this number, so the remainder
-            identifies
-            the file. The remainder and a row's position are combined to one number that identifies
-            the
-            row. 0 if the key is the file's name.
+            identifies the file. The remainder and a row's position are combined to one number that
+            identifies the row. 0 if the key is the file's name.
     """
 
     column: str

@@ -419,8 +419,7 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
     """Return an equal column whose conditions Spark does not push down to Parquet.
 
     Spark treats NaN as the greatest number, but some writers exclude NaN from the bounds in a
-    footer.
-    With such bounds, Spark's reader would skip row groups that contain NaN.
+    footer. With such bounds, Spark's reader would skip row groups that contain NaN.
     """
     if kind in _FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))

@@ -105,8 +105,7 @@ class TableOptions:
 
     Args:
         path: the table's location, which may end in `@v3` for a batch read. If the read is planned
-            in
-            the session, also a table of a catalog of the session.
+            in the session, also a table of a catalog of the session.
         storage: credentials and settings for the store.
         changes: whether the change data feed is read.
         start: the first version or timestamp of the changes, or `latest` for a stream. None for a
@@ -158,8 +157,7 @@ class StreamOptions(TableOptions):
         skip_change_commits: whether to skip commits that delete or rewrite rows.
         fail_on_data_loss: whether to fail if commits were cleaned up before they were read.
         in_event_time_order: whether the rows of the first version are returned in one batch. Then
-            no
-            row is too late for a watermark.
+            no row is too late for a watermark.
     """
 
     max_files: int | None = MAX_FILES_PER_TRIGGER

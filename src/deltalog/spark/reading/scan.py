@@ -81,11 +81,9 @@ class SparkScan:
         objection: the reason why Spark's own Parquet reader must not be used; None if it may be
             used.
         most_files: the maximum number of files that the driver handles. If the version has more
-            files,
-            tasks read its state. If more files remain after pruning, tasks list them.
+            files, tasks read its state. If more files remain after pruning, tasks list them.
         lists_files: whether the driver lists all files that remain after pruning, with all columns
-            and
-            in any number. Operations that change rows need this list.
+            and in any number. Operations that change rows need this list.
     """
 
     spark: SparkSession
@@ -113,8 +111,7 @@ class SparkScan:
 
         Args:
             condition: Spark SQL, an expression, deltalake's filter tuples, or a Spark column. A
-                Spark
-                column prunes no files.
+                Spark column prunes no files.
         """
         schema = self.snapshot.configuration.schema
         more = as_spark_condition(condition, schema, self.snapshot.context.session)
@@ -261,9 +258,9 @@ def scan(
         native: whether Spark's own Parquet reader may read the files that it reads correctly. None
             means yes unless storage options are set, because Spark does not receive them.
         state_on_spark_files: the maximum number of files for which the driver reads the table's
-            state.
-            If the table has more files, tasks read and prune the state, and the driver needs less
-            memory. None means the session's setting `spark.deltalog.stateOnSparkFiles`, or 200,000.
+            state. If the table has more files, tasks read and prune the state, and the driver needs
+            less memory. None means the session's setting `spark.deltalog.stateOnSparkFiles`, or
+            200,000.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -307,8 +304,7 @@ def read(
         timestamp: the timestamp of the version to read. A timestamp without a time zone is in the
             session's time zone.
         columns: the top-level columns to return; None means all columns. Usually unnecessary,
-            because
-            Spark does not read columns that a query does not use.
+            because Spark does not read columns that a query does not use.
         where: a condition on the rows, which also prunes files: Spark SQL, an expression, or
             deltalake's filter tuples.
         metadata_columns: the names of metadata columns to return in the struct `_metadata`, such as

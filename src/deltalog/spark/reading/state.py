@@ -167,8 +167,7 @@ def prune_on_cluster(
     Cost: one job, whose tasks read from the checkpoint the columns of the predicate for all files,
         and
     the columns `names` for the remaining files. The driver reads the commits after the checkpoint,
-    and
-    needs memory for the remaining files.
+    and needs memory for the remaining files.
     """
 
     def run(state: LogState) -> PrunedOnCluster:

@@ -339,8 +339,7 @@ def task_settings() -> dict[str, str]:
     """Return the settings of this task's session that this module lists.
 
     Spark sends only settings that were set. If the session's time zone was not set, the result
-    contains
-    the machine's time zone, as in Java.
+    contains the machine's time zone, as in Java.
     """
     context = TaskContext.get()
     if context is None:

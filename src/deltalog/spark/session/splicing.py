@@ -2,8 +2,7 @@
 
 PySpark's formatter replaces names in braces by data frames, also on Spark Connect. The query can
 refer to such a frame only by an alias. So if a column is qualified by a longer table name, the
-alias
-replaces this name.
+alias replaces this name.
 
 Protocol: none
 """

@@ -387,8 +387,7 @@ class AskedStream(NotedSink):
 
         Raises:
             InvalidInputError: only a catalog of this process can open the table. The stream writer
-                runs
-                in other processes, which cannot.
+                runs in other processes, which cannot.
         """
         formats = self.own_formats()
         entry = entry_of(self.spark, name, formats) if formats else None

@@ -155,12 +155,9 @@ def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
 
     Spark records only the end offset of a batch. If a query stopped during its first batch, Spark
     requests the initial offset again. The table may have changed since then, so the new initial
-    offset
-    may be after the recorded end, and the rows of the batch would be lost. Therefore the end offset
-    of
-    the first batch contains the start. If an end offset contains no start, the batch consists of
-    all
-    rows of the version before the end, as in Delta.
+    offset may be after the recorded end, and the rows of the batch would be lost. Therefore the end
+    offset of the first batch contains the start. If an end offset contains no start, the batch
+    consists of all rows of the version before the end, as in Delta.
     """
     if not start.get(_IS_FIRST):
         return start

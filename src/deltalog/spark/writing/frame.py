@@ -1,9 +1,8 @@
 """`deltalog.spark.write`: write a data frame to a table, in any mode.
 
 This module is the driver's part of a write: tasks write files, and one commit adds the files.
-Unlike
-the writer of a format, `write` can start jobs. So it supports all modes, and can retry after a
-conflicting commit.
+Unlike the writer of a format, `write` can start jobs. So it supports all modes, and can retry after
+a conflicting commit.
 
 Protocol: none
 """
@@ -104,8 +103,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         replace_where: a condition. Only rows for which it is true are replaced, and it must be true
             for all new rows. Requires mode `overwrite`.
         partition_overwrite: `dynamic` replaces only the partitions that receive new rows, and
-            requires
-            mode `overwrite`. None means the session's `spark.sql.sources.partitionOverwriteMode`.
+            requires mode `overwrite`. None means the session's
+            `spark.sql.sources.partitionOverwriteMode`.
         properties: the properties of a new table, such as
             `{"delta.enableChangeDataFeed": "true"}`. They override the session's
             `spark.databricks.delta.properties.defaults.…`.
@@ -335,8 +334,7 @@ def _checked(frame: DataFrame, where: Column) -> DataFrame:
     """Return a frame of the same rows that raises an error if a row does not match a condition.
 
     A column raises the error, not a filter. Spark may evaluate a filter for rows that the frame
-    does
-    not contain.
+    does not contain.
     """
     first, *others = frame.schema.fields
     wrong = F.raise_error(F.lit(_MISMATCH))

@@ -63,8 +63,7 @@ class WriteOptions:
         overwrite_schema: whether to replace the table's schema by the schema of the data.
         replace_where: a condition that is true for the rows to replace; None means no condition.
         dynamic: whether to replace only the partitions that receive new rows; None means the
-            session's
-            setting.
+            session's setting.
         keeps_null_partitions: whether `dynamic` preserves partitions with a NULL value; None means
             Delta's default.
         app: the application id and version, which make a repeated write have no effect.
@@ -136,8 +135,7 @@ class WriteOptions:
         """Return the options with the session's settings applied.
 
         In a stream, the session's application transaction is ignored: the query id and the batch
-        number
-        identify a write. In complete mode, a stream always replaces the whole table.
+        number identify a write. In complete mode, a stream always replaces the whole table.
 
         Raises:
             InvalidInputError: options and settings contradict each other.

@@ -197,8 +197,7 @@ class WritePlan:
 
         Raises:
             InvalidInputError: the plan would have been different with a setting, or deltalog does
-                not
-                support a setting.
+                not support a setting.
         """
         if not given:
             return self
@@ -335,8 +334,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
 
     Raises:
         InvalidInputError: the table has other partition columns, or the result of the predicate
-            depends
-            on the session's time zone.
+            depends on the session's time zone.
     """
     if options.cluster_by is not None:
         raise InvalidInputError(

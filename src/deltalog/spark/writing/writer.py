@@ -1,8 +1,7 @@
 """The batch writer of the format `deltalog`.
 
 PySpark's Python Data Source API creates the writer in one process, calls `write` in tasks, and
-calls
-`commit` in another process.
+calls `commit` in another process.
 
 Protocol: none
 """
@@ -140,12 +139,10 @@ def fitted(
         frame: the rows.
         table: the table into which the rows are inserted.
         columns: the columns of the table in the order of the frame's columns; None matches columns
-            by
-            name.
+            by name.
         constants: the name of a column → its value in all rows.
         evolves: whether the frame may contain columns that the table lacks. If `columns` is set,
-            new
-            columns must follow the columns of the table.
+            new columns must follow the columns of the table.
 
     Raises:
         SchemaMismatchError: the frame's columns do not match the table's.
