@@ -386,7 +386,7 @@ _CONSTANT: Final = (
     exp.Interval, exp.Var,
 )  # fmt: skip
 _MOST: Final = 100
-"""The maximum number of constants whose values are recorded. If a query has more, none is recorded."""
+"""The maximum number of constants whose values are recorded. With more, no value is recorded."""
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
