@@ -1,4 +1,4 @@
-"""The entry point of `python -m deltalog`, and of the command `deltalog`."""
+"""`python -m deltalog`, and the `deltalog` command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL statements over tables with names, and a connection as in PEP 249.
+"""SQL statements over named tables, and a PEP 249 connection.
 
 A statement (see `statement`) is a frozen value. Its class and its grammar are in the same module;
 the table in `grammar` maps the first words of a statement to its parser. A session runs the

@@ -1,4 +1,4 @@
-"""Tools for tests: stores that count calls or fail, a simulation of writers, and conformance."""
+"""Tools for tests: stores that count or fail, simulation, and conformance."""
 
 from __future__ import annotations
 

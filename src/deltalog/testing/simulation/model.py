@@ -196,7 +196,7 @@ def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row
 
 @dataclass
 class SteadyClock:
-    """A clock that all machines share. Each reading advances it by 1 ms; `sleep` returns at once."""
+    """A clock that all machines share. Each reading advances it by 1 ms; `sleep` does not wait."""
 
     time_ms: int = 1_700_000_000_000
 
