@@ -1,4 +1,4 @@
-"""Names of tables, and catalogs that contain them: Unity Catalog, AWS Glue, a directory.
+"""Names of tables, and the catalogs that contain them: Unity Catalog, AWS Glue, a directory.
 
 - `protocol`: the interface of catalogs, and tables by name.
 - `unity`, `glue`, `files`: Unity Catalog, AWS Glue, and a directory of tables.

@@ -1,4 +1,4 @@
-"""SELECT over tables: a scan answers simple queries, and DuckDB answers all others.
+"""SELECT over tables: by a scan where that suffices, otherwise by DuckDB.
 
 - `lexer`, `parse`, `names`, `located`: the words of a query, its tree, and the tables that it
 names.
