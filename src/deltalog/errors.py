@@ -1,4 +1,4 @@
-"""All exceptions that deltalog raises, as one tree.
+"""Every exception that deltalog raises, as one tree.
 
 The branches of the tree correspond to the possible reactions of a caller:
 
