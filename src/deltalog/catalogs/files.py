@@ -181,10 +181,10 @@ class FileCatalog(OffersTransactions):
         self._store(name)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """See `TableCatalog.drop`. Here: requires `purge`, because the table is only its folder.
+        """Delete the folder of a table; see `TableCatalog.drop`. Requires `purge`.
 
-        Deletes the log before the data files, so that an interrupted drop never leaves a table
-        without its files. Links in the folder are deleted but not followed.
+        The log is deleted before the data files, so that an interrupted drop never leaves a table
+        whose files are missing. Links in the folder are deleted, but not followed.
 
         Raises:
             UnsafePathError: the table's folder, a parent folder or the log is a link.
@@ -198,7 +198,7 @@ class FileCatalog(OffersTransactions):
         delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """See `TableCatalog.rename`. Here: refused unless the store renames folders atomically."""
+        """Rename the folder of a table. Refused if the store cannot do this atomically."""
         store, target = self._existing(name), self._store(new_name)
         if has_table(target):
             raise TableExistsError(
@@ -224,7 +224,7 @@ class FileCatalog(OffersTransactions):
         )
 
     def journal_store(self) -> Store:
-        """Return the folder with the journals of transactions, which cannot be a schema."""
+        """Return the directory of the journals of transactions. A schema cannot have its name."""
         return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class FileCatalog(OffersTransactions):
         return self._below(schema[0])
 
     def _below(self, path: str) -> Store:
-        # A user who may create tables here must not be able to reach other folders through a link.
+        # A user who may create tables here must not reach other folders through a symbolic link.
         location = f"{self._root.rstrip('/')}/{path}"
         return FsspecStore(location, self._options, within=self._root)
 
@@ -257,7 +257,7 @@ class FileCatalog(OffersTransactions):
 
 
 def _is_safe(part: str) -> bool:
-    """Whether a name is safe as a folder: no separator, no drive, no reference to a parent."""
+    """Return whether a name is safe as a folder: no separator, drive or reference to a parent."""
     return (
         part.isprintable()
         and part[:1] not in {".", "_"}
